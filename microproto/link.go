@@ -1,0 +1,122 @@
+package microproto
+
+import "sync/atomic"
+
+// Mode is the communication mode of a session, decided by the policy from the
+// scheme of iteration; a physical link may offer different capabilities in each.
+type Mode uint8
+
+// The two modes of communication of Table I.
+const (
+	ModeSynchronous Mode = iota + 1
+	ModeAsynchronous
+)
+
+// String returns "sync" or "async", the words of the program's flags.
+func (m Mode) String() string {
+	switch m {
+	case ModeSynchronous:
+		return "sync"
+	case ModeAsynchronous:
+		return "async"
+	}
+	return "mode?"
+}
+
+// Caps are what a link offers in one mode. MTU is the largest frame in bytes,
+// link headers excluded; Headroom the bytes that the link wants free in front of
+// Frame.Data; Batch the number of frames worth gathering before a Send.
+type Caps struct {
+	MTU, Headroom, Batch int
+	// Reliable: every accepted frame arrives, once. Ordered: in the order sent.
+	Reliable, Ordered bool
+}
+
+// LinkAddr names a remote end of one link. It is chosen by the link in Accept and
+// means nothing outside it. 0 is never a remote end.
+type LinkAddr uint32
+
+// Frame is one datagram: a header and payload on their way between a composite
+// and a link. Data aliases a Buffer that several frames may share (one GRO
+// receive); whoever is done with a frame calls Release exactly once.
+type Frame struct {
+	Peer LinkAddr
+	Data []byte
+	buf  *Buffer
+}
+
+// Buffer is the reference-counted memory behind frames.
+type Buffer struct {
+	Bytes []byte // the whole allocation
+	refs  atomic.Int32
+	free  func(*Buffer) // called when the last frame is released; may be nil
+}
+
+// NewBuffer wraps b; free, if not nil, is called when the last reference goes.
+func NewBuffer(b []byte, free func(*Buffer)) *Buffer { return &Buffer{Bytes: b, free: free} }
+
+// Frame returns a frame over Bytes[off:off+n] and takes a reference. The bytes
+// before off are the frame's headroom.
+func (b *Buffer) Frame(peer LinkAddr, off, n int) Frame {
+	b.refs.Add(1)
+	return Frame{Peer: peer, Data: b.Bytes[off : off+n : off+n], buf: b}
+}
+
+// Release gives the frame's reference back. Releasing a frame without a buffer
+// (a zero frame, or one made from plain bytes) does nothing.
+func (f *Frame) Release() {
+	b := f.buf
+	f.buf, f.Data = nil, nil
+	if b == nil {
+		return
+	}
+	switch n := b.refs.Add(-1); {
+	case n == 0:
+		if b.free != nil {
+			b.free(b)
+		}
+	case n < 0:
+		panic("microproto: frame released twice")
+	}
+}
+
+// Retain returns a second frame over the same bytes, holding its own reference.
+func (f Frame) Retain() Frame {
+	if f.buf != nil {
+		f.buf.refs.Add(1)
+	}
+	return f
+}
+
+// FrameSource supplies memory for outgoing frames. Acquire returns a frame whose
+// Data has length n (n ≤ the MTU) with the link's headroom in front.
+type FrameSource interface {
+	Acquire(n int) Frame
+}
+
+// Link is a physical layer as the transport sees it. Send and Recv may be called
+// from different goroutines at once; Send from several. After Close, Recv returns
+// net.ErrClosed within bounded time.
+type Link interface {
+	FrameSource
+	// Caps tells what the link offers in mode m.
+	Caps(m Mode) Caps
+	// Offer returns this end's context for the peer of that name (udp: its
+	// addresses and port; ib: LID, GID, QPN, PSN); the control channel carries it.
+	Offer(peer string) ([]byte, error)
+	// Accept takes the other end's offer; afterwards frames may be sent to the
+	// address returned. The same offer accepted twice gives the same address.
+	Accept(remote []byte) (LinkAddr, error)
+	// Send takes a prefix of batch, never blocks, and returns how many frames it
+	// took; it releases those. n < len(batch) with a nil error: the link is full,
+	// try again after Writable fires.
+	Send(batch []Frame) (n int, err error)
+	// Writable calls f once, from any goroutine, when a full link can take
+	// frames again.
+	Writable(f func())
+	// Recv blocks until at least one frame has come, fills a prefix of batch and
+	// returns its length; the caller releases those frames. Peer is 0 for a frame
+	// from an address that nobody accepted: counted by the link and never returned.
+	Recv(batch []Frame) (n int, err error)
+	Close() error
+}
