@@ -1,0 +1,91 @@
+package p2psap
+
+import "github.com/p2pdc/p2pdc/microproto"
+
+// Locality is where the two ends of a session are, as the control channel found
+// or was told.
+type Locality uint8
+
+// From nearest to farthest. The first three are "intra" in Table I.
+const (
+	SameProcess Locality = iota + 1
+	SameHost
+	SameCluster
+	OtherCluster
+)
+
+// Intra tells whether the two ends are in one cluster.
+func (l Locality) Intra() bool { return l != OtherCluster }
+
+func (l Locality) String() string {
+	switch l {
+	case SameProcess:
+		return "same process"
+	case SameHost:
+		return "same host"
+	case SameCluster:
+		return "same cluster"
+	case OtherCluster:
+		return "other cluster"
+	}
+	return "locality?"
+}
+
+// Network is the kind of network between two peers.
+type Network uint8
+
+// The kinds of SPEC §3. Shared memory and memory take the InfiniBand columns.
+const (
+	Ethernet Network = iota + 1
+	InfiniBand
+	SharedMemory
+	Memory
+)
+
+func (n Network) String() string {
+	switch n {
+	case Ethernet:
+		return "ether"
+	case InfiniBand:
+		return "ib"
+	case SharedMemory:
+		return "shm"
+	case Memory:
+		return "memory"
+	}
+	return "network?"
+}
+
+// Conditions are all that the policy looks at.
+type Conditions struct {
+	Mode     microproto.Mode
+	Locality Locality
+	Network  Network
+}
+
+// Composition is what the policy answers: micro-protocols from top to bottom,
+// and settings for them.
+type Composition struct {
+	Protocols []string
+	Options   microproto.Options
+}
+
+// Policy composes a channel for its conditions. It is a pure function.
+type Policy interface {
+	Compose(c Conditions) (Composition, error)
+}
+
+// SessionInfo describes an open session.
+type SessionInfo struct {
+	Name                           string
+	Peer                           string
+	Conditions                     Conditions
+	Composition                    []string
+	Epoch                          uint8
+	SegmentSize                    int // payload bytes of the largest segment
+	MessagesSent, MessagesReceived uint64
+	BytesSent, BytesReceived       uint64 // payload bytes of messages
+	SegmentsSent, SegmentsReceived uint64
+	Retransmitted, Dropped         uint64
+	Overwritten                    uint64 // asynchronous: values replaced before they were read
+}
