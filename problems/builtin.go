@@ -1,0 +1,134 @@
+// Package problems holds the built-in obstacle problems, one file each, with
+// their exact solutions beside them where one is known. It is pure: a problem
+// is a handful of closures over a few numbers, cheap enough to be evaluated at
+// every point of a large grid, and safe to be called from several goroutines.
+package problems
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Parameter is a number of a built-in problem that a user may set.
+type Parameter struct {
+	Name    string
+	Value   float64 // the default, or what With set
+	Summary string  // what it is, with its admissible range
+}
+
+// Builtin is a built-in problem.
+type Builtin struct {
+	Name       string
+	Summary    string
+	Reference  string // where the problem or its exact solution comes from
+	Dimension  int    // 1, 2 or 3
+	Parameters []Parameter
+	Exact      bool // the exact solution is known
+
+	build func(p *solver.Problem, v []float64) error
+}
+
+// All lists the built-in problems, the reference case first.
+func All() []Builtin {
+	return []Builtin{
+		membrane(), ball3D(), ball2D(), paraboloid(), quartic(3), quartic(2), jacksboro(),
+	}
+}
+
+// Lookup finds a built-in by name. The error of an unknown name suggests the
+// nearest ones.
+func Lookup(name string) (Builtin, error) {
+	all := All()
+	names := make([]string, len(all))
+	for i, b := range all {
+		if b.Name == name {
+			return b, nil
+		}
+		names[i] = b.Name
+	}
+	return Builtin{}, fmt.Errorf("no built-in problem %q%s; there are %s",
+		name, Suggest(name, names), strings.Join(names, ", "))
+}
+
+// With returns the built-in with parameters changed. Each setting is
+// "name=value". b itself is left as it is.
+func (b Builtin) With(settings []string) (Builtin, error) {
+	b.Parameters = slices.Clone(b.Parameters)
+	for i, s := range settings {
+		name, text, found := strings.Cut(s, "=")
+		name, text = strings.TrimSpace(name), strings.TrimSpace(text)
+		if !found {
+			return b, fmt.Errorf("problem %s: parameter %q is not of the form name=value", b.Name, s)
+		}
+		for _, earlier := range settings[:i] {
+			if n, _, _ := strings.Cut(earlier, "="); strings.TrimSpace(n) == name {
+				return b, fmt.Errorf("problem %s: parameter %q is set twice", b.Name, name)
+			}
+		}
+		if err := b.set(name, text); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+func (b Builtin) set(name, text string) error {
+	at := slices.IndexFunc(b.Parameters, func(p Parameter) bool { return p.Name == name })
+	if at < 0 {
+		return fmt.Errorf("problem %s has no parameter %q%s", b.Name, name, b.listParameters(name))
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Errorf("problem %s: parameter %s=%q is not a finite number", b.Name, name, text)
+	}
+	b.Parameters[at].Value = v
+	return nil
+}
+
+func (b Builtin) listParameters(wrong string) string {
+	if len(b.Parameters) == 0 {
+		return "; it has none"
+	}
+	names := make([]string, len(b.Parameters))
+	for i, p := range b.Parameters {
+		names[i] = p.Name
+	}
+	return Suggest(wrong, names) + "; it has " + strings.Join(names, ", ")
+}
+
+// Make builds the problem on a grid of n interior points per axis; axes that the
+// problem does not use hold 1. A parameter out of its range is refused.
+func (b Builtin) Make(n [3]int) (*solver.Problem, error) {
+	if err := CheckGrid(b.Dimension, n); err != nil {
+		return nil, fmt.Errorf("problem %s: %w", b.Name, err)
+	}
+	v := make([]float64, len(b.Parameters))
+	for i, p := range b.Parameters {
+		v[i] = p.Value
+	}
+	p := &solver.Problem{
+		Name:      b.Name,
+		Dimension: b.Dimension,
+		N:         n,
+		Diffusion: solver.Coefficient{Value: 1},
+	}
+	if err := b.build(p, v); err != nil {
+		return nil, fmt.Errorf("problem %s: %w", b.Name, err)
+	}
+	return p, nil
+}
+
+// box sets the domain (lo, hi)^d.
+func box(p *solver.Problem, lo, hi float64) {
+	for a := range p.Dimension {
+		p.Lo[a], p.Hi[a] = lo, hi
+	}
+}
+
+// zero is homogeneous Dirichlet data.
+func zero(solver.Point) float64 { return 0 }

@@ -1,0 +1,49 @@
+package problems
+
+import "fmt"
+
+// Bounds of a grid. MaxAxis keeps index arithmetic far from overflow, MaxPoints
+// is 64 GiB a vector.
+const (
+	MaxAxis   = 1 << 24
+	MaxPoints = 1 << 33
+)
+
+// CheckGrid tells whether n is a grid of that dimension: 1 to MaxAxis interior
+// points on each axis in use, 1 on the others, at most MaxPoints in all.
+func CheckGrid(dimension int, n [3]int) error {
+	if dimension < 1 || dimension > 3 {
+		return fmt.Errorf("dimension %d: it must be 1, 2 or 3", dimension)
+	}
+	points := 1
+	for a, name := range [3]string{"x", "y", "z"} {
+		switch {
+		case a >= dimension && n[a] != 1:
+			return fmt.Errorf("%d grid points along %s, but the problem is %d-D", n[a], name, dimension)
+		case n[a] < 1:
+			return fmt.Errorf("%d grid points along %s: there must be at least 1", n[a], name)
+		case n[a] > MaxAxis:
+			return fmt.Errorf("%d grid points along %s: there may be at most %d", n[a], name, MaxAxis)
+		case n[a] > MaxPoints/points:
+			return fmt.Errorf("a grid of %v has more than %d points", n[:dimension], MaxPoints)
+		}
+		points *= n[a]
+	}
+	return nil
+}
+
+// Grid turns what a user gives, one number for every axis or one number per
+// axis (x first), into the n of a problem of that dimension.
+func Grid(dimension int, n []int) ([3]int, error) {
+	grid := [3]int{1, 1, 1}
+	if dimension < 1 || dimension > 3 {
+		return grid, fmt.Errorf("dimension %d: it must be 1, 2 or 3", dimension)
+	}
+	if len(n) != 1 && len(n) != dimension {
+		return grid, fmt.Errorf("%d numbers of grid points for a %d-D problem: give one for all axes, or %d", len(n), dimension, dimension)
+	}
+	for a := range dimension {
+		grid[a] = n[min(a, len(n)-1)]
+	}
+	return grid, CheckGrid(dimension, grid)
+}

@@ -1,0 +1,41 @@
+package problems
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// membrane is the 3-D reference case: a membrane held at 0 over a paraboloid.
+// No closed form is known; at the default parameters 6 % of the points are in
+// contact.
+func membrane() Builtin {
+	return Builtin{
+		Name:      "membrane",
+		Summary:   "membrane over a paraboloid in the unit cube, held at 0: φ = c0 − k|x − c|², f = 0",
+		Reference: "the project's own reference case at 256³; no closed form",
+		Dimension: 3,
+		Parameters: []Parameter{
+			{"c0", 0.5, "height of the obstacle, at most k/4"},
+			{"k", 4, "curvature of the obstacle, positive"},
+		},
+		build: func(p *solver.Problem, v []float64) error {
+			c0, k := v[0], v[1]
+			if k <= 0 || c0 > k/4 {
+				return fmt.Errorf("c0 = %g, k = %g: need k > 0 and c0 ≤ k/4, or the obstacle stands above the boundary data 0", c0, k)
+			}
+			box(p, 0, 1)
+			p.Obstacle = paraboloidAt(c0, k)
+			p.Boundary = zero
+			return nil
+		},
+	}
+}
+
+// paraboloidAt is c0 − k r², r the distance from the centre of the unit cube.
+func paraboloidAt(c0, k float64) solver.Function {
+	return func(q solver.Point) float64 {
+		x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5
+		return c0 - float64(k*(float64(x*x)+float64(y*y)+float64(z*z)))
+	}
+}

@@ -1,0 +1,49 @@
+package problems
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// quartic is a problem with a flat obstacle and a source made for the solution
+// max(r² − r0², 0)², which is C² across the free boundary: second-order
+// convergence shows undisturbed.
+func quartic(d int) Builtin {
+	b := Builtin{
+		Name:      "quartic",
+		Summary:   "flat obstacle φ = 0 in (−1,1)³ with the source that makes u = max(r² − r0², 0)²",
+		Reference: "manufactured solution",
+		Dimension: d,
+		Exact:     true,
+		Parameters: []Parameter{
+			{"r0", 0.7, "radius of the contact set, between 0 and 1"},
+		},
+		build: func(p *solver.Problem, v []float64) error {
+			r0 := v[0]
+			if r0 <= 0 || r0 >= 1 {
+				return fmt.Errorf("r0 = %g: it must be between 0 and 1", r0)
+			}
+			box(p, -1, 1)
+			dim, r02 := float64(d), r0*r0
+			p.Obstacle = zero
+			p.Source.Of = func(q solver.Point) float64 {
+				r2 := squares(q)
+				if r2 > r02 {
+					return -4 * (2*r2 + float64(dim*(r2-r02)))
+				}
+				return -8 * float64(r02*(1-(r2-r02)))
+			}
+			p.Exact = func(q solver.Point) float64 {
+				s := max(squares(q)-r02, 0)
+				return s * s
+			}
+			p.Boundary = p.Exact
+			return nil
+		},
+	}
+	if d == 2 {
+		b.Name, b.Summary = "quartic2d", "flat obstacle φ = 0 in (−1,1)² with the source that makes u = max(r² − r0², 0)²"
+	}
+	return b
+}
