@@ -1,0 +1,155 @@
+// Package npy reads and writes NumPy's .npy arrays. It works on bytes that the
+// caller holds, does no I/O of its own, and checks everything before it uses it:
+// a file may come from anywhere.
+//
+// Format: numpy.lib.format, versions 1.0, 2.0 and 3.0. Numbers (bool, signed and
+// unsigned integers of 1 to 8 bytes, float32 and float64, either byte order) in
+// C order.
+package npy
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// maxAxes is more than any array of a grid has.
+const maxAxes = 8
+
+// Array is a decoded array. It refers to the bytes it was decoded from and
+// converts an entry when it is asked for it, so a large one is not held twice.
+// It is safe for concurrent use as long as nobody changes those bytes.
+type Array struct {
+	Shape []int  // slowest axis first, as NumPy prints it
+	Type  string // NumPy's name: "int16", "float64"
+
+	read func(entry []byte) float64
+	size int // bytes per entry
+	data []byte
+}
+
+// Len is the number of entries.
+func (a Array) Len() int { return len(a.data) / a.size }
+
+// At returns entry i in memory order, the last axis fastest.
+func (a Array) At(i int) float64 {
+	return a.read(a.data[i*a.size : (i+1)*a.size])
+}
+
+// Decode reads an array from the bytes of a .npy file. Its errors say what is
+// wrong with the file and, where the user can mend it, how.
+func Decode(file []byte) (Array, error) {
+	text, data, err := split(file)
+	if err != nil {
+		return Array{}, err
+	}
+	h, err := parseHeader(text)
+	if err != nil {
+		return Array{}, err
+	}
+	a := Array{Shape: h.shape, data: data}
+	if err := a.setType(h.descr); err != nil {
+		return Array{}, err
+	}
+	if h.fortran && len(h.shape) > 1 {
+		return Array{}, fmt.Errorf("the array is in Fortran order; save it with numpy.ascontiguousarray")
+	}
+	entries := 1
+	for _, n := range h.shape {
+		if n < 1 {
+			return Array{}, fmt.Errorf("the array of shape %s is empty", ShapeString(h.shape))
+		}
+		if n > math.MaxInt/8/entries {
+			return Array{}, fmt.Errorf("the shape %s is too large", ShapeString(h.shape))
+		}
+		entries *= n
+	}
+	switch want := entries * a.size; {
+	case len(data) < want:
+		return Array{}, fmt.Errorf("the file is cut short: %s of %s needs %d bytes of data and there are %d", ShapeString(h.shape), a.Type, want, len(data))
+	case len(data) > want:
+		return Array{}, fmt.Errorf("%d bytes follow the %d that %s of %s needs", len(data)-want, want, ShapeString(h.shape), a.Type)
+	}
+	return a, nil
+}
+
+// setType understands NumPy's type descriptions: byte order, kind, bytes.
+func (a *Array) setType(descr string) error {
+	refuse := func() error {
+		return fmt.Errorf("the type %q is not one of bool, int8 to int64, uint8 to uint64, float32, float64; save the array with .astype('float64')", descr)
+	}
+	if len(descr) != 3 || descr[2] < '1' || descr[2] > '8' {
+		return refuse()
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	switch descr[0] {
+	case '>':
+		order = binary.BigEndian
+	case '<', '|', '=':
+	default:
+		return refuse()
+	}
+	a.size = int(descr[2] - '0')
+	switch descr[1:] {
+	case "b1":
+		a.Type, a.read = "bool", func(e []byte) float64 { return float64(min(e[0], 1)) }
+	case "i1":
+		a.read = func(e []byte) float64 { return float64(int8(e[0])) }
+	case "u1":
+		a.read = func(e []byte) float64 { return float64(e[0]) }
+	case "i2":
+		a.read = func(e []byte) float64 { return float64(int16(order.Uint16(e))) }
+	case "u2":
+		a.read = func(e []byte) float64 { return float64(order.Uint16(e)) }
+	case "i4":
+		a.read = func(e []byte) float64 { return float64(int32(order.Uint32(e))) }
+	case "u4":
+		a.read = func(e []byte) float64 { return float64(order.Uint32(e)) }
+	case "i8":
+		a.read = func(e []byte) float64 { return float64(int64(order.Uint64(e))) }
+	case "u8":
+		a.read = func(e []byte) float64 { return float64(order.Uint64(e)) }
+	case "f4":
+		a.read = func(e []byte) float64 { return float64(math.Float32frombits(order.Uint32(e))) }
+	case "f8":
+		a.read = func(e []byte) float64 { return math.Float64frombits(order.Uint64(e)) }
+	default:
+		return refuse()
+	}
+	if a.Type == "" {
+		kind := map[byte]string{'i': "int", 'u': "uint", 'f': "float"}[descr[1]]
+		a.Type = fmt.Sprintf("%s%d", kind, 8*a.size)
+	}
+	return nil
+}
+
+// ShapeString writes a shape the way people say it: 344 × 403.
+func ShapeString(shape []int) string {
+	if len(shape) == 0 {
+		return "a single number"
+	}
+	s := fmt.Sprint(shape[0])
+	for _, n := range shape[1:] {
+		s += fmt.Sprintf(" × %d", n)
+	}
+	return s
+}
+
+// Encode returns the bytes of a .npy file of float64 in little endian; the
+// product of shape must be the number of values.
+func Encode(shape []int, values []float64) ([]byte, error) {
+	entries := 1
+	for _, n := range shape {
+		entries *= n
+	}
+	if entries != len(values) || len(shape) > maxAxes {
+		return nil, fmt.Errorf("%d values for an array of shape %s", len(values), ShapeString(shape))
+	}
+	header := encodeHeader(shape)
+	file := slices.Grow(header, 8*len(values))
+	for _, v := range values {
+		file = binary.LittleEndian.AppendUint64(file, math.Float64bits(v))
+	}
+	return file, nil
+}

@@ -1,0 +1,158 @@
+package npy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/sbinet/npyio/npy"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+)
+
+// file builds a .npy file by hand.
+func file(version byte, text string, data []byte) []byte {
+	f := append([]byte(magic), version, 0)
+	if version == 1 {
+		f = binary.LittleEndian.AppendUint16(f, uint16(len(text)))
+	} else {
+		f = binary.LittleEndian.AppendUint32(f, uint32(len(text)))
+	}
+	return append(append(f, text...), data...)
+}
+
+func values(a Array) []float64 {
+	v := make([]float64, a.Len())
+	for i := range v {
+		v[i] = a.At(i)
+	}
+	return v
+}
+
+func TestTypes(t *testing.T) {
+	for _, c := range []struct {
+		descr, name string
+		data        []byte
+		want        float64
+	}{
+		{"|b1", "bool", []byte{1}, 1},
+		{"|i1", "int8", []byte{0xfe}, -2},
+		{"|u1", "uint8", []byte{0xfe}, 254},
+		{"<i2", "int16", []byte{0xfe, 0xff}, -2},
+		{">i2", "int16", []byte{0xff, 0xfe}, -2},
+		{"<u2", "uint16", []byte{1, 2}, 513},
+		{"<i4", "int32", []byte{0xfe, 0xff, 0xff, 0xff}, -2},
+		{">u4", "uint32", []byte{0, 0, 1, 0}, 256},
+		{"<i8", "int64", []byte{0xfe, 255, 255, 255, 255, 255, 255, 255}, -2},
+		{"<u8", "uint64", []byte{3, 0, 0, 0, 0, 0, 0, 0}, 3},
+		{">f4", "float32", binary.BigEndian.AppendUint32(nil, math.Float32bits(-1.5)), -1.5},
+		{"<f8", "float64", binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.Pi)), math.Pi},
+	} {
+		a, err := Decode(file(1, "{'descr': '"+c.descr+"', 'fortran_order': False, 'shape': (1,), }\n", c.data))
+		require.NoError(t, err, c.descr)
+		require.Equal(t, c.name, a.Type)
+		require.Equal(t, []float64{c.want}, values(a))
+	}
+}
+
+func TestHeadersOfAllVersionsAndOrders(t *testing.T) {
+	for version := byte(1); version <= 3; version++ {
+		for _, text := range []string{
+			"{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }   \n",
+			`{"shape":(2,3,),"fortran_order":False,"descr":"|u1"}`,
+			"{'shape': (2, 3), 'descr': '|u1', 'fortran_order': False}",
+		} {
+			a, err := Decode(file(version, text, []byte{1, 2, 3, 4, 5, 6}))
+			require.NoError(t, err, text)
+			require.Equal(t, []int{2, 3}, a.Shape)
+			require.Equal(t, []float64{1, 2, 3, 4, 5, 6}, values(a))
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	plain := func(s string) []byte { return file(1, s, []byte{1, 2, 3, 4, 5, 6}) }
+	for _, c := range []struct {
+		file []byte
+		want string
+	}{
+		{nil, `this is not a .npy file: it does not start with \x93NUMPY`},
+		{[]byte("PK\x03\x04"), "this is not a .npy file"},
+		{[]byte(magic + "\x01"), "the file ends within its header"},
+		{[]byte(magic + "\x04\x00\x00\x00"), "version 4.0 of the .npy format is not known"},
+		{[]byte(magic + "\x02\x00\xff\xff\xff\xff{"), "the file ends within its header"},
+		{plain("{}"), "is not the dictionary of a plain array"},
+		{plain(""), "is not the dictionary of a plain array"},
+		{plain("{'descr': '|u1', 'fortran_order': Maybe, 'shape': (6,)}"), "is not the dictionary"},
+		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (-6,)}"), "is not the dictionary"},
+		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (6,)} import"), "is not the dictionary"},
+		{plain("{'descr': '|u1', 'descr': '|u1', 'fortran_order': False, 'shape': (6,)}"), "is not the dictionary"},
+		{plain("{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (6,)}"), "the array has records"},
+		{plain("{'descr': '<c16', 'fortran_order': False, 'shape': (6,)}"), `the type "<c16" is not one of bool, int8`},
+		{plain("{'descr': '<f2', 'fortran_order': False, 'shape': (3,)}"), `the type "<f2" is not one of`},
+		{plain("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}"), "the array is in Fortran order; save it with numpy.ascontiguousarray"},
+		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 3)}"), "the array of shape 0 × 3 is empty"},
+		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (4000000000, 4000000000, 4000000000)}"), "too large"},
+		{plain("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3)}"), "the file is cut short: 2 × 3 of int16 needs 12 bytes of data and there are 6"},
+		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (5,)}"), "1 bytes follow the 5 that 5 of uint8 needs"},
+	} {
+		_, err := Decode(c.file)
+		require.ErrorContains(t, err, c.want)
+	}
+	_, err := Encode([]int{2, 2}, []float64{1})
+	require.EqualError(t, err, "1 values for an array of shape 2 × 2")
+}
+
+// What is written is read back bit for bit, and another implementation agrees.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shape := rapid.SliceOfN(rapid.IntRange(1, 5), 0, 4).Draw(t, "shape")
+		n := 1
+		for _, s := range shape {
+			n *= s
+		}
+		want := rapid.SliceOfN(rapid.Float64(), n, n).Draw(t, "values")
+		f, err := Encode(shape, want)
+		require.NoError(t, err)
+		a, err := Decode(f)
+		require.NoError(t, err)
+		require.Equal(t, len(shape), len(a.Shape))
+		require.ElementsMatch(t, shape, a.Shape)
+		require.Equal(t, want, values(a))
+		require.Zero(t, (len(f)-8*n)%alignment)
+		var other []float64
+		require.NoError(t, npy.Read(bytes.NewReader(f), &other))
+		require.Equal(t, want, other)
+	})
+}
+
+func TestReadsWhatAnotherImplementationWrites(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, npy.Write(&b, mat.NewDense(2, 3, []float64{1, 2, 3, 4, 5, 6})))
+	a, err := Decode(b.Bytes())
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 3}, a.Shape)
+	require.Equal(t, []float64{1, 2, 3, 4, 5, 6}, values(a))
+	require.Equal(t, "a single number", ShapeString(nil))
+}
+
+func FuzzDecode(f *testing.F) {
+	good, _ := Encode([]int{2, 3}, make([]float64, 6))
+	f.Add(good)
+	f.Add(file(1, "{'descr': '<i2', 'fortran_order': True, 'shape': (2,), }", []byte{1, 2, 3, 4}))
+	f.Add(file(3, "{'shape': (), 'descr': '|b1', 'fortran_order': False}", []byte{1}))
+	f.Add([]byte(magic + strings.Repeat("\xff", 20)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, err := Decode(b)
+		if err != nil {
+			return
+		}
+		if a.Len() < 1 || a.Len() > len(b) {
+			t.Fatalf("%d entries from %d bytes", a.Len(), len(b))
+		}
+		values(a)
+	})
+}
