@@ -1,0 +1,111 @@
+package kernel
+
+import "fmt"
+
+// Box is a half-open box of points of a block, 0-based: Lo[a] ≤ i < Hi[a] per
+// axis, axis 0 being x. Index −1 and index N name the ghost points where a
+// function says that it takes them.
+type Box struct{ Lo, Hi [3]int }
+
+// Empty tells whether the box holds no point.
+func (b Box) Empty() bool {
+	return b.Hi[0] <= b.Lo[0] || b.Hi[1] <= b.Lo[1] || b.Hi[2] <= b.Lo[2]
+}
+
+// Points is the number of points of the box.
+func (b Box) Points() int {
+	if b.Empty() {
+		return 0
+	}
+	return (b.Hi[0] - b.Lo[0]) * (b.Hi[1] - b.Lo[1]) * (b.Hi[2] - b.Lo[2])
+}
+
+// Layout places a block of own points in a padded array: one layer of ghost
+// points on either side of every used axis, x fastest. Rows of 32 points or more
+// are padded so that every row's first own point lies at a multiple of 64 bytes
+// from the start of the array.
+type Layout struct {
+	Dim    int    // used axes: 1, 2 or 3
+	N      [3]int // own points per axis, 1 on unused axes
+	Row    int    // distance from (x, y, z) to (x, y+1, z); 0 in 1-D
+	Plane  int    // distance from (x, y, z) to (x, y, z+1); 0 in 1-D and 2-D
+	Origin int    // index of own point (0, 0, 0)
+}
+
+const (
+	lineFloats = 8       // float64s in a cache line
+	alignFrom  = 32      // shorter rows are not worth padding
+	maxAxis    = 1 << 31 // keeps products of strides in an int64
+	maxLength  = 1 << 40 // float64s in one array
+)
+
+// NewLayout lays out a block of n own points in dim dimensions.
+func NewLayout(dim int, n [3]int) (Layout, error) {
+	if dim < 1 || dim > 3 {
+		return Layout{}, fmt.Errorf("kernel: a block has 1, 2 or 3 dimensions, not %d", dim)
+	}
+	for a, m := range n {
+		if m < 1 || m > maxAxis || (a >= dim && m != 1) {
+			return Layout{}, fmt.Errorf("kernel: %d own points on axis %d of a block of dimension %d", m, a, dim)
+		}
+	}
+	l := Layout{Dim: dim, N: n}
+	row, pad := n[0]+2, 1
+	if n[0] >= alignFrom {
+		row, pad = roundUp(row, lineFloats), lineFloats
+	}
+	l.Origin = pad
+	if dim > 1 {
+		l.Row = row
+		l.Origin += row
+	}
+	if dim > 2 {
+		if n[1]+2 > maxLength/row {
+			return Layout{}, fmt.Errorf("kernel: a block of %v points is too large for an array", n)
+		}
+		l.Plane = row * (n[1] + 2)
+		l.Origin += l.Plane
+		if n[2]+2 > maxLength/l.Plane {
+			return Layout{}, fmt.Errorf("kernel: a block of %v points is too large for an array", n)
+		}
+	}
+	return l, nil
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// Index is where point (x, y, z) lies; −1 and N are the ghosts of used axes.
+func (l Layout) Index(x, y, z int) int { return l.Origin + x + y*l.Row + z*l.Plane }
+
+// Len is the length of a padded array.
+func (l Layout) Len() int {
+	hi := [3]int{l.N[0]}
+	for a := 1; a < l.Dim; a++ {
+		hi[a] = l.N[a]
+	}
+	return l.Index(hi[0], hi[1], hi[2]) + 1
+}
+
+// Points is the number of own points, the length of a dense own-box array.
+func (l Layout) Points() int { return l.N[0] * l.N[1] * l.N[2] }
+
+// Dense is the index of own point (x, y, z) in a dense own-box array [z][y][x].
+func (l Layout) Dense(x, y, z int) int { return x + l.N[0]*(y+l.N[1]*z) }
+
+// Interior is the box of all own points.
+func (l Layout) Interior() Box { return Box{Hi: l.N} }
+
+// holds tells whether b lies within the own points, grown by ghost layers on the
+// used axes.
+func (l Layout) holds(b Box, ghost int) bool {
+	for a := range l.N {
+		g := ghost
+		if a >= l.Dim {
+			g = 0
+		}
+		if b.Lo[a] < -g || b.Hi[a] > l.N[a]+g {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,58 @@
+package kernel
+
+import "math"
+
+// Norm gathers a residual: the exact sum of its squares and its largest absolute
+// value. Its zero value is empty. It is one goroutine's; parts are merged, and
+// the result depends neither on the parts nor on the order.
+type Norm struct {
+	Squares Sum
+	Max     float64 // NaN once a NaN was added
+
+	row []float64 // scratch of the row kernels
+}
+
+// Add adds one value of the residual.
+func (n *Norm) Add(r float64) {
+	n.Squares.Add(float64(r * r))
+	if a := math.Abs(r); a > n.Max || a != a {
+		n.Max = a
+	}
+}
+
+// Merge adds what o holds.
+func (n *Norm) Merge(o *Norm) {
+	n.Squares.Merge(&o.Squares)
+	if o.Max > n.Max || o.Max != o.Max {
+		n.Max = o.Max
+	}
+}
+
+// Reset empties the norm and keeps its scratch memory.
+func (n *Norm) Reset() {
+	n.Squares = Sum{}
+	n.Max = 0
+}
+
+// L2 is the square root of the sum of squares.
+func (n *Norm) L2() float64 { return math.Sqrt(n.Squares.Float64()) }
+
+// addRow adds a row of values.
+func (n *Norm) addRow(r []float64) {
+	n.Squares.AddSquares(r)
+	largest := n.Max
+	for _, v := range r {
+		if a := math.Abs(v); a > largest || a != a {
+			largest = a
+		}
+	}
+	n.Max = largest
+}
+
+// scratch is a row of at least m values.
+func (n *Norm) scratch(m int) []float64 {
+	if cap(n.row) < m {
+		n.row = make([]float64, m)
+	}
+	return n.row[:m]
+}

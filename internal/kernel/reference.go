@@ -1,0 +1,83 @@
+package kernel
+
+// referenceSweep is the written contract as code: one point after the other,
+// nothing clever. Other variants are tested against it, bit by bit.
+func referenceSweep(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
+				r := s.defect(below, src, i, d)
+				u, phi, psi := src[i], s.lower.At(d), s.upper.At(d)
+				if n != nil {
+					n.Add(clampResidual(r, u, phi, psi))
+				}
+				if dst == nil {
+					continue
+				}
+				v := u - float64(s.step*r)
+				if phi > v {
+					v = phi
+				}
+				if psi < v {
+					v = psi
+				}
+				dst[i] = v
+			}
+		}
+	}
+}
+
+// defect is (A·u − f) at padded index i, dense index d.
+func (s *Sweep) defect(below, src []float64, i, d int) float64 {
+	l, f := s.layout, s.source.At(d)
+	switch l.Dim {
+	case 1:
+		w, e := s.term(West, d, below[i-1]), s.term(East, d, src[i+1])
+		return s.close(d, src[i], w+e) - f
+	case 2:
+		w, e := s.term(West, d, src[i-1]), s.term(East, d, src[i+1])
+		so, no := s.term(South, d, below[i-l.Row]), s.term(North, d, src[i+l.Row])
+		return s.close(d, src[i], (w+e)+(so+no)) - f
+	default:
+		w, e := s.term(West, d, src[i-1]), s.term(East, d, src[i+1])
+		so, no := s.term(South, d, src[i-l.Row]), s.term(North, d, src[i+l.Row])
+		bo, to := s.term(Bottom, d, below[i-l.Plane]), s.term(Top, d, src[i+l.Plane])
+		return s.close(d, src[i], ((w+e)+(so+no))+(bo+to)) - f
+	}
+}
+
+// term is one neighbour's part of the sum.
+func (s *Sweep) term(direction, d int, u float64) float64 {
+	switch s.operator.Form {
+	case Constant:
+		return float64(s.operator.Values[direction] * u)
+	case Variable:
+		return float64(s.operator.Arrays[direction][d] * u)
+	default:
+		return u
+	}
+}
+
+// close forms A·u from the point's own value and the neighbours' sum.
+func (s *Sweep) close(d int, u, sum float64) float64 {
+	switch s.operator.Form {
+	case Constant:
+		return float64(s.operator.Values[Center]*u) - sum
+	case Variable:
+		return float64(s.operator.Arrays[Center][d]*u) - sum
+	default:
+		return float64(s.operator.Diag*u) - float64(s.operator.Off*sum)
+	}
+}
+
+// clampResidual is the residual of the variational inequality at a point.
+func clampResidual(r, u, phi, psi float64) float64 {
+	if u <= phi && r > 0 {
+		r = 0
+	}
+	if u >= psi && r < 0 {
+		r = 0
+	}
+	return r
+}

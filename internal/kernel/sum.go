@@ -1,0 +1,272 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+const (
+	limbBits = 32
+	// sumLimbs: bit p is worth 2^(p−1075), so that a mantissa starts at the bit of
+	// its biased exponent; 2^1024 is bit 2099, and 2^40 additions reach bit 2139.
+	// The last limb starts at bit 2144 and holds 63 more.
+	sumLimbs = 68
+	// sumBatch: an Add puts less than 2^52 on a limb, so 2^10 of them and a
+	// normalised limb stay below 2^63.
+	sumBatch = 1 << 10
+)
+
+// Sum is an exact sum of float64 values: a fixed-point number wide enough for
+// every finite float64 and for 2^64 additions of the largest one. Since nothing is
+// rounded before Float64, the result is independent of order and of partition.
+// The technique is that of Kulisch's long accumulator, with the carries delayed
+// as in Neal, "Fast exact summation using small and large superaccumulators"
+// (2015). The zero value is 0. A Sum is one goroutine's.
+type Sum struct {
+	limb    [sumLimbs]int64 // little endian, base 2^32, carries pending
+	pending int             // additions since the last normalise
+	flags   uint8
+}
+
+const (
+	sawNaN uint8 = 1 << iota
+	sawPlusInf
+	sawMinusInf
+)
+
+// Add adds v exactly. Infinities and NaN are kept apart and win in the result.
+func (s *Sum) Add(v float64) {
+	if s.pending >= sumBatch {
+		s.normalise()
+	}
+	s.add(math.Float64bits(v))
+	s.pending++
+}
+
+// AddSquares adds v·v, rounded to float64, for each v of row.
+func (s *Sum) AddSquares(row []float64) {
+	for len(row) > 0 {
+		if s.pending >= sumBatch {
+			s.normalise()
+		}
+		m := min(len(row), sumBatch-s.pending)
+		for _, v := range row[:m] {
+			s.add(math.Float64bits(float64(v * v)))
+		}
+		s.pending += m
+		row = row[m:]
+	}
+}
+
+// add puts one value on its two limbs.
+func (s *Sum) add(b uint64) {
+	exp := b >> 52 & 0x7ff
+	man := b & (1<<52 - 1)
+	switch exp {
+	case 0:
+		exp = 1
+	case 0x7ff:
+		s.special(b, man)
+		return
+	default:
+		man |= 1 << 52
+	}
+	i, shift := exp/limbBits, exp%limbBits
+	low := int64(man << shift & (1<<limbBits - 1))
+	high := int64(man >> (limbBits - shift))
+	if int64(b) < 0 {
+		low, high = -low, -high
+	}
+	s.limb[i] += low
+	s.limb[i+1] += high
+}
+
+func (s *Sum) special(b, man uint64) {
+	switch {
+	case man != 0:
+		s.flags |= sawNaN
+	case int64(b) < 0:
+		s.flags |= sawMinusInf
+	default:
+		s.flags |= sawPlusInf
+	}
+}
+
+// normalise brings every limb but the last into [0, 2^32); the last carries the
+// sign.
+func (s *Sum) normalise() {
+	var carry int64
+	for i := range sumLimbs - 1 {
+		v := s.limb[i] + carry
+		carry = v >> limbBits
+		s.limb[i] = v & (1<<limbBits - 1)
+	}
+	s.limb[sumLimbs-1] += carry
+	s.pending = 0
+}
+
+// Merge adds what o holds, exactly; o is normalised, its value does not change.
+func (s *Sum) Merge(o *Sum) {
+	o.normalise()
+	s.normalise()
+	for i, v := range o.limb {
+		s.limb[i] += v
+	}
+	s.normalise()
+	s.flags |= o.flags
+}
+
+// Equal tells whether both hold the same exact sum.
+func (s *Sum) Equal(o *Sum) bool {
+	s.normalise()
+	o.normalise()
+	return s.limb == o.limb && s.flags == o.flags
+}
+
+// Float64 is the sum rounded to nearest, ties to even; NaN if a NaN or both
+// infinities were added; an infinity beyond the largest float64. A sum of exactly
+// nothing is +0.
+func (s *Sum) Float64() float64 {
+	switch {
+	case s.flags&sawNaN != 0, s.flags&(sawPlusInf|sawMinusInf) == sawPlusInf|sawMinusInf:
+		return math.NaN()
+	case s.flags&sawPlusInf != 0:
+		return math.Inf(1)
+	case s.flags&sawMinusInf != 0:
+		return math.Inf(-1)
+	}
+	s.normalise()
+	t, sign := *s, uint64(0)
+	if t.limb[sumLimbs-1] < 0 {
+		sign = 1 << 63
+		for i := range t.limb {
+			t.limb[i] = -t.limb[i]
+		}
+		t.normalise()
+	}
+	return math.Float64frombits(sign | t.magnitude())
+}
+
+// magnitude rounds a normalised sum that is not negative to the bits of a float64.
+func (s *Sum) magnitude() uint64 {
+	top := sumLimbs - 1
+	for top > 0 && s.limb[top] == 0 {
+		top--
+	}
+	high := top*limbBits + bits.Len64(uint64(s.limb[top])) - 1 // highest set bit
+	if s.limb[top] == 0 {
+		return 0
+	}
+	// Bit p of the sum is worth 2^(p−1075). A normal number with its highest bit
+	// at p ≥ 53 has biased exponent p − 52; below that, the last place is bit 1.
+	last := max(high-52, 1)
+	man := s.field(last)
+	if s.bit(last-1) && (man&1 == 1 || s.below(last-1)) {
+		man++
+	}
+	// The implicit bit and a carry out of the mantissa both run into the exponent;
+	// a subnormal number has neither.
+	return min(uint64(last-1)<<52+man, 0x7ff<<52)
+}
+
+// field is the (up to) 53 bits from bit position p upwards.
+func (s *Sum) field(p int) uint64 {
+	i, shift := p/limbBits, p%limbBits
+	v := uint64(s.limb[i]) >> shift
+	if i+1 < sumLimbs {
+		v |= uint64(s.limb[i+1]) << (limbBits - shift)
+	}
+	if i+2 < sumLimbs && shift > 0 {
+		v |= uint64(s.limb[i+2]) << (2*limbBits - shift)
+	}
+	return v
+}
+
+func (s *Sum) bit(p int) bool { return s.limb[p/limbBits]>>(p%limbBits)&1 == 1 }
+
+// below tells whether a bit under position p is set.
+func (s *Sum) below(p int) bool {
+	i, shift := p/limbBits, p%limbBits
+	for _, v := range s.limb[:i] {
+		if v != 0 {
+			return true
+		}
+	}
+	return s.limb[i]&(1<<shift-1) != 0
+}
+
+const (
+	sumVersion   = 1
+	sumHeader    = 4 // version, flags, first limb, number of limbs
+	sumTopBytes  = 8
+	maxSumLength = sumHeader + (sumLimbs-1)*4 + sumTopBytes
+)
+
+// MarshalBinary encodes the sum: version, flags, index of the first limb that is
+// not 0, number of limbs n, n limbs of 4 bytes and the 8-byte top limb, all little
+// endian. Equal sums have equal encodings; it never fails.
+func (s *Sum) MarshalBinary() ([]byte, error) {
+	return s.AppendBinary(make([]byte, 0, maxSumLength))
+}
+
+// AppendBinary appends the encoding to dst.
+func (s *Sum) AppendBinary(dst []byte) ([]byte, error) {
+	s.normalise()
+	first, end := 0, sumLimbs-1
+	for end > 0 && s.limb[end-1] == 0 {
+		end--
+	}
+	for first < end && s.limb[first] == 0 {
+		first++
+	}
+	if first == end {
+		first, end = 0, 0
+	}
+	dst = append(dst, sumVersion, s.flags, byte(first), byte(end-first))
+	for _, v := range s.limb[first:end] {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(v))
+	}
+	return binary.LittleEndian.AppendUint64(dst, uint64(s.limb[sumLimbs-1])), nil
+}
+
+var errSumTruncated = errors.New("kernel: encoded sum: wrong length")
+
+// UnmarshalBinary decodes what MarshalBinary wrote and replaces the sum; on an
+// error the sum is unchanged. Any bytes are safe.
+func (s *Sum) UnmarshalBinary(data []byte) error {
+	if len(data) < sumHeader+sumTopBytes {
+		return errSumTruncated
+	}
+	if data[0] != sumVersion {
+		return fmt.Errorf("kernel: encoded sum: version %d, this program reads %d", data[0], sumVersion)
+	}
+	if data[1]&^(sawNaN|sawPlusInf|sawMinusInf) != 0 {
+		return fmt.Errorf("kernel: encoded sum: unknown flags %#x", data[1])
+	}
+	first, n := int(data[2]), int(data[3])
+	if first+n > sumLimbs-1 {
+		return fmt.Errorf("kernel: encoded sum: limbs %d to %d, there are %d", first, first+n, sumLimbs-1)
+	}
+	if len(data) != sumHeader+4*n+sumTopBytes {
+		return errSumTruncated
+	}
+	out := Sum{flags: data[1]}
+	data = data[sumHeader:]
+	for i := range n {
+		out.limb[first+i] = int64(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	top := int64(binary.LittleEndian.Uint64(data[4*n:]))
+	if top > maxTop || top < -maxTop {
+		return fmt.Errorf("kernel: encoded sum: top limb %d is out of range", top)
+	}
+	out.limb[sumLimbs-1] = top
+	*s = out
+	return nil
+}
+
+// maxTop bounds a decoded top limb, so that merging any number of them that fits
+// in memory does not overflow.
+const maxTop = 1 << 44
