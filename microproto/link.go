@@ -43,6 +43,7 @@ type Frame struct {
 	Peer LinkAddr
 	Data []byte
 	buf  *Buffer
+	off  int // of Data in buf.Bytes, when the frame was made
 }
 
 // Buffer is the reference-counted memory behind frames.
@@ -59,7 +60,7 @@ func NewBuffer(b []byte, free func(*Buffer)) *Buffer { return &Buffer{Bytes: b, 
 // before off are the frame's headroom.
 func (b *Buffer) Frame(peer LinkAddr, off, n int) Frame {
 	b.refs.Add(1)
-	return Frame{Peer: peer, Data: b.Bytes[off : off+n : off+n], buf: b}
+	return Frame{Peer: peer, Data: b.Bytes[off : off+n : off+n], buf: b, off: off}
 }
 
 // Release gives the frame's reference back. Releasing a frame without a buffer
@@ -86,6 +87,26 @@ func (f Frame) Retain() Frame {
 		f.buf.refs.Add(1)
 	}
 	return f
+}
+
+// prepend returns a frame over payload and n free bytes before it, if payload lies
+// in f's buffer with that much room in front and nobody else refers to the buffer.
+func (f Frame) prepend(payload []byte, n int) (Frame, bool) {
+	b := f.buf
+	if b == nil || len(payload) == 0 || f.off < n || b.refs.Load() != 1 {
+		return Frame{}, false
+	}
+	if f.off+len(payload) > len(b.Bytes) || &b.Bytes[f.off] != &payload[0] {
+		return Frame{}, false
+	}
+	return b.Frame(f.Peer, f.off-n, n+len(payload)), true
+}
+
+// plainFrames is the FrameSource of composites that were given none.
+type plainFrames struct{ headroom int }
+
+func (s plainFrames) Acquire(n int) Frame {
+	return NewBuffer(make([]byte, s.headroom+n), nil).Frame(0, s.headroom, n)
 }
 
 // FrameSource supplies memory for outgoing frames. Acquire returns a frame whose

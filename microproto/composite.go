@@ -1,0 +1,386 @@
+package microproto
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Config sets up a composite.
+type Config struct {
+	Name     string
+	Seed     uint64
+	MTU      int         // largest frame below, bytes
+	Headroom int         // bytes wanted free in front of a frame by the layer below
+	Frames   FrameSource // nil: plain allocation
+	Limits   Limits
+	Tracer   Tracer // nil: off, and then it costs one predictable branch
+}
+
+// Composite is a set of micro-protocols with one header and one pool of messages.
+// Its entry points run to completion; it is not safe for concurrent use and not
+// reentrant.
+type Composite struct {
+	config   Config
+	limits   Limits
+	x        Exec
+	self     attachment // stands for the kernel and the layer above
+	attached []*attachment
+	table    []tableSlot
+	chains   int
+	pool     pool
+	timers   timers
+	queue    ring[queued]
+	outputs  []Output
+	cells    []*cell
+	bitNames [maxHoldBits]string
+	counts   Counters
+	drops    []Drops
+	held     int
+	now      Instant
+	rand     *rand.Rand
+	err      error
+	running  bool
+	phase    phase
+	orders   int
+
+	lastBinding uint64
+	endpoint    Endpoint
+}
+
+type phase uint8
+
+const (
+	phaseNew phase = iota
+	phaseOpen
+	phaseClosed
+)
+
+// NewComposite attaches the micro-protocols, from top to bottom. The first that
+// cannot attach is named in the error.
+func NewComposite(config Config, mps ...MicroProtocol) (*Composite, error) {
+	limits, err := config.Limits.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if config.MTU <= 0 || config.Headroom < 0 {
+		return nil, fmt.Errorf("microproto: composite %s: MTU %d and headroom %d; the first must be positive, the second not negative", config.Name, config.MTU, config.Headroom)
+	}
+	if config.Frames == nil {
+		config.Frames = plainFrames{config.Headroom}
+	}
+	c := &Composite{config: config, limits: limits, table: make([]tableSlot, 64)}
+	c.self.order = 1 << 30
+	c.pool.limit = limits.Messages
+	c.rand = rand.New(rand.NewPCG(config.Seed, uint64(hashName(config.Name))))
+	c.x = Exec{c: c, tracer: config.Tracer, cur: &c.self, maxDepth: limits.RaiseDepth}
+	err = ensure(c, forwardOn).insert(entry[*Message]{handle: (*Exec).goOn, owner: &c.self})
+	if err != nil {
+		return nil, err
+	}
+	for _, mp := range mps {
+		if err := c.attach(mp, nil); err != nil {
+			return nil, fmt.Errorf("composite %s: %w", config.Name, err)
+		}
+	}
+	return c, nil
+}
+
+// begin starts an entry point.
+func (c *Composite) begin(now Instant) error {
+	if c.running {
+		return ErrReentrant
+	}
+	if c.err != nil {
+		return c.err
+	}
+	c.now = max(c.now, now)
+	c.running = true
+	c.x.stop = 0
+	return nil
+}
+
+// finish ends an entry point: what was enqueued runs, in order. Chains that
+// enqueue each other without end fail the composite.
+func (c *Composite) finish() error {
+	for steps := 0; c.queue.n > 0 && c.err == nil; steps++ {
+		if steps > max(1<<16, 16*c.limits.Queue) {
+			c.x.Fail(fmt.Errorf("%w: events enqueue each other without end", ErrLimit))
+			break
+		}
+		c.queue.pop().chain.runWaiting(&c.x)
+	}
+	c.running = false
+	return c.err
+}
+
+// Open raises OpenSession. Messages and frames are taken from then on.
+func (c *Composite) Open(now Instant) error {
+	if c.phase != phaseNew {
+		return fmt.Errorf("%w: composite %s was opened before", ErrNotOpen, c.config.Name)
+	}
+	if err := c.begin(now); err != nil {
+		return err
+	}
+	c.phase = phaseOpen
+	Raise(&c.x, OpenSession, struct{}{})
+	return c.finish()
+}
+
+// Close raises CloseSession, then cancels every timer and drops ("closed") every
+// message that is still in the composite. Outputs can still be drained and
+// messages recycled. Closing twice does nothing. A failed composite is cleaned
+// up just the same and its error returned.
+func (c *Composite) Close(now Instant) error {
+	if c.running {
+		return ErrReentrant
+	}
+	if c.phase == phaseClosed {
+		return c.err
+	}
+	opened := c.phase == phaseOpen
+	c.phase = phaseClosed
+	if err := c.begin(now); err == nil {
+		if opened {
+			Raise(&c.x, CloseSession, struct{}{})
+		}
+		_ = c.finish()
+	}
+	c.timers.removeIf(func(*timer) bool { return true })
+	c.queue = ring[queued]{}
+	for _, m := range c.alive() {
+		if m.state == stateLive {
+			c.x.Drop(m, "closed")
+		}
+	}
+	return c.err
+}
+
+// alive lists the messages that have not ended, oldest first.
+func (c *Composite) alive() []*Message {
+	var out []*Message
+	for _, chunk := range c.pool.chunks {
+		for i := range chunk {
+			if m := &chunk[i]; m.state != stateFree && !m.ended {
+				out = append(out, m)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *Message) int {
+		if a.id < b.id {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// Message takes a fresh message to be submitted: the caller sets Payload and
+// attributes and passes it to Submit, or gives it back with Recycle. ErrPool when
+// the bound is reached.
+func (c *Composite) Message() (*Message, error) {
+	m := c.pool.get()
+	if m == nil {
+		return nil, ErrPool
+	}
+	m.dir, m.state = Down, stateUser
+	c.counts.Taken++
+	return m, nil
+}
+
+// Submit raises MessageFromUser. It takes the message, also when it fails.
+func (c *Composite) Submit(now Instant, m *Message) error {
+	if m.state != stateUser {
+		return fmt.Errorf("%w: submit of message %d", ErrMessage, m.id)
+	}
+	if c.running {
+		return ErrReentrant
+	}
+	m.state = stateLive
+	if err := c.ready(now); err != nil {
+		c.x.Drop(m, "not open")
+		return err
+	}
+	c.counts.Submitted++
+	if ch := find(c, MessageFromUser); ch == nil || ch.size() == 0 {
+		c.x.Drop(m, "unhandled")
+	} else {
+		Raise(&c.x, MessageFromUser, m)
+	}
+	return c.finish()
+}
+
+// ready is begin for entry points that need an open composite.
+func (c *Composite) ready(now Instant) error {
+	if c.phase != phaseOpen && c.err == nil {
+		return fmt.Errorf("%w: %s", ErrNotOpen, c.config.Name)
+	}
+	return c.begin(now)
+}
+
+// Input takes a frame from the layer below, also when it fails, and raises
+// SegmentFromNet. A frame too short for the header, or for which the pool has no
+// message, is dropped and counted; that is no error.
+func (c *Composite) Input(now Instant, f Frame) error {
+	if c.running {
+		f.Release()
+		return ErrReentrant
+	}
+	c.counts.FramesIn++
+	c.counts.BytesIn += uint64(len(f.Data))
+	if err := c.ready(now); err != nil {
+		c.refuseFrame(&f, "not open")
+		return err
+	}
+	c.input(f)
+	return c.finish()
+}
+
+func (c *Composite) input(f Frame) {
+	x, h := &c.x, c.pool.hdrSize
+	if len(f.Data) < h {
+		c.refuseFrame(&f, "short")
+		return
+	}
+	m := c.pool.get()
+	if m == nil {
+		c.refuseFrame(&f, "pool")
+		return
+	}
+	c.counts.Inputs++
+	m.dir, m.frame = Up, f
+	copy(m.header, f.Data)
+	m.Payload = f.Data[h:]
+	id := m.id
+	if Raise(x, SegmentFromNet, m) && m.id == id && m.state == stateLive {
+		x.Forward(m)
+	}
+}
+
+func (c *Composite) refuseFrame(f *Frame, reason string) {
+	f.Release()
+	c.counts.FramesRefused++
+	c.countDrop(reason)
+	if c.x.tracer != nil {
+		c.x.trace(TraceRecord{Kind: TraceDrop, Detail: reason})
+	}
+}
+
+// Advance fires the timers that are due at now. One that a firing timer sets
+// waits for the next call, whatever its delay.
+func (c *Composite) Advance(now Instant) error {
+	if err := c.begin(now); err != nil {
+		return err
+	}
+	seq := c.timers.seq
+	for c.err == nil {
+		t, ok := c.timers.pop(c.now, seq)
+		if !ok {
+			break
+		}
+		if m, ok := t.arg.(*Message); ok && m != nil && (m.id != t.stamp || m.ended || m.state == stateFree) {
+			continue
+		}
+		t.chain.runTimer(&c.x, t.arg)
+		if c.finish() != nil {
+			return c.err
+		}
+		c.running = true
+		c.x.stop = 0
+	}
+	return c.finish()
+}
+
+// Deadline is when Advance has something to do next: Never without a timer.
+func (c *Composite) Deadline() Instant {
+	if c.err != nil {
+		return Never
+	}
+	return c.timers.deadline()
+}
+
+// Drain appends the outputs to dst, in their order, and empties them.
+func (c *Composite) Drain(dst []Output) []Output {
+	dst = append(dst, c.outputs...)
+	clear(c.outputs)
+	c.outputs = c.outputs[:0]
+	return dst
+}
+
+// Recycle gives back a delivered message, or one taken and not submitted.
+// Anything else is ignored.
+func (c *Composite) Recycle(m *Message) {
+	if m == nil || m.state != stateUser {
+		return
+	}
+	c.counts.Recycled++
+	c.end(m)
+}
+
+// Do runs f as if it were a handler, so that the layer above can call into a
+// micro-protocol.
+func (c *Composite) Do(now Instant, f func(x *Exec)) error {
+	if err := c.begin(now); err != nil {
+		return err
+	}
+	f(&c.x)
+	return c.finish()
+}
+
+// Names lists the micro-protocols from top to bottom.
+func (c *Composite) Names() []string {
+	out := make([]string, len(c.attached))
+	for i, a := range c.attached {
+		out[i] = a.name()
+	}
+	return out
+}
+
+// Name is Config.Name.
+func (c *Composite) Name() string { return c.config.Name }
+
+// Protocol returns the attached micro-protocol of that name, nil if there is none.
+func (c *Composite) Protocol(name string) MicroProtocol {
+	if a := c.lookup(name); a != nil {
+		return a.protocol
+	}
+	return nil
+}
+
+func (c *Composite) lookup(name string) *attachment {
+	for _, a := range c.attached {
+		if a.label == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// Endpoint returns the uppermost micro-protocol that implements Endpoint, nil if
+// none does.
+func (c *Composite) Endpoint() Endpoint { return c.endpoint }
+
+// Counters accounts for every message.
+func (c *Composite) Counters() Counters {
+	n := c.counts
+	n.Live, n.Held = c.pool.live, c.held
+	n.Timers, n.Queued, n.Outputs = len(c.timers.heap), c.queue.n, len(c.outputs)
+	n.Drops = slices.Clone(c.drops)
+	slices.SortFunc(n.Drops, func(a, b Drops) int { return strings.Compare(a.Reason, b.Reason) })
+	return n
+}
+
+// Err is the failure of a failed composite, nil otherwise.
+func (c *Composite) Err() error { return c.err }
+
+// holdNames renders hold bits for traces.
+func (c *Composite) holdNames(h HoldBit) string {
+	var names []string
+	for i := range maxHoldBits {
+		if h&(1<<i) != 0 {
+			names = append(names, c.bitNames[i])
+		}
+	}
+	return strings.Join(names, "|")
+}

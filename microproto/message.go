@@ -1,0 +1,137 @@
+package microproto
+
+// Direction is a message's way through its composite.
+type Direction uint8
+
+// Down is from the user to the network, Up from the network to the user.
+const (
+	Down Direction = iota + 1
+	Up
+)
+
+// Message is a user message or a segment inside one composite. Messages come from
+// the composite's bounded pool and belong to it; a pointer to one is meaningless
+// after Done, Drop or Recycle.
+type Message struct {
+	// Payload, going down, aliases the user's buffer (or the frame of an upper
+	// composite); going up, the frame that came.
+	Payload []byte
+
+	header []byte
+	id     uint64
+	hold   HoldBit
+	has    uint32 // local attributes that are set
+	pins   int32  // running chains that carry it
+	ended  bool
+	dir    Direction
+	state  messageState
+	stage  messageStage
+	frame  Frame // memory that lives as long as the message
+	local  [maxLocalAttrs]uint64
+}
+
+type messageState uint8
+
+const (
+	stateFree messageState = iota
+	stateLive              // in the composite
+	stateUser              // with the layer above: taken and not submitted, or delivered
+)
+
+type messageStage uint8
+
+const (
+	stageNone    messageStage = iota
+	stageWaiting              // forwarded, and held
+	stageGone                 // forwarded, and gone on
+)
+
+// HoldBit is one bit by which a micro-protocol holds messages.
+type HoldBit uint32
+
+// Direction returns the message's way.
+func (m *Message) Direction() Direction { return m.dir }
+
+// ID is the message's identity in traces: it grows with every message that the
+// composite makes and is never used again.
+func (m *Message) ID() uint64 { return m.id }
+
+// Header returns the header bytes, for tests and dissectors. Micro-protocols use
+// their attributes and fields.
+func (m *Message) Header() []byte { return m.header }
+
+// Peer is where the frame that brought the message came from, 0 for others.
+func (m *Message) Peer() LinkAddr { return m.frame.Peer }
+
+// pool makes messages in chunks, up to a limit, and uses them again.
+type pool struct {
+	chunks  [][]Message
+	free    []*Message
+	limit   int
+	made    int
+	live    int
+	lastID  uint64
+	hdrSize int
+}
+
+const poolChunk = 32
+
+// get returns a message without payload, attributes or holds and with a zeroed
+// header, nil when the limit is reached.
+func (p *pool) get() *Message {
+	n := len(p.free)
+	if n == 0 {
+		if p.made >= p.limit {
+			return nil
+		}
+		p.grow()
+		n = len(p.free)
+	}
+	m := p.free[n-1]
+	p.free = p.free[:n-1]
+	p.live++
+	p.lastID++
+	m.id = p.lastID
+	m.state = stateLive
+	return m
+}
+
+// put ends a message. Its memory goes back to whoever lent it.
+func (p *pool) put(m *Message) {
+	m.frame.Release()
+	m.Payload, m.frame = nil, Frame{}
+	m.hold, m.has, m.dir = 0, 0, 0
+	m.state, m.stage, m.ended = stateFree, stageNone, false
+	clear(m.header)
+	p.free = append(p.free, m)
+}
+
+func (p *pool) grow() {
+	n := min(poolChunk, p.limit-p.made)
+	chunk := make([]Message, n)
+	p.chunks = append(p.chunks, chunk)
+	p.made += n
+	p.cut(chunk)
+	for i := range chunk {
+		p.free = append(p.free, &chunk[n-1-i])
+	}
+}
+
+// cut gives the messages of a chunk their header bytes.
+func (p *pool) cut(chunk []Message) {
+	slab := make([]byte, len(chunk)*p.hdrSize)
+	for i := range chunk {
+		chunk[i].header = slab[i*p.hdrSize : (i+1)*p.hdrSize : (i+1)*p.hdrSize]
+	}
+}
+
+// resize changes the header size of all messages; none may be alive.
+func (p *pool) resize(n int) {
+	if n == p.hdrSize {
+		return
+	}
+	p.hdrSize = n
+	for _, chunk := range p.chunks {
+		p.cut(chunk)
+	}
+}
