@@ -1,0 +1,75 @@
+# make check is what continuous integration runs, and what a change must pass.
+# It needs Go, git, make and access to Go modules; with a C compiler it also runs
+# the race detector.
+
+GO       ?= go
+FUZZTIME ?= 20s
+SEEDS    ?= 300
+
+# The linter is pinned here. An installed one of exactly this version is used,
+# otherwise Go builds it: minutes the first time, nothing afterwards.
+LINT_VERSION = v2.15.0
+LINT_MODULE  = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+LINT_INSTALLED = $(shell golangci-lint version 2>/dev/null | grep -q 'version $(LINT_VERSION:v%=%) ' && echo golangci-lint)
+LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
+
+# Packages with goroutines, or called from several.
+SHELLS = ./microproto/... ./p2psap/... ./ether/... ./solver/runner/... ./cmd/...
+
+.PHONY: check build fmt vet lint test race sim fuzz bench pictures install
+
+check: build fmt vet lint race test
+
+# The whole module, examples included, with and without the assembly kernels.
+build:
+	CGO_ENABLED=0 $(GO) build ./...
+	CGO_ENABLED=0 $(GO) build -tags noasm ./...
+
+fmt:
+	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
+	if [ -n "$$bad" ]; then echo "not formatted (gofmt -w):"; echo "$$bad"; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+
+lint:
+	$(LINT) run ./...
+
+# Every test: examples, layout and purity (internal/tidy), simulator seeds, real
+# processes, and the seed corpus of every fuzz target.
+test:
+	$(GO) test ./...
+
+race:
+	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ]; then \
+		echo "$(GO) test -race -short $(SHELLS)"; $(GO) test -race -short $(SHELLS); \
+	else \
+		echo "race detector: skipped, it needs cgo and a C compiler (go env CGO_ENABLED is 0)"; \
+	fi
+
+# More seeds of the cluster simulator than make test runs: make sim SEEDS=10000.
+sim:
+	$(GO) test ./internal/sim -count=1 -args -seeds $(SEEDS)
+
+# Every fuzz target for FUZZTIME, one after the other.
+fuzz:
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; \
+			$(GO) test $$pkg -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME); \
+		done; \
+	done
+
+# Ratios in one run on this machine; the C loop beside the kernel needs gcc.
+bench:
+	$(GO) run ./bench
+
+# The figures of README.md and docs/.
+pictures:
+	mkdir -p docs/pictures
+	$(GO) run ./cmd/obstacle solve jacksboro --n 401,342 --tol 1e-6 --out docs/pictures/jacksboro.png
+	$(GO) run ./cmd/obstacle solve membrane --n 64 --out docs/pictures/membrane.png
+	$(GO) run ./cmd/obstacle compare membrane --n 48 --peers 2 --rounds 3 --slow 1:3 --out docs/pictures/compare.png
+
+install:
+	$(GO) install ./cmd/obstacle

@@ -1,0 +1,126 @@
+package tidy
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// row is one line of the import table. Packages of the module are written
+// without its path; a trailing /... stands for the package and all below it.
+type row struct {
+	pkg    string
+	may    []string
+	core   bool // held to the rules of purity
+	anyMay bool // may import anything that go.mod has
+}
+
+// Modules by the names that the table uses.
+const (
+	rapid   = "pgregory.net/rapid"
+	testify = "github.com/stretchr/testify/..."
+	zerolog = "github.com/rs/zerolog"
+	xsys    = "golang.org/x/sys/..."
+	xnet    = "golang.org/x/net/..."
+	gonum   = "gonum.org/v1/gonum/..."
+	plot    = "gonum.org/v1/plot/..."
+	cpuid   = "github.com/klauspost/cpuid/v2"
+	avo     = "github.com/mmcloughlin/avo/..."
+	npyio   = "github.com/sbinet/npyio/..."
+	expr    = "github.com/expr-lang/expr/..."
+	goyaml  = "github.com/goccy/go-yaml/..."
+	netlink = "github.com/vishvananda/netlink/..."
+	netns   = "github.com/vishvananda/netns"
+	xtools  = "golang.org/x/tools/..."
+)
+
+// table says who may import whom, besides the standard library. Tests may import
+// what they need. A package that no row names is refused, so that every new one
+// finds its place here.
+func table() []row {
+	return []row{
+		{pkg: "microproto", core: true},
+		{pkg: "microproto/ctp", core: true, may: []string{"microproto"}},
+		{pkg: "microproto/mptest", may: []string{"microproto", rapid, testify}},
+		{pkg: "p2psap", core: true, may: []string{"microproto"}},
+		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", xsys, zerolog}},
+		{pkg: "ether", may: []string{"microproto", xsys, xnet}},
+		{pkg: "internal/kernel", core: true, may: []string{cpuid}},
+		{pkg: "internal/kernel/...", may: []string{avo, "internal/kernel"}}, // generators of its assembly
+		{pkg: "solver", core: true, may: []string{"internal/kernel", gonum}},
+		{pkg: "problems", core: true, may: []string{"solver", "internal/kernel", gonum}},
+		{pkg: "problems/file", may: []string{"problems", "solver", "internal/kernel", gonum, expr, goyaml, npyio, "internal/npy"}},
+		{pkg: "solver/runner", may: []string{"solver", "p2psap", "microproto", zerolog}},
+		{pkg: "internal/sim", may: []string{"microproto/...", "p2psap", "solver", "problems", "internal/kernel", rapid}},
+		{pkg: "internal/npy", may: []string{npyio}},
+		{pkg: "internal/netlab", may: []string{netlink, netns, xsys}},
+		{pkg: "internal/output", may: []string{npyio, plot, "internal/npy"}},
+		{pkg: "internal/tidy", may: []string{xtools}},
+		{pkg: "cmd/obstacle/...", anyMay: true},
+		{pkg: "bench/...", anyMay: true},
+		{pkg: "examples/...", anyMay: true},
+	}
+}
+
+// rowOf finds the row of a package directory: the exact one, else the longest
+// pattern.
+func rowOf(dir string) (row, bool) {
+	var best row
+	for _, r := range table() {
+		if r.pkg == dir {
+			return r, true
+		}
+		if matches(r.pkg, dir) && len(r.pkg) > len(best.pkg) {
+			best = r
+		}
+	}
+	return best, best.pkg != ""
+}
+
+// matches tells whether an import path, or a directory, is meant by a pattern.
+func matches(pattern, name string) bool {
+	stem, below := strings.CutSuffix(pattern, "/...")
+	return name == stem || below && strings.HasPrefix(name, stem+"/")
+}
+
+func checkImports(t *tree) []Finding {
+	var out []Finding
+	for _, f := range t.goFiles(true) {
+		r, known := rowOf(f.dir)
+		if !known {
+			out = append(out, Finding{"imports", f.name, 1, "package " + f.dir + " has no row in the import table (internal/tidy/imports.go, ARCHITECTURE.md)"})
+			continue
+		}
+		if f.test() || r.anyMay {
+			continue
+		}
+		for _, spec := range f.syntax.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil || standard(name) {
+				continue
+			}
+			local, _ := strings.CutPrefix(name, t.module+"/")
+			if !allowed(r, local) {
+				out = append(out, Finding{"imports", f.name, t.line(spec.Pos()), fmt.Sprintf("%s may not import %s", f.dir, local)})
+			}
+		}
+	}
+	return out
+}
+
+func allowed(r row, name string) bool {
+	for _, p := range r.may {
+		if matches(p, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// standard tells whether an import path belongs to the standard library: its
+// first element has no dot.
+func standard(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return !strings.Contains(first, ".") && path.Clean(name) == name && name != "C"
+}

@@ -1,0 +1,83 @@
+package tidy
+
+import (
+	"fmt"
+	"go/ast"
+	"regexp"
+	"strings"
+)
+
+// maxLines is the length of the longest file that is not generated.
+const maxLines = 500
+
+// topLevel are the folders that the root may hold.
+var topLevel = []string{".ci", ".github", "bench", "cmd", "docs", "ether", "examples", "ib", "internal", "microproto", "p2psap", "problems", "solver"}
+
+// vague are package names that say nothing.
+var vague = []string{"base", "common", "helper", "helpers", "manager", "misc", "shared", "util", "utils"}
+
+func checkLayout(t *tree) []Finding {
+	var out []Finding
+	for _, f := range t.files {
+		if top, _, below := strings.Cut(f.name, "/"); below && !oneOf(top, topLevel) {
+			out = append(out, Finding{"layout", f.name, 1, "the root has no folder " + top + " (ARCHITECTURE.md, Layout)"})
+		}
+	}
+	for _, f := range t.goFiles(true) {
+		name := strings.TrimSuffix(f.syntax.Name.Name, "_test")
+		if oneOf(name, vague) {
+			out = append(out, Finding{"layout", f.name, t.line(f.syntax.Name.Pos()), "package " + name + ": a package is named by what it holds"})
+		}
+		for _, d := range f.syntax.Decls {
+			if fn, is := d.(*ast.FuncDecl); is && fn.Recv == nil && fn.Name.Name == "init" {
+				out = append(out, Finding{"layout", f.name, t.line(fn.Pos()), "func init: say it in main"})
+			}
+		}
+	}
+	return out
+}
+
+func checkLength(t *tree) []Finding {
+	var out []Finding
+	for _, f := range t.files {
+		if f.syntax == nil || f.generated() {
+			continue
+		}
+		if n := strings.Count(string(f.text), "\n"); n > maxLines {
+			out = append(out, Finding{"length", f.name, maxLines + 1, fmt.Sprintf("%d lines; the longest may have %d", n, maxLines)})
+		}
+	}
+	return out
+}
+
+// The words are put together here so that this file passes its own rule.
+var (
+	later   = regexp.MustCompile(`\b(` + "TO" + `DO|FIX` + `ME|XX` + `X)\b`)
+	machine = regexp.MustCompile("(^|[\\s\"'`(=:])/(work|root|home)/")
+)
+
+// checkText looks at every text file: nothing is left for later in a comment, and
+// no path of somebody's machine is written down.
+func checkText(t *tree) []Finding {
+	var out []Finding
+	for _, f := range t.files {
+		for i, l := range strings.Split(string(f.text), "\n") {
+			if later.MatchString(l) {
+				out = append(out, Finding{"text", f.name, i + 1, "left for later: do it, or open an issue"})
+			}
+			if machine.MatchString(l) {
+				out = append(out, Finding{"text", f.name, i + 1, "a path of one machine"})
+			}
+		}
+	}
+	return out
+}
+
+func oneOf(s string, list []string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}

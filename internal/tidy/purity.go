@@ -1,0 +1,199 @@
+package tidy
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// coreStandard are the packages of the standard library that the core may use:
+// those that compute. What is refused within them is in refused.
+var coreStandard = []string{
+	"bytes", "cmp", "context", "container/heap", "embed", "encoding/binary", "errors", "fmt", "hash/crc32", "hash/fnv", "iter", "maps",
+	"math", "math/big", "math/bits", "math/rand/v2", "reflect", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unsafe",
+}
+
+// atomicFiles may count references atomically: frames are shared with the link,
+// which has goroutines.
+var atomicFiles = []string{"microproto/link.go"}
+
+// mayChange are package variables that are written after their declaration, with
+// the reason why that is harmless.
+var mayChange = map[string]string{}
+
+// refused are functions that read a clock, the global random source or print.
+func refused(pkg, name string) bool {
+	switch pkg {
+	case "time":
+		return slices.Contains([]string{"Now", "Sleep", "After", "AfterFunc", "Since", "Until", "Tick", "NewTimer", "NewTicker", "LoadLocation"}, name)
+	case "math/rand/v2":
+		return !slices.Contains([]string{"New", "NewPCG", "NewChaCha8", "NewZipf"}, name)
+	case "fmt":
+		return strings.HasPrefix(name, "Print") || strings.HasPrefix(name, "Scan")
+	case "context":
+		return strings.HasPrefix(name, "With") && name != "WithValue"
+	}
+	return false
+}
+
+// checkPurity type-checks the core packages and walks their files.
+func checkPurity(t *tree) ([]Finding, error) {
+	var patterns []string
+	for _, f := range t.goFiles(false) {
+		if r, known := rowOf(f.dir); known && r.core && !slices.Contains(patterns, "./"+f.dir) {
+			patterns = append(patterns, "./"+f.dir)
+		}
+	}
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	pkgs, err := packages.Load(&packages.Config{
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes |
+			packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps,
+		Dir: t.root,
+	}, patterns...)
+	if err != nil {
+		return nil, fmt.Errorf("loading the core packages: %w", err)
+	}
+	var out []Finding
+	for _, p := range pkgs {
+		for _, e := range p.Errors {
+			return nil, fmt.Errorf("package %s: %s", p.PkgPath, e)
+		}
+		w := &walker{tree: t, pkg: p, written: map[*types.Var]token.Pos{}}
+		for _, f := range p.Syntax {
+			w.file(f)
+		}
+		w.variables()
+		out = append(out, w.found...)
+	}
+	return out, nil
+}
+
+// walker looks through one core package.
+type walker struct {
+	tree    *tree
+	pkg     *packages.Package
+	name    string
+	written map[*types.Var]token.Pos // package variables written by a function
+	found   []Finding
+}
+
+func (w *walker) say(p token.Pos, format string, args ...any) {
+	at := w.pkg.Fset.Position(p)
+	w.found = append(w.found, Finding{"purity", w.relative(at.Filename), at.Line, fmt.Sprintf(format, args...)})
+}
+
+func (w *walker) relative(name string) string {
+	rel, err := filepath.Rel(w.tree.root, name)
+	if err != nil {
+		return name
+	}
+	return filepath.ToSlash(rel)
+}
+
+func (w *walker) file(f *ast.File) {
+	w.name = w.relative(w.pkg.Fset.Position(f.Pos()).Filename)
+	for _, spec := range f.Imports {
+		name := strings.Trim(spec.Path.Value, `"`)
+		atomic := name == "sync/atomic" && slices.Contains(atomicFiles, w.name)
+		if standard(name) && !atomic && !slices.Contains(coreStandard, name) {
+			w.say(spec.Pos(), "the core may not import %s", name)
+		}
+	}
+	ast.Inspect(f, w.node)
+}
+
+func (w *walker) node(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		w.say(n.Pos(), "a goroutine in the core")
+	case *ast.SelectStmt:
+		w.say(n.Pos(), "select in the core")
+	case *ast.ChanType:
+		w.say(n.Pos(), "a channel in the core")
+	case *ast.SendStmt:
+		w.say(n.Pos(), "a channel in the core")
+	case *ast.RangeStmt:
+		if t := w.pkg.TypesInfo.TypeOf(n.X); t != nil {
+			if _, is := t.Underlying().(*types.Map); is {
+				w.say(n.Pos(), "a map is ranged over, in an order that changes from run to run: use slices.Sorted(maps.Keys(…))")
+			}
+		}
+	case *ast.CallExpr:
+		return w.call(n)
+	case *ast.SelectorExpr:
+		w.use(n)
+	case *ast.AssignStmt:
+		for _, l := range n.Lhs {
+			w.write(l)
+		}
+	case *ast.IncDecStmt:
+		w.write(n.X)
+	case *ast.UnaryExpr:
+		if n.Op == token.AND {
+			w.write(n.X)
+		}
+		if n.Op == token.ARROW {
+			w.say(n.Pos(), "a channel in the core")
+		}
+	}
+	return true
+}
+
+// call lets maps.Keys and maps.Values pass inside slices.Sorted only.
+func (w *walker) call(c *ast.CallExpr) bool {
+	pkg, name := w.callee(c)
+	if pkg == "slices" && strings.HasPrefix(name, "Sorted") && len(c.Args) > 0 {
+		if inner, is := c.Args[0].(*ast.CallExpr); is {
+			if p, _ := w.callee(inner); p == "maps" {
+				for _, a := range append(inner.Args, c.Args[1:]...) {
+					ast.Inspect(a, w.node)
+				}
+				return false
+			}
+		}
+	}
+	if pkg == "maps" && slices.Contains([]string{"Keys", "Values", "All"}, name) {
+		w.say(c.Pos(), "maps.%s outside slices.Sorted: its order changes from run to run", name)
+	}
+	// A method on the address of a package variable may write it.
+	if sel, is := c.Fun.(*ast.SelectorExpr); is {
+		if s := w.pkg.TypesInfo.Selections[sel]; s != nil && s.Kind() == types.MethodVal {
+			if f, is := s.Obj().(*types.Func); is && pointerReceiver(f) && !isPointer(s.Recv()) {
+				w.write(sel.X)
+			}
+		}
+	}
+	return true
+}
+
+func (w *walker) callee(c *ast.CallExpr) (pkg, name string) {
+	sel, is := c.Fun.(*ast.SelectorExpr)
+	if !is {
+		return "", ""
+	}
+	return w.object(sel)
+}
+
+// object names the package-level object that a selector stands for.
+func (w *walker) object(sel *ast.SelectorExpr) (pkg, name string) {
+	o := w.pkg.TypesInfo.Uses[sel.Sel]
+	if o == nil || o.Pkg() == nil || o.Parent() != o.Pkg().Scope() {
+		return "", ""
+	}
+	return o.Pkg().Path(), o.Name()
+}
+
+func (w *walker) use(sel *ast.SelectorExpr) {
+	pkg, name := w.object(sel)
+	if _, isFunc := w.pkg.TypesInfo.Uses[sel.Sel].(*types.Func); isFunc && refused(pkg, name) {
+		w.say(sel.Pos(), "%s.%s in the core", pkg, name)
+	}
+}
