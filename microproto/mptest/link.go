@@ -1,0 +1,163 @@
+package mptest
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Faults say what a Link does to frames. Probabilities are per frame, from 0 to 1.
+type Faults struct {
+	Delay     time.Duration // one way
+	Jitter    time.Duration // added, uniform in [0, Jitter); order is kept
+	Loss      float64
+	Duplicate float64
+	Reorder   float64       // the frame is late by up to ReorderBy, others overtake it
+	ReorderBy time.Duration // 0: 4 × (Delay + Jitter) + 1 ms
+	Corrupt   float64       // one bit of the frame flips
+	// Rate is the bandwidth in bytes per second, 0 for none: frames queue.
+	Rate float64
+	// Capacity bounds the frames in flight each way (default 4096); further ones
+	// are lost, as in a full queue.
+	Capacity int
+}
+
+// String gives the faults in one line, for messages of failed tests.
+func (f Faults) String() string {
+	return fmt.Sprintf("delay %v jitter %v loss %.3f duplicate %.3f reorder %.3f corrupt %.3f rate %.0f", f.Delay, f.Jitter, f.Loss, f.Duplicate, f.Reorder, f.Corrupt, f.Rate)
+}
+
+// LinkStats count what happened to the frames of one direction.
+type LinkStats struct {
+	Sent, Arrived                    uint64
+	Lost, Cut, Overflowed            uint64 // by chance; by a partition; past the capacity
+	Duplicated, Reordered, Corrupted uint64
+	Bytes                            uint64
+}
+
+// Link is a faulty link between two ends, 0 and 1, in virtual time.
+type Link struct {
+	clock *Clock
+	rand  *rand.Rand
+	ways  [2]way
+}
+
+// way is one direction, named by its sending end.
+type way struct {
+	faults   Faults
+	cut      bool
+	receive  func(microproto.Frame)
+	last     microproto.Instant // of the latest arrival in order
+	free     microproto.Instant // when the sender's line is idle again
+	inFlight int
+	stats    LinkStats
+}
+
+// NewLink makes a link whose chances come from seed alone.
+func NewLink(clock *Clock, seed uint64, f Faults) *Link {
+	l := &Link{clock: clock, rand: rand.New(rand.NewPCG(seed, 0x6c696e6b))}
+	l.SetFaults(f)
+	return l
+}
+
+// SetFaults changes the faults both ways, for frames sent from now on.
+func (l *Link) SetFaults(f Faults) {
+	if f.Capacity == 0 {
+		f.Capacity = 4096
+	}
+	if f.ReorderBy == 0 {
+		f.ReorderBy = 4*(f.Delay+f.Jitter) + time.Millisecond
+	}
+	l.ways[0].faults, l.ways[1].faults = f, f
+}
+
+// Partition cuts or mends the direction from an end; what is in flight arrives.
+func (l *Link) Partition(from int, cut bool) { l.ways[from].cut = cut }
+
+// Receive sets what takes the frames that arrive at an end. Without one they are
+// released.
+func (l *Link) Receive(end int, f func(microproto.Frame)) { l.ways[1-end].receive = f }
+
+// Stats returns the counts of the direction from an end.
+func (l *Link) Stats(from int) LinkStats { return l.ways[from].stats }
+
+// InFlight is the number of frames on their way, both ways.
+func (l *Link) InFlight() int { return l.ways[0].inFlight + l.ways[1].inFlight }
+
+// Send takes a frame from an end.
+func (l *Link) Send(from int, f microproto.Frame) {
+	w := &l.ways[from]
+	w.stats.Sent++
+	w.stats.Bytes += uint64(len(f.Data))
+	switch {
+	case w.cut:
+		w.stats.Cut++
+		f.Release()
+		return
+	case w.faults.Loss > 0 && l.rand.Float64() < w.faults.Loss:
+		w.stats.Lost++
+		f.Release()
+		return
+	}
+	if w.faults.Duplicate > 0 && l.rand.Float64() < w.faults.Duplicate {
+		w.stats.Duplicated++
+		l.launch(w, copyOf(f))
+	}
+	l.launch(w, f)
+}
+
+func (l *Link) launch(w *way, f microproto.Frame) {
+	if w.inFlight >= w.faults.Capacity {
+		w.stats.Overflowed++
+		f.Release()
+		return
+	}
+	if w.faults.Corrupt > 0 && len(f.Data) > 0 && l.rand.Float64() < w.faults.Corrupt {
+		w.stats.Corrupted++
+		g := copyOf(f)
+		f.Release()
+		f = g
+		bit := l.rand.IntN(8 * len(f.Data))
+		f.Data[bit/8] ^= 1 << (bit % 8)
+	}
+	at := l.arrival(w, len(f.Data))
+	w.inFlight++
+	l.clock.At(at, func() {
+		w.inFlight--
+		w.stats.Arrived++
+		if w.receive == nil {
+			f.Release()
+			return
+		}
+		w.receive(f)
+	})
+}
+
+// arrival draws when a frame of n bytes arrives. Frames keep their order but for
+// those that are reordered.
+func (l *Link) arrival(w *way, n int) microproto.Instant {
+	start := l.clock.Now()
+	if w.faults.Rate > 0 {
+		start = max(start, w.free).Add(time.Duration(float64(n) / w.faults.Rate * 1e9))
+		w.free = start
+	}
+	at := start.Add(w.faults.Delay)
+	if w.faults.Jitter > 0 {
+		at = at.Add(time.Duration(l.rand.Int64N(int64(w.faults.Jitter))))
+	}
+	at = max(at, w.last)
+	if w.faults.Reorder > 0 && l.rand.Float64() < w.faults.Reorder {
+		w.stats.Reordered++
+		return at.Add(time.Duration(l.rand.Int64N(int64(w.faults.ReorderBy))))
+	}
+	w.last = at
+	return at
+}
+
+// copyOf makes a frame with the same bytes in memory of its own.
+func copyOf(f microproto.Frame) microproto.Frame {
+	return microproto.Frame{Peer: f.Peer, Data: bytes.Clone(f.Data)}
+}
