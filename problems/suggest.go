@@ -8,7 +8,7 @@ import (
 // Suggest returns ` (did you mean "x"?)` for the known name nearest to a wrong
 // one, or nothing when none is near.
 func Suggest(wrong string, known []string) string {
-	best, distance := "", 1+max(2, len(wrong)/3)
+	best, distance := "", 1+min(len(wrong)/2, max(2, len(wrong)/3))
 	for _, k := range known {
 		if d := editDistance(strings.ToLower(wrong), strings.ToLower(k), distance); d < distance {
 			best, distance = k, d

@@ -1,0 +1,150 @@
+package file
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Description says what a problem means, to people (String) and, as JSON, to
+// programs.
+type Description struct {
+	Name        string               `json:"name"`
+	Builtin     bool                 `json:"builtin"`
+	Dimension   int                  `json:"dimension"`
+	Domain      [][2]float64         `json:"domain"`
+	Equation    string               `json:"equation"`
+	Entries     []Entry              `json:"entries"` // the functions of the problem, or a built-in's summary and parameters
+	Parameters  []problems.Parameter `json:"parameters,omitempty"`
+	HasExact    bool                 `json:"has_exact"`
+	Fingerprint string               `json:"fingerprint"` // SHA-256, hexadecimal
+}
+
+// Entry is one line of a description.
+type Entry struct {
+	Key  string `json:"key"`
+	Text string `json:"text"`
+}
+
+// Check reads a problem file (or a built-in's name) and says what it means. It
+// refuses what Open and, on a coarse grid, Validate refuse.
+func Check(ref string) (Description, error) {
+	s, err := Open(ref, nil)
+	if err != nil {
+		return Description{}, err
+	}
+	_, err = s.BuildValid([]int{checkPoints})
+	return s.Describe(), err
+}
+
+// checkPoints per axis make a grid that is looked at in no time.
+const checkPoints = 31
+
+// Describe says what the problem means.
+func (s *Spec) Describe() Description {
+	sum := s.Fingerprint()
+	d := Description{
+		Name:        s.Name(),
+		Dimension:   s.Dimension(),
+		Fingerprint: hex.EncodeToString(sum[:]),
+	}
+	if s.builtin != nil {
+		s.describeBuiltin(&d)
+		return d
+	}
+	doc := s.document
+	d.setDomain(doc.lo, doc.hi)
+	d.HasExact = doc.exact.given()
+	d.Equation = doc.equation()
+	for _, f := range doc.fields() {
+		if f.given() && f.key != "velocity" {
+			d.Entries = append(d.Entries, Entry{f.key, f.text})
+		}
+	}
+	if doc.moves() {
+		var parts []string
+		for a := range doc.dimension {
+			parts = append(parts, doc.velocity[a].text)
+		}
+		d.Entries = append(d.Entries, Entry{"velocity", "(" + strings.Join(parts, ", ") + ")"})
+	}
+	return d
+}
+
+func (s *Spec) describeBuiltin(d *Description) {
+	b := s.builtin
+	d.Builtin, d.HasExact, d.Parameters = true, b.Exact, b.Parameters
+	d.Equation = "u ≥ φ, −Δu ≥ f, complementary"
+	d.Entries = []Entry{{"summary", b.Summary}, {"reference", b.Reference}}
+	for _, p := range b.Parameters {
+		d.Entries = append(d.Entries, Entry{p.Name, fmt.Sprintf("%g: %s", p.Value, p.Summary)})
+	}
+	if p, err := b.Make(smallest(b.Dimension)); err == nil {
+		d.setDomain(p.Lo, p.Hi)
+	}
+}
+
+func (d *Description) setDomain(lo, hi solver.Point) {
+	for a := range d.Dimension {
+		d.Domain = append(d.Domain, [2]float64{lo[a], hi[a]})
+	}
+}
+
+// String is the description as lines of text.
+func (d Description) String() string {
+	var b strings.Builder
+	line := func(key, text string) { fmt.Fprintf(&b, "%-12s %s\n", key, text) }
+	line("problem", d.Name)
+	var axes []string
+	for a, ends := range d.Domain {
+		axes = append(axes, fmt.Sprintf("%g < %c < %g", ends[0], "xyz"[a], ends[1]))
+	}
+	line("domain", strings.Join(axes, ", "))
+	line("find u", d.Equation)
+	for _, e := range d.Entries {
+		line(e.Key, e.Text)
+	}
+	if !d.HasExact {
+		line("exact", "not known: max_error is not reported")
+	}
+	line("fingerprint", d.Fingerprint[:min(16, len(d.Fingerprint))])
+	return b.String()
+}
+
+// fields lists the functions of the problem in the order of the keys.
+func (d *document) fields() []field {
+	return []field{d.obstacle, d.f, d.boundary, d.upper, d.diffusion, d.velocity[0], d.reaction, d.exact}
+}
+
+func (d *document) moves() bool {
+	for a := range d.dimension {
+		if v := d.velocity[a].formula; !v.constant || v.value != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// equation writes the problem with the terms that it has.
+func (d *document) equation() string {
+	operator := "−div(κ∇u)"
+	if k := d.diffusion.formula; k.constant && k.value == 1 {
+		operator = "−Δu"
+	}
+	if d.moves() {
+		operator += " + b·∇u"
+	}
+	if c := d.reaction.formula; !c.constant || c.value != 0 {
+		operator += " + c·u"
+	}
+	switch {
+	case !d.upper.given():
+		return "u ≥ φ, " + operator + " ≥ f, complementary; φ the obstacle"
+	case !d.obstacle.given():
+		return "u ≤ ψ, " + operator + " ≤ f, complementary; ψ the upper obstacle"
+	}
+	return "φ ≤ u ≤ ψ, " + operator + " = f between; φ the obstacle, ψ the upper one"
+}

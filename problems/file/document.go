@@ -1,0 +1,310 @@
+package file
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/p2pdc/p2pdc/internal/npy"
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// document is a problem file understood: everything but the grid.
+type document struct {
+	source
+	dimension int
+	lo, hi    solver.Point
+
+	obstacle, upper, boundary, f, exact field
+	diffusion, reaction                 field
+	velocity                            [3]field
+}
+
+// field is one function of the problem: a formula, an array, the obstacle's own
+// values, or nothing.
+type field struct {
+	source
+	text    string // as the user wrote it
+	formula *formula
+	raster  *problems.Raster
+	same    bool // as the obstacle
+}
+
+func (f field) given() bool { return f.formula != nil || f.raster != nil || f.same }
+
+// attach returns the bytes of an array that the problem file names.
+type attach func(name string) ([]byte, error)
+
+var documentKeys = []string{
+	"dimension", "domain", "obstacle", "f", "boundary", "upper",
+	"diffusion", "velocity", "reaction", "exact", "time",
+}
+
+func parseDocument(file string, text []byte, open attach) (*document, error) {
+	root, err := parseYAML(file, text)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := mapping(source{file: file}, root, documentKeys...)
+	if err != nil {
+		return nil, err
+	}
+	get := func(key string) entry { return entries[slices.Index(documentKeys, key)] }
+	for _, key := range documentKeys[:2] {
+		if get(key).null() {
+			return nil, source{file: file}.errorf("the key %s is missing", key)
+		}
+	}
+	d := &document{source: source{file: file}}
+	if d.dimension, err = get("dimension").integer(); err != nil {
+		return nil, err
+	}
+	if d.dimension < 1 || d.dimension > 3 {
+		return nil, get("dimension").errorf("%d: it must be 1, 2 or 3", d.dimension)
+	}
+	if err := d.readDomain(get("domain")); err != nil {
+		return nil, err
+	}
+	if err := d.readFields(get, scope{d.dimension, !get("time").null()}, open); err != nil {
+		return nil, err
+	}
+	return d, refuseTime(get("time"))
+}
+
+func (d *document) readDomain(e entry) error {
+	axes, err := e.sequence(d.dimension, "intervals [low, high], one per axis")
+	if err != nil {
+		return err
+	}
+	for a, interval := range axes {
+		ends, err := interval.sequence(2, "numbers: the low and the high end of the axis")
+		if err != nil {
+			return err
+		}
+		if d.lo[a], err = ends[0].number(); err != nil {
+			return err
+		}
+		if d.hi[a], err = ends[1].number(); err != nil {
+			return err
+		}
+		if length := d.hi[a] - d.lo[a]; !(length > 0) || !finite(length) {
+			return interval.errorf("axis %c runs from %g to %g; it must run upwards", "xyz"[a], d.lo[a], d.hi[a])
+		}
+	}
+	return nil
+}
+
+// readFields reads the functions of the problem; in is what formulas may use.
+func (d *document) readFields(get func(string) entry, in scope, open attach) error {
+	if get("obstacle").null() && get("upper").null() {
+		return source{file: d.file}.errorf("there is no obstacle: give obstacle, upper or both")
+	}
+	for _, r := range []struct {
+		key       string
+		to        *field
+		otherwise string // formula of an absent key; "": none
+		arrays    bool
+	}{
+		{"obstacle", &d.obstacle, "", true},
+		{"upper", &d.upper, "", true},
+		{"f", &d.f, "0", false},
+		{"boundary", &d.boundary, "0", false},
+		{"exact", &d.exact, "", false},
+		{"diffusion", &d.diffusion, "1", false},
+		{"reaction", &d.reaction, "0", false},
+	} {
+		e := get(r.key)
+		_, isMapping := e.value.(*ast.MappingNode)
+		var err error
+		switch {
+		case isMapping && r.arrays:
+			*r.to, err = d.readArray(e, open)
+		case e.null() && r.otherwise == "":
+			*r.to = field{source: e.source}
+		case e.null():
+			*r.to, err = fixed(e.source, r.otherwise)
+		case r.key == "boundary" && isObstacle(e):
+			if !d.obstacle.given() {
+				err = e.errorf("it names the obstacle, and there is none")
+			}
+			*r.to = field{source: e.source, text: "the obstacle's own values", same: true}
+		default:
+			*r.to, err = readFormula(e, in)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.readVelocity(get("velocity"), in); err != nil {
+		return err
+	}
+	if k := d.diffusion.formula; k.constant && k.value <= 0 {
+		return d.diffusion.errorf("%g: the diffusion coefficient must be positive", k.value)
+	}
+	if c := d.reaction.formula; c.constant && c.value < 0 {
+		return d.reaction.errorf("%g: the reaction coefficient must not be negative", c.value)
+	}
+	return nil
+}
+
+func isObstacle(e entry) bool {
+	text, ok := e.text()
+	return ok && text == "obstacle"
+}
+
+func readFormula(e entry, in scope) (field, error) {
+	f, text, err := e.formula(in)
+	return field{source: e.source, text: text, formula: &f}, err
+}
+
+// fixed is a field that the file leaves to its default.
+func fixed(at source, text string) (field, error) {
+	f, err := parseFormula(text, scope{})
+	return field{source: at, text: text, formula: &f}, err
+}
+
+func (d *document) readVelocity(e entry, in scope) error {
+	if e.null() {
+		for a := range d.velocity {
+			d.velocity[a], _ = fixed(e.source, "0")
+		}
+		return nil
+	}
+	parts, err := e.sequence(d.dimension, "components, one per axis")
+	if err != nil {
+		return err
+	}
+	for a := range d.velocity {
+		if a >= d.dimension {
+			d.velocity[a], _ = fixed(e.source, "0")
+		} else if d.velocity[a], err = readFormula(parts[a], in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readArray reads {npy: FILE, scale: NUMBER, flip: AXIS or [AXES]}.
+func (d *document) readArray(e entry, open attach) (field, error) {
+	keys, err := mapping(e.source, e.value, "npy", "scale", "flip")
+	if err != nil {
+		return field{}, err
+	}
+	name, ok := keys[0].text()
+	if !ok || name == "" {
+		return field{}, keys[0].errorf("there should be the name of a .npy file, not %s", kind(keys[0].value))
+	}
+	scale := 1.0
+	if !keys[1].null() {
+		if scale, err = keys[1].number(); err != nil {
+			return field{}, err
+		}
+	}
+	flip, err := d.readFlip(keys[2])
+	if err != nil {
+		return field{}, err
+	}
+	data, err := open(name)
+	if err != nil {
+		return field{}, keys[0].errorf("%v", err)
+	}
+	array, err := npy.Decode(data)
+	if err != nil {
+		return field{}, keys[0].errorf("%s: %v", name, err)
+	}
+	raster := &problems.Raster{Lo: d.lo, Hi: d.hi, Size: [3]int{1, 1, 1}, Flip: flip}
+	if err := fit(raster, array, d.dimension); err != nil {
+		return field{}, keys[0].errorf("%s: %v", name, err)
+	}
+	raster.Node = func(i int) float64 { return float64(array.At(i) * scale) }
+	for i := range array.Len() {
+		if v := raster.Node(i); !finite(v) {
+			return field{}, keys[0].errorf("%s: entry %v is %g", name, indices(array.Shape, i), v)
+		}
+	}
+	text := fmt.Sprintf("%s, %s of %s", name, npy.ShapeString(array.Shape), array.Type)
+	if scale != 1 {
+		text += fmt.Sprintf(", times %g", scale)
+	}
+	for a, flipped := range flip {
+		if flipped {
+			text += fmt.Sprintf(", first entry at the largest %c", "xyz"[a])
+		}
+	}
+	return field{source: e.source, text: text, raster: raster}, nil
+}
+
+// fit takes the array's shape, slowest axis first, as the raster's size.
+func fit(r *problems.Raster, array npy.Array, dimension int) error {
+	if len(array.Shape) != dimension {
+		return fmt.Errorf("the array has the shape %s, but the problem is %d-D", npy.ShapeString(array.Shape), dimension)
+	}
+	for i, n := range array.Shape {
+		if n < 2 {
+			return fmt.Errorf("the array has the shape %s: it needs at least 2 entries along every axis, the first and the last on the boundary", npy.ShapeString(array.Shape))
+		}
+		r.Size[dimension-1-i] = n
+	}
+	return nil
+}
+
+func (d *document) readFlip(e entry) (flip [3]bool, err error) {
+	names := []entry{e}
+	if list, ok := e.value.(*ast.SequenceNode); ok {
+		if names, err = e.sequence(len(list.Values), "axes"); err != nil {
+			return flip, err
+		}
+	}
+	for _, n := range names {
+		if n.null() {
+			continue
+		}
+		name, ok := n.text()
+		axis := -1
+		if ok {
+			axis = slices.Index([]string{"x", "y", "z"}[:d.dimension], name)
+		}
+		if axis < 0 {
+			return flip, n.errorf("there should be an axis of the problem or a list of them, not %s", kind(n.value))
+		}
+		flip[axis] = true
+	}
+	return flip, nil
+}
+
+func indices(shape []int, i int) []int {
+	at := make([]int, len(shape))
+	for a := len(shape) - 1; a >= 0; a-- {
+		at[a], i = i%shape[a], i/shape[a]
+	}
+	return at
+}
+
+// refuseTime reads the key time, so that its mistakes are reported as such, and
+// then refuses it.
+func refuseTime(e entry) error {
+	if e.null() {
+		return nil
+	}
+	keys, err := mapping(e.source, e.value, "end", "steps", "initial")
+	if err != nil {
+		return err
+	}
+	end, err := keys[0].number()
+	if err != nil {
+		return err
+	}
+	if end <= 0 {
+		return keys[0].errorf("%g: the end time must be positive", end)
+	}
+	steps, err := keys[1].integer()
+	if err != nil {
+		return err
+	}
+	if steps < 1 {
+		return keys[1].errorf("%d: there must be at least 1 step", steps)
+	}
+	return e.errorf("time stepping is not built yet; remove the key, or set it to null, for the stationary problem")
+}

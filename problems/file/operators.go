@@ -1,0 +1,205 @@
+package file
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+// binary compiles an operator. Each operation is a call of its own, so that no
+// compiler can fuse a product and a sum: every machine gets the same bits from +,
+// −, * and /.
+func (c *compiler) binary(n *ast.BinaryNode) node {
+	switch n.Operator {
+	case "&&", "and":
+		a, b := c.condition(n.Left), c.condition(n.Right)
+		return node{truth: func(x, y, z, t float64) bool { return a(x, y, z, t) && b(x, y, z, t) }}
+	case "||", "or":
+		a, b := c.condition(n.Left), c.condition(n.Right)
+		return node{truth: func(x, y, z, t float64) bool { return a(x, y, z, t) || b(x, y, z, t) }}
+	case "<", "<=", ">", ">=", "==", "!=":
+		return c.comparison(n)
+	}
+	arithmetic := operation(n.Operator)
+	if arithmetic == nil {
+		return c.fail(n, "the operator %s is not one that formulas know", n.Operator)
+	}
+	a, b := c.number(n.Left), c.number(n.Right)
+	v := arithmetic(a, b)
+	if a.constant && b.constant {
+		return constant(v(0, 0, 0, 0))
+	}
+	return node{eval: v}
+}
+
+func (c *compiler) comparison(n *ast.BinaryNode) node {
+	left, right := c.number(n.Left), c.number(n.Right)
+	a, b := left.eval, right.eval
+	var truth predicate
+	switch n.Operator {
+	case "<":
+		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) < b(x, y, z, t) }
+	case "<=":
+		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) <= b(x, y, z, t) }
+	case ">":
+		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) > b(x, y, z, t) }
+	case ">=":
+		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) >= b(x, y, z, t) }
+	case "==":
+		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) == b(x, y, z, t) }
+	case "!=":
+		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) != b(x, y, z, t) }
+	}
+	return node{truth: truth}
+}
+
+func operation(operator string) func(a, b node) scalar {
+	switch operator {
+	case "+":
+		return add
+	case "-":
+		return subtract
+	case "*":
+		return multiply
+	case "/":
+		return divide
+	case "^", "**":
+		return power
+	}
+	return nil
+}
+
+func add(a, b node) scalar {
+	f, g := a.eval, b.eval
+	switch {
+	case b.constant:
+		v := b.value
+		return func(x, y, z, t float64) float64 { return f(x, y, z, t) + v }
+	case a.constant:
+		v := a.value
+		return func(x, y, z, t float64) float64 { return v + g(x, y, z, t) }
+	}
+	return func(x, y, z, t float64) float64 { return f(x, y, z, t) + g(x, y, z, t) }
+}
+
+func subtract(a, b node) scalar {
+	f, g := a.eval, b.eval
+	switch {
+	case b.constant:
+		v := b.value
+		return func(x, y, z, t float64) float64 { return f(x, y, z, t) - v }
+	case a.constant:
+		v := a.value
+		return func(x, y, z, t float64) float64 { return v - g(x, y, z, t) }
+	}
+	return func(x, y, z, t float64) float64 { return f(x, y, z, t) - g(x, y, z, t) }
+}
+
+func multiply(a, b node) scalar {
+	f, g := a.eval, b.eval
+	switch {
+	case b.constant:
+		v := b.value
+		return func(x, y, z, t float64) float64 { return f(x, y, z, t) * v }
+	case a.constant:
+		v := a.value
+		return func(x, y, z, t float64) float64 { return v * g(x, y, z, t) }
+	}
+	return func(x, y, z, t float64) float64 { return f(x, y, z, t) * g(x, y, z, t) }
+}
+
+func divide(a, b node) scalar {
+	f, g := a.eval, b.eval
+	if b.constant {
+		v := b.value
+		return func(x, y, z, t float64) float64 { return f(x, y, z, t) / v }
+	}
+	return func(x, y, z, t float64) float64 { return f(x, y, z, t) / g(x, y, z, t) }
+}
+
+// power multiplies out the small powers of which obstacles are made.
+func power(a, b node) scalar {
+	f, g := a.eval, b.eval
+	if b.constant {
+		switch v := b.value; v {
+		case 1:
+			return f
+		case 2:
+			return func(x, y, z, t float64) float64 { a := f(x, y, z, t); return a * a }
+		case 3:
+			return func(x, y, z, t float64) float64 { a := f(x, y, z, t); return a * a * a }
+		case 4:
+			return func(x, y, z, t float64) float64 { a := f(x, y, z, t); a *= a; return a * a }
+		default:
+			return func(x, y, z, t float64) float64 { return math.Pow(f(x, y, z, t), v) }
+		}
+	}
+	return func(x, y, z, t float64) float64 { return math.Pow(f(x, y, z, t), g(x, y, z, t)) }
+}
+
+// function is one that formulas may call.
+type function struct {
+	name        string
+	least, most int // arguments
+	apply       func(arguments []node) scalar
+}
+
+// functions lists them in the order in which they are shown.
+func functions() []function {
+	return []function{
+		one("sqrt", math.Sqrt), one("exp", math.Exp), one("log", math.Log),
+		one("sin", math.Sin), one("cos", math.Cos), one("tan", math.Tan),
+		{"atan2", 2, 2, func(a []node) scalar { return pair(a[0].eval, a[1].eval, math.Atan2) }},
+		one("abs", math.Abs),
+		{"min", 1, 16, func(a []node) scalar { return fold(a, math.Min) }},
+		{"max", 1, 16, func(a []node) scalar { return fold(a, math.Max) }},
+		one("floor", math.Floor),
+	}
+}
+
+func one(name string, f func(float64) float64) function {
+	return function{name, 1, 1, func(a []node) scalar {
+		g := a[0].eval
+		return func(x, y, z, t float64) float64 { return f(g(x, y, z, t)) }
+	}}
+}
+
+func pair(a, b scalar, f func(a, b float64) float64) scalar {
+	return func(x, y, z, t float64) float64 { return f(a(x, y, z, t), b(x, y, z, t)) }
+}
+
+func fold(arguments []node, f func(a, b float64) float64) scalar {
+	v := arguments[0].eval
+	for _, a := range arguments[1:] {
+		v = pair(v, a.eval, f)
+	}
+	return v
+}
+
+func (f function) arguments() string {
+	switch {
+	case f.least != f.most:
+		return fmt.Sprintf("%d to %d arguments", f.least, f.most)
+	case f.most == 1:
+		return "1 argument"
+	}
+	return fmt.Sprintf("%d arguments", f.most)
+}
+
+func findFunction(name string) (function, bool) {
+	for _, f := range functions() {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return function{}, false
+}
+
+func functionNames() []string {
+	var names []string
+	for _, f := range functions() {
+		names = append(names, f.name)
+	}
+	return names
+}

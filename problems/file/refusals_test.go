@@ -1,0 +1,136 @@
+package file
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/npy"
+)
+
+// arrays that the problem files of the tests name.
+func arrays(name string) ([]byte, error) {
+	encode := func(v []float64, shape ...int) []byte {
+		b, err := npy.Encode(shape, v)
+		if err != nil {
+			panic(err)
+		}
+		return b
+	}
+	switch name {
+	case "row.npy":
+		return encode([]float64{0, 1, 4, 9, 16}, 5), nil
+	case "square.npy":
+		return square("False"), nil
+	case "broken.npy":
+		b := square("False")
+		return b[:len(b)-1], nil
+	case "fortran.npy":
+		return square("True"), nil
+	case "holes.npy":
+		return encode([]float64{0, 1, 2, 3, 4, 5, math.NaN(), 7}, 2, 4), nil
+	case "thin.npy":
+		return encode([]float64{0, 1, 2, 3}, 1, 4), nil
+	case "cube.npy":
+		return encode([]float64{0, 1, 2, 3, 4, 5, 6, 7}, 2, 2, 2), nil
+	}
+	return nil, fmt.Errorf("there is no file %s", name)
+}
+
+// square is 3 rows of 4 int16: 10·row + column.
+func square(fortran string) []byte {
+	header := "{'descr': '<i2', 'fortran_order': " + fortran + ", 'shape': (3, 4), }\n"
+	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), 0)
+	b = append(b, header...)
+	for row := range 3 {
+		for column := range 4 {
+			b = binary.LittleEndian.AppendUint16(b, uint16(10*row+column))
+		}
+	}
+	return b
+}
+
+// Each refusal names the file, the line, the key and the reason.
+func TestRefusals(t *testing.T) {
+	golden, err := txtar.ParseFile(filepath.Join("testdata", "refusals.txtar"))
+	require.NoError(t, err)
+	require.Zero(t, len(golden.Files)%2)
+	for i := 0; i < len(golden.Files); i += 2 {
+		problem, message := golden.Files[i], golden.Files[i+1]
+		t.Run(problem.Name, func(t *testing.T) {
+			require.Equal(t, strings.TrimSuffix(problem.Name, ".yaml")+".err", message.Name)
+			s, err := Parse(problem.Name, problem.Data, arrays)
+			if err == nil {
+				_, err = s.BuildValid([]int{3})
+			}
+			require.EqualError(t, err, strings.TrimSpace(string(message.Data)))
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, problem.Name, e.File)
+		})
+	}
+}
+
+func TestRefusedGrids(t *testing.T) {
+	s, err := Parse("line.yaml", []byte("dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n"), arrays)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		n    []int
+		want string
+	}{
+		{[]int{0}, "problem line: 0 grid points along x: there must be at least 1"},
+		{[]int{1 << 30}, "problem line: 1073741824 grid points along x: there may be at most 16777216"},
+		{[]int{3, 3}, "problem line: 2 numbers of grid points for a 1-D problem: give one for all axes, or 1"},
+	} {
+		_, err := s.BuildValid(c.n)
+		require.EqualError(t, err, c.want)
+	}
+}
+
+func TestFilesThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	long := path("long.yaml")
+	require.NoError(t, os.WriteFile(long, make([]byte, MaxTextBytes+1), 0o600))
+	for ref, want := range map[string]string{
+		path("none.yaml"): path("none.yaml") + ": there is no file " + path("none.yaml"),
+		dir:               dir + ": " + dir + " is not a regular file",
+		"/dev/zero":       "/dev/zero: /dev/zero is not a regular file",
+		long:              long + ": " + long + " has 65537 bytes, more than the 65536 allowed",
+		"membrain":        `no built-in problem "membrain" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro; and no problem file of that name`,
+	} {
+		_, err := Open(ref, nil)
+		require.EqualError(t, err, want)
+	}
+	_, err := Open(long, []string{"k=4"})
+	require.EqualError(t, err, long+": parameters belong to built-in problems; edit the problem file instead")
+	_, err = Open("membrane", []string{"k=-4"})
+	require.ErrorContains(t, err, "problem membrane: c0 = 0.5, k = -4")
+}
+
+// Nesting that a recursive parser would follow to the end of its stack is
+// refused before it gets that far.
+func TestDeepNesting(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("[", MaxTextBytes), strings.Repeat("{a: ", MaxTextBytes/4),
+		strings.Repeat("- ", MaxTextBytes/2), strings.Repeat("? ", MaxTextBytes/2),
+	} {
+		_, err := Parse("deep.yaml", []byte(text), arrays)
+		require.Error(t, err)
+	}
+	_, err := parseFormula(strings.Repeat("(", maxFormulaBytes), scope{dimension: 1})
+	require.Error(t, err)
+	_, err = parseFormula(strings.Repeat("-", maxFormulaBytes), scope{dimension: 1})
+	require.Error(t, err)
+	_, err = parseFormula("x"+strings.Repeat("+x", 2*maxFormulaNodes), scope{dimension: 1})
+	require.ErrorContains(t, err, "exceeds maximum allowed nodes")
+	_, err = parseFormula("x"+strings.Repeat("+x", maxFormulaBytes), scope{dimension: 1})
+	require.ErrorContains(t, err, "the formula has 16385 characters, more than the 8192 allowed")
+}

@@ -1,0 +1,209 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// ValueError tells that a function of a problem has an inadmissible value at a
+// point of the grid.
+type ValueError struct {
+	Key    string // as in a problem file: "obstacle", "f", "boundary", …
+	At     solver.Point
+	Reason string
+}
+
+func (e *ValueError) Error() string { return e.Key + ": " + e.Reason }
+
+// Validate looks at every point of the problem's grid, the boundary included:
+// all values finite, κ > 0 (also half-way between neighbours), c ≥ 0, φ ≤ ψ, and
+// φ ≤ boundary data ≤ ψ on ∂Ω. It runs on all cores; its answer does not depend
+// on their number. The error is a *ValueError, or an *Error for a problem file.
+func (s *Spec) Validate(p *solver.Problem) error {
+	err := Validate(p)
+	var v *ValueError
+	if err == nil || !errors.As(err, &v) {
+		return err
+	}
+	if s.document == nil {
+		return fmt.Errorf("problem %s: %w", p.Name, err)
+	}
+	for _, f := range s.document.fields() {
+		if f.key == v.Key {
+			return f.errorf("%s", v.Reason)
+		}
+	}
+	return err
+}
+
+// Validate is Spec.Validate for a problem that no Spec describes, such as one
+// written in Go.
+func Validate(p *solver.Problem) error {
+	slowest := p.Dimension - 1
+	layers := p.N[slowest] + 2
+	workers := max(1, min(runtime.GOMAXPROCS(0), layers/4))
+	found := make([]inspection, workers)
+	var done sync.WaitGroup
+	for w := range workers {
+		done.Go(func() {
+			found[w].p = p
+			found[w].layers(layers*w/workers, layers*(w+1)/workers)
+		})
+	}
+	done.Wait()
+	var worst *inspection
+	for i := range found {
+		if found[i].err != nil {
+			return found[i].err
+		}
+		if found[i].excess > 0 && (worst == nil || found[i].excess > worst.excess) {
+			worst = &found[i]
+		}
+	}
+	if worst != nil {
+		return worst.tooHigh()
+	}
+	return nil
+}
+
+// inspection of some layers of the grid, ended by the first error.
+type inspection struct {
+	p   *solver.Problem
+	err error // nil or a *ValueError
+
+	excess          float64 // the most by which φ exceeds the boundary data
+	at              solver.Point
+	obstacle, datum float64
+}
+
+// layers inspects the layers lo ≤ i < hi of the slowest axis.
+func (s *inspection) layers(lo, hi int) {
+	first, last := [3]int{1, 1, 1}, [3]int{1, 1, 1}
+	for a := range s.p.Dimension {
+		first[a], last[a] = 0, s.p.N[a]+1
+	}
+	first[s.p.Dimension-1], last[s.p.Dimension-1] = lo, hi-1
+	for k := first[2]; k <= last[2]; k++ {
+		for j := first[1]; j <= last[1]; j++ {
+			for i := first[0]; i <= last[0]; i++ {
+				if s.point([3]int{i, j, k}); s.err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *inspection) point(idx [3]int) {
+	p := s.p
+	q := p.At(idx[0], idx[1], idx[2])
+	boundary := false
+	for a := range p.Dimension {
+		boundary = boundary || idx[a] == 0 || idx[a] == p.N[a]+1
+	}
+	phi, psi := math.Inf(-1), math.Inf(1)
+	if p.Obstacle != nil {
+		phi = s.value("obstacle", q, p.Obstacle)
+	}
+	if p.Upper != nil {
+		psi = s.value("upper", q, p.Upper)
+		if psi < phi {
+			s.refuse("upper", q, "%g is below the obstacle's %g", psi, phi)
+		}
+	}
+	if p.Exact != nil {
+		s.value("exact", q, p.Exact)
+	}
+	s.diffusion(q, boundary)
+	if boundary {
+		s.datumAt(q, phi, psi)
+		return
+	}
+	if p.Source.Of != nil {
+		s.value("f", q, p.Source.Of)
+	}
+	for a := range p.Dimension {
+		if p.Velocity[a].Of != nil {
+			s.value("velocity", q, p.Velocity[a].Of)
+		}
+	}
+	if p.Reaction.Of != nil {
+		if c := s.value("reaction", q, p.Reaction.Of); c < 0 {
+			s.refuse("reaction", q, "%g is negative", c)
+		}
+	}
+}
+
+// diffusion looks at κ at the point and half a cell further along each axis,
+// where fluxes are taken.
+func (s *inspection) diffusion(q solver.Point, boundary bool) {
+	if s.p.Diffusion.Of == nil {
+		return
+	}
+	for a := -1; a < s.p.Dimension; a++ {
+		at := q
+		if a >= 0 {
+			if at[a] += s.p.Spacing(a) / 2; boundary && at[a] > s.p.Hi[a] {
+				continue
+			}
+		}
+		if k := s.value("diffusion", at, s.p.Diffusion.Of); k <= 0 {
+			s.refuse("diffusion", at, "%g is not positive", k)
+		}
+	}
+}
+
+// slack is what rounding may put between an obstacle and data meant to be equal.
+const slack = 1e-12
+
+func (s *inspection) datumAt(q solver.Point, phi, psi float64) {
+	if s.p.Boundary == nil {
+		s.refuse("boundary", q, "the problem has no boundary data")
+		return
+	}
+	g := s.value("boundary", q, s.p.Boundary)
+	if g-psi > slack*(1+math.Abs(g)) {
+		s.refuse("upper", q, "%g is below the boundary data's %g", psi, g)
+	}
+	if excess := phi - g; excess > slack*(1+math.Abs(phi)) && excess > s.excess {
+		s.excess, s.at, s.obstacle, s.datum = excess, q, phi, g
+	}
+}
+
+func (s *inspection) tooHigh() error {
+	s.refuse("obstacle", s.at, "%g is above the boundary data's %g, by %g", s.obstacle, s.datum, s.excess)
+	return s.err
+}
+
+func (s *inspection) value(key string, q solver.Point, f solver.Function) float64 {
+	v := f(q)
+	if !finite(v) {
+		s.refuse(key, q, "%g is not finite", v)
+	}
+	return v
+}
+
+// refuse keeps the first error of a point.
+func (s *inspection) refuse(key string, q solver.Point, format string, args ...any) {
+	if s.err == nil {
+		s.err = &ValueError{key, q, "the value " + fmt.Sprintf(format, args...) + ", at " + s.place(q)}
+	}
+}
+
+// place writes coordinates the way a user would: (x, y) = (0.5, 1).
+func (s *inspection) place(q solver.Point) string {
+	names, numbers := "x", fmt.Sprintf("%.6g", q[0])
+	for a := 1; a < s.p.Dimension; a++ {
+		names += ", " + "xyz"[a:a+1]
+		numbers += fmt.Sprintf(", %.6g", q[a])
+	}
+	if s.p.Dimension == 1 {
+		return names + " = " + numbers
+	}
+	return "(" + names + ") = (" + numbers + ")"
+}

@@ -1,0 +1,154 @@
+package file
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// The bytes of a Spec: magic, a kind, length-prefixed fields (uvarint), and the
+// SHA-256 of all before it.
+//
+//	built-in: 'b' name, count, count × "name=value"
+//	file:     'f' file name, text, count, count × (array name, array bytes)
+const magic = "p2pdc.problem.1\n"
+
+const (
+	kindBuiltin = 'b'
+	kindFile    = 'f'
+	maxFields   = 16 // settings or arrays of one problem
+)
+
+// Marshal returns the problem as bytes, the same ones for the same Spec.
+func (s *Spec) Marshal() []byte {
+	b := s.body()
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...)
+}
+
+func (s *Spec) body() []byte {
+	size := 64 + len(s.text)
+	for _, a := range s.arrays {
+		size += len(a.name) + len(a.data) + 16
+	}
+	b := append(make([]byte, 0, size), magic...)
+	if s.builtin != nil {
+		b = appendField(append(b, kindBuiltin), []byte(s.builtin.Name))
+		b = binary.AppendUvarint(b, uint64(len(s.settings)))
+		for _, setting := range s.settings {
+			b = appendField(b, []byte(setting))
+		}
+		return b
+	}
+	b = appendField(append(b, kindFile), []byte(s.name))
+	b = appendField(b, s.text)
+	b = binary.AppendUvarint(b, uint64(len(s.arrays)))
+	for _, a := range s.arrays {
+		b = appendField(appendField(b, []byte(a.name)), a.data)
+	}
+	return b
+}
+
+func appendField(b, field []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(field))), field...)
+}
+
+// UnmarshalSpec reads what Marshal wrote. The Spec keeps arrays as slices of b,
+// which must not change afterwards. Bytes from anywhere are safe to pass.
+func UnmarshalSpec(b []byte) (*Spec, error) {
+	body := len(b) - sha256.Size
+	if body < len(magic)+1 || !bytes.HasPrefix(b, []byte(magic)) {
+		return nil, errors.New("these bytes are not a problem of this program's version")
+	}
+	if sha256.Sum256(b[:body]) != [sha256.Size]byte(b[body:]) {
+		return nil, errors.New("the problem's bytes were damaged or cut short on the way: their checksum is wrong")
+	}
+	r := &reader{rest: b[len(magic)+1 : body]}
+	switch kind := b[len(magic)]; kind {
+	case kindBuiltin:
+		name := string(r.field())
+		var settings []string
+		for range r.count() {
+			settings = append(settings, string(r.field()))
+		}
+		if err := r.end(); err != nil {
+			return nil, err
+		}
+		return Builtin(name, settings)
+	case kindFile:
+		return r.file()
+	default:
+		return nil, fmt.Errorf("the problem's bytes are of an unknown kind %q", kind)
+	}
+}
+
+func (r *reader) file() (*Spec, error) {
+	name, text := string(r.field()), r.field()
+	var arrays []attachment
+	for range r.count() {
+		arrays = append(arrays, attachment{string(r.field()), r.field()})
+	}
+	if err := r.end(); err != nil {
+		return nil, err
+	}
+	s, err := Parse(name, text, func(array string) ([]byte, error) {
+		for _, a := range arrays {
+			if a.name == array {
+				return a.data, nil
+			}
+		}
+		return nil, fmt.Errorf("the array %q did not come with the problem", array)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(s.arrays) != len(arrays) {
+		return nil, errors.New("the problem came with an array that it does not name")
+	}
+	return s, nil
+}
+
+// reader takes fields off the front; after a malformed one everything is empty.
+type reader struct {
+	rest   []byte
+	broken bool
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.broken, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) field() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.rest)) {
+		r.broken, r.rest = true, nil
+		return nil
+	}
+	f := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return f
+}
+
+func (r *reader) count() uint64 {
+	n := r.uvarint()
+	if n > maxFields {
+		r.broken = true
+		return 0
+	}
+	return n
+}
+
+func (r *reader) end() error {
+	if r.broken || len(r.rest) > 0 {
+		return errors.New("the problem's bytes are malformed")
+	}
+	return nil
+}
