@@ -17,9 +17,11 @@ func (k *Kernel) About() string { return k.about }
 
 // All lists the variants that this processor can run, slowest first.
 func All() []*Kernel {
-	return []*Kernel{
+	all := []*Kernel{
 		{"reference", "plain loop, one point after the other", referenceSweep},
+		{"go", "rows in plain Go, tiled for the second-level cache", rowSweep(plain)},
 	}
+	return append(all, vectorKernels()...)
 }
 
 // Best is the fastest variant that this processor can run.
@@ -39,7 +41,3 @@ func ByName(name string) (*Kernel, error) {
 	}
 	return nil, fmt.Errorf("kernel: no variant %q on this processor; there are %v", name, names)
 }
-
-type constantRows struct{}
-
-func newConstantRows(*Sweep) constantRows { return constantRows{} }

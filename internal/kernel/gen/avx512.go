@@ -1,0 +1,82 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build" //nolint:staticcheck // avo programs read as assembly
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// avx512 works on 8 points at once, the rest of a row under a mask.
+type avx512 struct{}
+
+func (avx512) name() string { return "AVX512" }
+
+func (avx512) zero() reg.Register {
+	z := ZMM()
+	VPXORQ(z, z, z)
+	return z
+}
+
+func (avx512) broadcast(m operand.Mem) operand.Op {
+	z := ZMM()
+	VBROADCASTSD(m, z)
+	return z
+}
+
+func (avx512) loops(r *row, body func(v vector, offset int)) {
+	whole(r, "pair", 16, func() {
+		body(zmm{}, 0)
+		body(zmm{}, 8)
+	})
+	whole(r, "one", 8, func() { body(zmm{}, 0) })
+	rest := GP64()
+	MOVQ(r.count, rest)
+	SUBQ(r.index, rest)
+	JZ(operand.LabelRef("done"))
+	bits, mask := GP64(), K()
+	MOVQ(operand.U32(0xff), bits)
+	BZHIQ(rest, bits, bits)
+	KMOVW(bits.As32(), mask)
+	body(masked{mask: mask}, 0)
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+type zmm struct{ packed }
+
+func (zmm) vector() reg.Register { return ZMM() }
+
+func (zmm) load(m operand.Mem) reg.Register {
+	z := ZMM()
+	VMOVUPD(m, z)
+	return z
+}
+
+func (zmm) clear(zero reg.Register, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register) {
+	at, both := K(), K()
+	VCMPPD(p, bound, u, at)
+	VCMPPD(q, zero, r, at, both)
+	VMOVAPD(zero, both, r)
+}
+
+// masked reads and writes only the lanes of its mask.
+type masked struct {
+	zmm
+	mask reg.Register
+}
+
+func (v masked) load(m operand.Mem) reg.Register {
+	z := ZMM()
+	VMOVUPD_Z(m, v.mask, z)
+	return z
+}
+
+func (v masked) operand(op operand.Op) operand.Op {
+	if m, ok := op.(operand.Mem); ok {
+		return v.load(m)
+	}
+	return op
+}
+
+func (v masked) store(x reg.Register, m operand.Mem, _ bool) { VMOVUPD(x, v.mask, m) }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build" //nolint:staticcheck // avo programs read as assembly
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Predicates of comparisons, ordered and quiet.
+const (
+	less         = operand.U8(17)
+	lessEqual    = operand.U8(18)
+	greaterEqual = operand.U8(29)
+	greater      = operand.U8(30)
+)
+
+// set is an instruction set.
+type set interface {
+	name() string
+	zero() reg.Register
+	broadcast(m operand.Mem) operand.Op
+	// loops emits the loop over the row: body for whole vectors, and for the rest.
+	loops(r *row, body func(v vector, offset int))
+}
+
+// vector is a way to work on some points at once. Operands stand in the order
+// of Go's assembler: destination last; sub(a, b, d) is d = b − a.
+type vector interface {
+	vector() reg.Register
+	load(m operand.Mem) reg.Register
+	operand(op operand.Op) operand.Op // memory that an instruction may read, or a register that holds it
+	store(x reg.Register, m operand.Mem, streaming bool)
+	add(a operand.Op, b, d reg.Register)
+	sub(a operand.Op, b, d reg.Register)
+	mul(a operand.Op, b, d reg.Register)
+	max(v, bound, d reg.Register) // bound > v ? bound : v
+	min(v, bound, d reg.Register) // bound < v ? bound : v
+	// clear sets r to 0 where both "u p bound" and "r q 0" hold.
+	clear(zero reg.Register, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register)
+}
+
+// whole emits "while index + step ≤ count { body }".
+func whole(r *row, label string, step int, body func()) {
+	end := GP64()
+	MOVQ(r.count, end)
+	SUBQ(operand.U8(step), end)
+	Label(label)
+	CMPQ(r.index, end)
+	JG(operand.LabelRef(label + "Done"))
+	body()
+	ADDQ(operand.U8(step), r.index)
+	JMP(operand.LabelRef(label))
+	Label(label + "Done")
+}
+
+// packed holds the operations that AVX2 and AVX-512 share.
+type packed struct{}
+
+func (packed) add(a operand.Op, b, d reg.Register) { VADDPD(a, b, d) }
+func (packed) sub(a operand.Op, b, d reg.Register) { VSUBPD(a, b, d) }
+func (packed) mul(a operand.Op, b, d reg.Register) { VMULPD(a, b, d) }
+func (packed) max(v, bound, d reg.Register)        { VMAXPD(v, bound, d) }
+func (packed) min(v, bound, d reg.Register)        { VMINPD(v, bound, d) }
+func (packed) operand(op operand.Op) operand.Op    { return op }
+func (packed) store(x reg.Register, m operand.Mem, streaming bool) {
+	if streaming {
+		VMOVNTPD(x, m)
+		return
+	}
+	VMOVUPD(x, m)
+}

@@ -1,0 +1,56 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Pack writes the points of b, ghosts allowed, from padded array u to dst as
+// little-endian float64s in [z][y][x] order and returns how many bytes it wrote.
+// dst must hold 8·b.Points() bytes.
+func (l Layout) Pack(dst []byte, u []float64, b Box) int {
+	l.checkFace(len(dst), u, b)
+	n, m := 0, b.Hi[0]-b.Lo[0]
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			i := l.Index(b.Lo[0], y, z)
+			out := dst[n : n+8*m]
+			for _, v := range u[i : i+m] {
+				binary.LittleEndian.PutUint64(out, math.Float64bits(v))
+				out = out[8:]
+			}
+			n += 8 * m
+		}
+	}
+	return n
+}
+
+// Unpack is the inverse of Pack: it reads 8·b.Points() bytes from src into the
+// points of b of u and returns how many bytes it read.
+func (l Layout) Unpack(u []float64, src []byte, b Box) int {
+	l.checkFace(len(src), u, b)
+	n, m := 0, b.Hi[0]-b.Lo[0]
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			i := l.Index(b.Lo[0], y, z)
+			in, row := src[n:n+8*m], u[i:i+m]
+			for x := range row {
+				row[x] = math.Float64frombits(binary.LittleEndian.Uint64(in))
+				in = in[8:]
+			}
+			n += 8 * m
+		}
+	}
+	return n
+}
+
+func (l Layout) checkFace(bytes int, u []float64, b Box) {
+	if !b.Empty() && !l.holds(b, 1) {
+		panic(fmt.Sprintf("kernel: box %v lies outside the block of %v points and its ghosts", b, l.N))
+	}
+	if len(u) < l.Len() || bytes < 8*b.Points() {
+		panic(fmt.Sprintf("kernel: %d bytes and an array of %d values for a box of %d points in a layout of %d",
+			bytes, len(u), b.Points(), l.Len()))
+	}
+}

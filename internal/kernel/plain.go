@@ -1,0 +1,114 @@
+package kernel
+
+// Row loops in plain Go. Every slice is cut to the length of the row beforehand,
+// so that the compiler can drop all bounds checks (check with
+// go build -gcflags=-d=ssa/check_bce).
+
+// relaxSimple is the common case: one diagonal, a constant source, no upper
+// obstacle.
+func relaxSimple(l *line, diag, off, step, f float64) {
+	dst := l.dst
+	m := len(dst)
+	east := l.c[2:][:m]
+	s, n, b, t, phi := l.s[:m], l.n[:m], l.b[:m], l.t[:m], l.phi[:m]
+	w, u := l.c[0], l.c[1]
+	for i := range dst {
+		e := east[i]
+		sum := ((w + e) + (s[i] + n[i])) + (b[i] + t[i])
+		r := (float64(diag*u) - float64(off*sum)) - f
+		v := u - float64(step*r)
+		if p := phi[i]; p > v {
+			v = p
+		}
+		dst[i] = v
+		w, u = u, e
+	}
+}
+
+func relaxIsotropic(l *line, diag, off, step float64) {
+	defectIsotropic(l.dst, l, diag, off)
+	project(l, step)
+}
+
+func relaxConstant(l *line, k *[Directions]float64, step float64) {
+	defectConstant(l.dst, l, k)
+	project(l, step)
+}
+
+func (s *Sweep) relaxVariable(l *line) {
+	s.defectVariable(l.dst, l)
+	project(l, s.step)
+}
+
+// project turns a row of A·u − f in dst into the relaxed values.
+func project(l *line, step float64) {
+	dst := l.dst
+	m := len(dst)
+	c, phi, psi := l.c[1:][:m], l.phi[:m], l.psi[:m]
+	for i, r := range dst {
+		v := c[i] - float64(step*r)
+		if p := phi[i]; p > v {
+			v = p
+		}
+		if p := psi[i]; p < v {
+			v = p
+		}
+		dst[i] = v
+	}
+}
+
+// clampRow applies the rules of the residual at obstacles.
+func clampRow(r []float64, l *line) {
+	m := len(r)
+	c, phi, psi := l.c[1:][:m], l.phi[:m], l.psi[:m]
+	for i, v := range r {
+		r[i] = clampResidual(v, c[i], phi[i], psi[i])
+	}
+}
+
+func defectIsotropic(r []float64, l *line, diag, off float64) {
+	m := len(r)
+	east := l.c[2:][:m]
+	s, n, b, t, f := l.s[:m], l.n[:m], l.b[:m], l.t[:m], l.f[:m]
+	w, u := l.c[0], l.c[1]
+	for i := range r {
+		e := east[i]
+		sum := ((w + e) + (s[i] + n[i])) + (b[i] + t[i])
+		r[i] = (float64(diag*u) - float64(off*sum)) - f[i]
+		w, u = u, e
+	}
+}
+
+func defectConstant(r []float64, l *line, k *[Directions]float64) {
+	m := len(r)
+	east := l.c[2:][:m]
+	s, n, b, t, f := l.s[:m], l.n[:m], l.b[:m], l.t[:m], l.f[:m]
+	w, u := l.c[0], l.c[1]
+	for i := range r {
+		e := east[i]
+		x := float64(k[West]*w) + float64(k[East]*e)
+		y := float64(k[South]*s[i]) + float64(k[North]*n[i])
+		z := float64(k[Bottom]*b[i]) + float64(k[Top]*t[i])
+		r[i] = (float64(k[Center]*u) - ((x + y) + z)) - f[i]
+		w, u = u, e
+	}
+}
+
+func (sw *Sweep) defectVariable(r []float64, l *line) {
+	m := len(r)
+	kc := sw.coefficient(Center, l)[:m]
+	kw, ke := sw.coefficient(West, l)[:m], sw.coefficient(East, l)[:m]
+	ks, kn := sw.coefficient(South, l)[:m], sw.coefficient(North, l)[:m]
+	kb, kt := sw.coefficient(Bottom, l)[:m], sw.coefficient(Top, l)[:m]
+	east := l.c[2:][:m]
+	s, n, b, t, f := l.s[:m], l.n[:m], l.b[:m], l.t[:m], l.f[:m]
+	w, u := l.c[0], l.c[1]
+	for i := range r {
+		e := east[i]
+		x := float64(kw[i]*w) + float64(ke[i]*e)
+		y := float64(ks[i]*s[i]) + float64(kn[i]*n[i])
+		z := float64(kb[i]*b[i]) + float64(kt[i]*t[i])
+		r[i] = (float64(kc[i]*u) - ((x + y) + z)) - f[i]
+		w, u = u, e
+	}
+}
