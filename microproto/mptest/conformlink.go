@@ -1,0 +1,415 @@
+package mptest
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/stretchr/testify/require"
+)
+
+// patience bounds every wait for a real link.
+const patience = 10 * time.Second
+
+// ConformLink is the conformance suite of a microproto.Link. factory makes two
+// fresh ends that can reach each other and have not exchanged offers; what they
+// need closed besides themselves it registers with tb.Cleanup.
+//
+// A link takes frames over any Buffer, not only those of its own Acquire, and may
+// lose frames unless Caps says that it is reliable: the suite sends again.
+func ConformLink(t *testing.T, factory func(tb testing.TB) (a, b microproto.Link)) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, a, b microproto.Link)
+	}{
+		{"caps", linkCaps},
+		{"offer and accept", linkOffers},
+		{"sizes", linkSizes},
+		{"batch keeps its order", linkOrder},
+		{"frames are released once", linkReleases},
+		{"a full link takes a prefix and becomes writable", linkFlood},
+		{"strangers are not heard", linkStrangers},
+		{"several senders at once", linkConcurrent},
+		{"close", linkClose},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := factory(t)
+			t.Cleanup(func() { _ = a.Close(); _ = b.Close() })
+			c.run(t, a, b)
+		})
+	}
+}
+
+// introduce exchanges offers and returns each end's address for the other.
+func introduce(t *testing.T, a, b microproto.Link) (toB, toA microproto.LinkAddr) {
+	t.Helper()
+	offerA, err := a.Offer("b")
+	require.NoError(t, err)
+	offerB, err := b.Offer("a")
+	require.NoError(t, err)
+	toA, err = b.Accept(offerA)
+	require.NoError(t, err)
+	toB, err = a.Accept(offerB)
+	require.NoError(t, err)
+	return toB, toA
+}
+
+// ear receives until its link closes.
+type ear struct {
+	link   microproto.Link
+	frames chan heard
+	done   chan error
+}
+
+type heard struct {
+	peer microproto.LinkAddr
+	data []byte
+}
+
+func listen(t *testing.T, l microproto.Link) *ear {
+	e := &ear{link: l, frames: make(chan heard, 1<<16), done: make(chan error, 1)}
+	go func() {
+		batch := make([]microproto.Frame, 8)
+		for {
+			n, err := l.Recv(batch)
+			for i := range n {
+				e.frames <- heard{batch[i].Peer, append([]byte(nil), batch[i].Data...)}
+				batch[i].Release()
+			}
+			if err != nil {
+				e.done <- err
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		select {
+		case err := <-e.done:
+			require.ErrorIs(t, err, net.ErrClosed, "Recv after Close")
+		case <-time.After(patience):
+			t.Error("Recv does not return after Close")
+		}
+	})
+	return e
+}
+
+// next waits for a frame.
+func (e *ear) next(d time.Duration) (heard, bool) {
+	select {
+	case h := <-e.frames:
+		return h, true
+	case <-time.After(d):
+		return heard{}, false
+	}
+}
+
+// numbered makes a frame of n bytes that names itself: number, then a pattern.
+func numbered(peer microproto.LinkAddr, number uint32, n int, freed *atomic.Int64) microproto.Frame {
+	const room = 64
+	b := make([]byte, room+n)
+	body := b[room:]
+	for i := range body {
+		body[i] = byte(number)*31 + byte(i)
+	}
+	if n >= 4 {
+		binary.BigEndian.PutUint32(body, number)
+	}
+	return microproto.NewBuffer(b, func(*microproto.Buffer) {
+		if freed != nil {
+			freed.Add(1)
+		}
+	}).Frame(peer, room, n)
+}
+
+func intact(h heard) bool {
+	if len(h.data) < 4 {
+		return true
+	}
+	number := binary.BigEndian.Uint32(h.data)
+	for i := 4; i < len(h.data); i++ {
+		if h.data[i] != byte(number)*31+byte(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// sendAll sends a batch, waiting for room where the link is full.
+func sendAll(t testing.TB, l microproto.Link, batch []microproto.Frame) {
+	end := time.Now().Add(patience)
+	for len(batch) > 0 {
+		n, err := l.Send(batch)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, n, 0)
+		require.LessOrEqual(t, n, len(batch))
+		batch = batch[n:]
+		if len(batch) == 0 {
+			return
+		}
+		require.True(t, time.Now().Before(end), "the link stays full")
+		awaitWritable(t, l)
+	}
+}
+
+func awaitWritable(t testing.TB, l microproto.Link) {
+	ready := make(chan struct{})
+	var once sync.Once
+	l.Writable(func() { once.Do(func() { close(ready) }) })
+	select {
+	case <-ready:
+	case <-time.After(patience):
+		require.Fail(t, "Writable was not called")
+	}
+}
+
+func linkCaps(t *testing.T, a, _ microproto.Link) {
+	for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+		caps := a.Caps(m)
+		require.Positive(t, caps.MTU, "%v", m)
+		require.GreaterOrEqual(t, caps.Headroom, 0)
+		require.Positive(t, caps.Batch)
+		for _, n := range []int{1, caps.MTU} {
+			f := a.Acquire(n)
+			require.Len(t, f.Data, n)
+			f.Data[n-1] = 1
+			f.Release()
+		}
+	}
+}
+
+func linkOffers(t *testing.T, a, b microproto.Link) {
+	toB, toA := introduce(t, a, b)
+	require.NotZero(t, toA)
+	require.NotZero(t, toB)
+	offer, err := b.Offer("a")
+	require.NoError(t, err)
+	again, err := a.Accept(offer)
+	require.NoError(t, err)
+	require.Equal(t, toB, again, "the same offer accepted twice gives the same address")
+	for _, bad := range [][]byte{nil, {}, {0}, []byte("not an offer"), make([]byte, 4096), offer[:len(offer)/2]} {
+		addr, err := a.Accept(bad)
+		require.Error(t, err, "offer %q gave address %d", bad, addr)
+	}
+}
+
+func linkSizes(t *testing.T, a, b microproto.Link) {
+	toB, toA := introduce(t, a, b)
+	e := listen(t, b)
+	mtu := a.Caps(microproto.ModeSynchronous).MTU
+	for k, n := range []int{1, 2, 4, 5, 100, mtu/2 + 1, mtu - 1, mtu} {
+		got := sendUntilHeard(t, a, e, func() microproto.Frame { return numbered(toB, uint32(k), n, nil) })
+		require.Len(t, got.data, n)
+		require.Equal(t, toA, got.peer)
+		require.True(t, intact(got), "a frame of %d bytes came changed", n)
+	}
+}
+
+// sendUntilHeard sends one frame again and again until one of its length comes.
+func sendUntilHeard(t *testing.T, l microproto.Link, e *ear, frame func() microproto.Frame) heard {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		f := frame()
+		n := len(f.Data)
+		sendAll(t, l, []microproto.Frame{f})
+		for {
+			got, ok := e.next(200 * time.Millisecond)
+			if !ok {
+				break
+			}
+			if len(got.data) == n {
+				return got
+			}
+		}
+	}
+	require.Fail(t, "a frame never arrives")
+	return heard{}
+}
+
+func linkOrder(t *testing.T, a, b microproto.Link) {
+	toB, _ := introduce(t, a, b)
+	e := listen(t, b)
+	const attempts, frames = 10, 32
+	for attempt := range uint32(attempts) {
+		var batch []microproto.Frame
+		for i := range uint32(frames) {
+			batch = append(batch, numbered(toB, attempt*frames+i, 40+int(i%3), nil))
+		}
+		sendAll(t, a, batch)
+		inOrder := 0
+		for range frames {
+			got, ok := e.next(500 * time.Millisecond)
+			if !ok {
+				break
+			}
+			require.True(t, intact(got))
+			if binary.BigEndian.Uint32(got.data) == attempt*frames+uint32(inOrder) {
+				inOrder++
+			}
+		}
+		if inOrder == frames {
+			return
+		}
+		require.False(t, a.Caps(microproto.ModeSynchronous).Ordered, "an ordered link changed the order of a batch")
+	}
+	require.Fail(t, "no batch in ten arrived whole and in order")
+}
+
+func linkReleases(t *testing.T, a, b microproto.Link) {
+	toB, _ := introduce(t, a, b)
+	e := listen(t, b)
+	var freed atomic.Int64
+	const frames = 64
+	var batch []microproto.Frame
+	for i := range uint32(frames) {
+		batch = append(batch, numbered(toB, i, 200, &freed))
+	}
+	sendAll(t, a, batch)
+	e.next(time.Second)
+	require.Eventually(t, func() bool { return freed.Load() == frames }, patience, time.Millisecond, "frames taken are released, each once")
+}
+
+func linkFlood(t *testing.T, a, b microproto.Link) {
+	toB, _ := introduce(t, a, b)
+	mtu := a.Caps(microproto.ModeSynchronous).MTU
+	var freed atomic.Int64
+	taken, full := 0, false
+	const rounds, perBatch = 128, 16
+	for r := 0; r < rounds && !full; r++ {
+		batch := make([]microproto.Frame, perBatch)
+		for i := range batch {
+			batch[i] = numbered(toB, uint32(r*perBatch+i), mtu, &freed)
+		}
+		n, err := a.Send(batch)
+		require.NoError(t, err, "a full link is no error")
+		taken += n
+		full = n < perBatch
+		for i := n; i < perBatch; i++ {
+			require.Len(t, batch[i].Data, mtu, "a frame that was not taken stays the caller's")
+			batch[i].Release()
+		}
+		if full {
+			taken += perBatch - n // released by us
+		}
+	}
+	e := listen(t, b)
+	if full {
+		awaitWritable(t, a)
+	}
+	require.Eventually(t, func() bool { return freed.Load() == int64(taken) }, patience, time.Millisecond)
+	for {
+		got, ok := e.next(200 * time.Millisecond)
+		if !ok {
+			break
+		}
+		require.True(t, intact(got))
+	}
+	sendUntilHeard(t, a, e, func() microproto.Frame { return numbered(toB, 7, 99, nil) })
+}
+
+func linkStrangers(t *testing.T, a, b microproto.Link) {
+	offerB, err := b.Offer("a")
+	require.NoError(t, err)
+	toB, err := a.Accept(offerB)
+	require.NoError(t, err)
+	e := listen(t, b)
+	for i := range uint32(20) {
+		sendAll(t, a, []microproto.Frame{numbered(toB, i, 50, nil)})
+	}
+	_, ok := e.next(300 * time.Millisecond)
+	require.False(t, ok, "a frame of an end that was never accepted was returned")
+	offerA, err := a.Offer("b")
+	require.NoError(t, err)
+	toA, err := b.Accept(offerA)
+	require.NoError(t, err)
+	got := sendUntilHeard(t, a, e, func() microproto.Frame { return numbered(toB, 99, 60, nil) })
+	require.Equal(t, toA, got.peer, "once accepted it is heard")
+}
+
+func linkConcurrent(t *testing.T, a, b microproto.Link) {
+	toB, _ := introduce(t, a, b)
+	e := listen(t, b)
+	const senders, each = 4, 64
+	var freed atomic.Int64
+	errs := make(chan error, senders)
+	for s := range uint32(senders) {
+		go func() {
+			for i := range uint32(each) {
+				batch := []microproto.Frame{numbered(toB, s*each+i, 300+int(i), &freed)}
+				for end := time.Now().Add(patience); len(batch) > 0; {
+					n, err := a.Send(batch)
+					batch = batch[n:]
+					if err == nil && time.Now().After(end) {
+						err = errors.New("the link stays full")
+					}
+					if err != nil {
+						errs <- err
+						return
+					}
+				}
+			}
+			errs <- nil
+		}()
+	}
+	for range senders {
+		require.NoError(t, <-errs)
+	}
+	require.Eventually(t, func() bool { return freed.Load() == senders*each }, patience, time.Millisecond)
+	count := 0
+	for {
+		got, ok := e.next(300 * time.Millisecond)
+		if !ok {
+			break
+		}
+		number := binary.BigEndian.Uint32(got.data)
+		require.Less(t, number, uint32(senders*each))
+		require.Len(t, got.data, 300+int(number%each))
+		require.True(t, intact(got), "frames of several senders are mixed up")
+		count++
+	}
+	require.Positive(t, count)
+}
+
+func linkClose(t *testing.T, a, b microproto.Link) {
+	toB, _ := introduce(t, a, b)
+	blocked := make(chan error, 1)
+	go func() {
+		_, err := a.Recv(make([]microproto.Frame, 4))
+		blocked <- err
+	}()
+	require.NoError(t, a.Close())
+	select {
+	case err := <-blocked:
+		require.ErrorIs(t, err, net.ErrClosed)
+	case <-time.After(patience):
+		require.Fail(t, "a blocked Recv does not return after Close")
+	}
+	_, err := a.Recv(make([]microproto.Frame, 4))
+	require.ErrorIs(t, err, net.ErrClosed, "Recv after Close")
+	_ = a.Close() // closing twice does no harm
+	var freed atomic.Int64
+	batch := []microproto.Frame{numbered(toB, 1, 10, &freed)}
+	n, err := a.Send(batch)
+	require.ErrorIs(t, err, net.ErrClosed, "Send after Close")
+	for i := n; i < len(batch); i++ {
+		batch[i].Release()
+	}
+	require.EqualValues(t, 1, freed.Load())
+	done := make(chan struct{})
+	go func() {
+		// The other end is alive, and sending to who is gone is no failure.
+		_, _ = b.Offer("a")
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		require.Fail(t, "Offer blocks")
+	}
+}
