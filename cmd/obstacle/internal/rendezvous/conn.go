@@ -1,0 +1,71 @@
+package rendezvous
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Conn is one end of a connection. Send may be called from several goroutines;
+// Receive from one.
+type Conn struct {
+	net  net.Conn
+	in   *bufio.Reader
+	buf  []byte
+	mu   sync.Mutex // guards out and the order of frames
+	out  []byte
+	wait time.Duration
+}
+
+// NewConn wraps c. A Send that the other end does not read within wait fails.
+func NewConn(c net.Conn, wait time.Duration) *Conn {
+	return &Conn{net: c, in: bufio.NewReaderSize(c, readStep), wait: wait}
+}
+
+// Send writes m. It blocks while the other end is slow, up to the bound given to
+// NewConn, after which the connection is of no use.
+func (c *Conn) Send(m Message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	frame, err := Append(c.out[:0], m)
+	if err != nil {
+		return err
+	}
+	c.out = frame
+	if err := c.net.SetWriteDeadline(time.Now().Add(c.wait)); err != nil {
+		return err
+	}
+	if _, err = c.net.Write(frame); err != nil {
+		return fmt.Errorf("rendezvous: sending to %s: %w", c.net.RemoteAddr(), err)
+	}
+	return nil
+}
+
+// Receive reads the next message; see Read. It blocks until one comes or the
+// connection ends (io.EOF).
+func (c *Conn) Receive(only ...Kind) (Message, error) {
+	return Read(c.in, &c.buf, only...)
+}
+
+// ReceiveWithin is Receive with a time limit.
+func (c *Conn) ReceiveWithin(d time.Duration, only ...Kind) (Message, error) {
+	if err := c.net.SetReadDeadline(time.Now().Add(d)); err != nil {
+		return nil, err
+	}
+	m, err := c.Receive(only...)
+	if err != nil {
+		return nil, err
+	}
+	return m, c.net.SetReadDeadline(time.Time{})
+}
+
+// Close ends the connection at both ends.
+func (c *Conn) Close() error { return c.net.Close() }
+
+// Remote is the other end's address.
+func (c *Conn) Remote() string { return c.net.RemoteAddr().String() }
+
+// Local is this end's address.
+func (c *Conn) Local() string { return c.net.LocalAddr().String() }

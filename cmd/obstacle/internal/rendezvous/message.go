@@ -1,0 +1,244 @@
+package rendezvous
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
+// Version of this protocol. Both ends must have the same.
+const Version = 1
+
+// Kind tells what a frame's body is.
+type Kind uint8
+
+// The kinds of frames, in the order in which a run meets them.
+const (
+	KindChallenge Kind = iota + 1
+	KindJoin
+	KindWelcome
+	KindRefuse
+	KindAssign
+	KindChunk
+	KindReady
+	KindStart
+	KindBeat
+	KindStop
+	KindLost
+	KindResult
+	KindBye
+)
+
+// Message is one of the types below.
+type Message interface{ Kind() Kind }
+
+// Challenge opens a connection.
+type Challenge struct {
+	Version     int    `json:"version"`
+	Program     string `json:"program"`     // version of the launcher's program, for messages
+	Fingerprint string `json:"fingerprint"` // of the protocols that peers speak to each other
+	Nonce       []byte `json:"nonce"`
+}
+
+// Join asks for a place in the run.
+type Join struct {
+	Version     int    `json:"version"`
+	Program     string `json:"program"`
+	Fingerprint string `json:"fingerprint"`
+	Proof       []byte `json:"proof"`
+	Nonce       []byte `json:"nonce"`
+	Seat        int    `json:"seat"` // the rank wanted; -1: any
+	Host        string `json:"host"`
+	Pid         int    `json:"pid"`
+	Control     string `json:"control"` // host:port of the peer's control channel
+}
+
+// Welcome gives a peer its rank.
+type Welcome struct {
+	Rank  int    `json:"rank"`
+	Proof []byte `json:"proof"`
+}
+
+// Refuse says why a peer cannot take part.
+type Refuse struct {
+	Reason string `json:"reason"`
+}
+
+// Member is a peer as the others see it.
+type Member struct {
+	Rank    int    `json:"rank"`
+	Host    string `json:"host"`
+	Pid     int    `json:"pid"`
+	Control string `json:"control"`
+}
+
+// Assign is a peer's part of the work. The problem follows in chunks.
+type Assign struct {
+	Run           string   `json:"run"` // names the run; peers of different runs do not talk
+	Rank          int      `json:"rank"`
+	Members       []Member `json:"members"` // by rank
+	Problem       string   `json:"problem"` // its name, for messages
+	ProblemBytes  int64    `json:"problem_bytes"`
+	Fingerprint   string   `json:"problem_fingerprint"` // hex
+	N             [3]int   `json:"n"`
+	Cuts          [3][]int `json:"cuts"`
+	Scheme        string   `json:"scheme"`
+	Order         string   `json:"order"`
+	Tolerance     float64  `json:"tolerance"`
+	MaxSweeps     uint64   `json:"max_sweeps"`
+	Threads       int      `json:"threads"`
+	Slow          float64  `json:"slow"` // relaxes this many times slower; 1: as it can
+	MTU           int      `json:"mtu"`
+	PeerTimeoutMS int64    `json:"peer_timeout_ms"`
+	Seed          uint64   `json:"seed"`
+	Initial       bool     `json:"initial"` // the starting iterate of the own box follows in chunks
+}
+
+// Stream tells what a Chunk is part of.
+type Stream uint8
+
+// The streams: to the peer, to the peer, from the peer.
+const (
+	StreamProblem Stream = iota + 1
+	StreamInitial
+	StreamSolution
+)
+
+// Chunk is a run of bytes of a stream, in order. Data is only valid until the
+// next message is received on the connection.
+type Chunk struct {
+	Stream Stream
+	Offset int64 // bytes
+	Data   []byte
+}
+
+// Ready says that a peer has built its part and can talk to its neighbours.
+type Ready struct{}
+
+// Start lets the peers relax.
+type Start struct{}
+
+// Beat says that a peer lives, and how far it is.
+type Beat struct {
+	Sweep    uint64 `json:"sweep"`
+	Residual Number `json:"residual"` // relative, of the whole; not a number: not known yet
+}
+
+// Why a run is stopped early.
+const (
+	StopInterrupt = "interrupt"
+	StopTime      = "time"
+)
+
+// Stop asks for an early end with the best iterate.
+type Stop struct {
+	Why string `json:"why"`
+}
+
+// Lost says that a peer is gone and the run with it.
+type Lost struct {
+	Rank int    `json:"rank"` // -1: none in particular
+	Why  string `json:"why"`
+}
+
+// Result is a peer's account of its run. Its block came before it, in chunks.
+type Result struct {
+	Reason    string `json:"reason"` // "converged", "sweeps", "time", "interrupted", "failed"
+	Error     string `json:"error"`  // when failed
+	Lost      int    `json:"lost"`   // the rank that it misses; -1: none
+	Sweeps    uint64 `json:"sweeps"`
+	Iterate   uint64 `json:"iterate"`
+	Residual  Number `json:"residual"`
+	Snapshots int    `json:"snapshots"`
+	Points    int    `json:"points"`
+
+	Seconds    float64 `json:"seconds"`     // from the first relaxation to the verdict
+	CPUSeconds float64 `json:"cpu_seconds"` // of the process, since Start
+	PeakBytes  int64   `json:"peak_bytes"`  // resident, of the process
+	IdleBytes  int64   `json:"idle_bytes"`  // resident peak before the block was made
+	Kernel     string  `json:"kernel"`
+
+	Sessions []Session `json:"sessions"` // halo sessions
+}
+
+// Session is one halo session of a peer, in that peer's view.
+type Session struct {
+	Peer             int      `json:"peer"`
+	Mode             string   `json:"mode"`
+	Locality         string   `json:"locality"`
+	Network          string   `json:"network"`
+	Composition      []string `json:"composition"`
+	Epoch            int      `json:"epoch"`
+	SegmentBytes     int      `json:"segment_bytes"`
+	MessagesSent     uint64   `json:"messages_sent"`
+	MessagesReceived uint64   `json:"messages_received"`
+	BytesSent        uint64   `json:"bytes_sent"`
+	BytesReceived    uint64   `json:"bytes_received"`
+	SegmentsSent     uint64   `json:"segments_sent"`
+	SegmentsReceived uint64   `json:"segments_received"`
+	Retransmitted    uint64   `json:"retransmitted"`
+	Dropped          uint64   `json:"dropped"`
+	Overwritten      uint64   `json:"overwritten"`
+}
+
+// Bye ends the connection: everything has arrived.
+type Bye struct{}
+
+// Kind is KindChallenge.
+func (Challenge) Kind() Kind { return KindChallenge }
+
+// Kind is KindJoin.
+func (Join) Kind() Kind { return KindJoin }
+
+// Kind is KindWelcome.
+func (Welcome) Kind() Kind { return KindWelcome }
+
+// Kind is KindRefuse.
+func (Refuse) Kind() Kind { return KindRefuse }
+
+// Kind is KindAssign.
+func (Assign) Kind() Kind { return KindAssign }
+
+// Kind is KindChunk.
+func (Chunk) Kind() Kind { return KindChunk }
+
+// Kind is KindReady.
+func (Ready) Kind() Kind { return KindReady }
+
+// Kind is KindStart.
+func (Start) Kind() Kind { return KindStart }
+
+// Kind is KindBeat.
+func (Beat) Kind() Kind { return KindBeat }
+
+// Kind is KindStop.
+func (Stop) Kind() Kind { return KindStop }
+
+// Kind is KindLost.
+func (Lost) Kind() Kind { return KindLost }
+
+// Kind is KindResult.
+func (Result) Kind() Kind { return KindResult }
+
+// Kind is KindBye.
+func (Bye) Kind() Kind { return KindBye }
+
+// Number is a float64 that is null in JSON when it is not finite.
+type Number float64
+
+// MarshalJSON writes null for what JSON cannot say.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if f := float64(n); !math.IsNaN(f) && !math.IsInf(f, 0) {
+		return strconv.AppendFloat(nil, f, 'g', -1, 64), nil
+	}
+	return []byte("null"), nil
+}
+
+// UnmarshalJSON reads null as not a number.
+func (n *Number) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(n))
+}
