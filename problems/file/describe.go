@@ -61,7 +61,7 @@ func (s *Spec) Describe() Description {
 	d.Equation = doc.equation()
 	for _, f := range doc.fields() {
 		if f.given() && f.key != "velocity" {
-			d.Entries = append(d.Entries, Entry{f.key, f.text})
+			d.Entries = append(d.Entries, Entry{f.key, strings.Join(strings.Fields(f.text), " ")})
 		}
 	}
 	if doc.moves() {

@@ -1,0 +1,304 @@
+package file
+
+import (
+	"crypto/sha256"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+const everything = `# every key
+dimension: 2
+domain: [[-1, 1], [0, 2*pi]]
+obstacle: "min(0.5 - x^2, 0)"
+upper: {npy: square.npy, scale: 1e1, flip: y}
+f: |
+  sin(x)
+  + y
+boundary: obstacle
+diffusion: "1 + x^2"
+velocity: [1, "y"]
+reaction: 0x10
+exact: "x"
+time: null
+`
+
+func parse(t require.TestingT, text string) *Spec {
+	s, err := Parse("some/test.yaml", []byte(text), arrays)
+	require.NoError(t, err)
+	return s
+}
+
+func TestEveryKey(t *testing.T) {
+	s := parse(t, everything)
+	require.Equal(t, "test", s.Name())
+	require.Equal(t, 2, s.Dimension())
+	p, err := s.Build([3]int{2, 5, 1})
+	require.NoError(t, err)
+	require.Equal(t, solver.Point{-1, 0}, p.Lo)
+	require.Equal(t, solver.Point{1, 2 * math.Pi}, p.Hi)
+	q := solver.Point{0.5, 1}
+	require.Equal(t, 0.0, p.Obstacle(q))
+	require.Equal(t, -0.5, p.Boundary(solver.Point{1, 1}))
+	require.InDelta(t, math.Sin(0.5)+1, p.Source.At(q), 1e-15)
+	require.Equal(t, 1.25, p.Diffusion.At(q))
+	require.Equal(t, 1.0, p.Velocity[0].Value)
+	require.Equal(t, 1.0, p.Velocity[1].At(q))
+	require.True(t, p.Velocity[2].Constant())
+	require.Equal(t, solver.Coefficient{Value: 16}, p.Reaction)
+	require.Equal(t, 0.5, p.Exact(q))
+	// square.npy holds 10·row + column; row 0 lies at the largest y.
+	require.Equal(t, 200.0, p.Upper(solver.Point{-1, 0}))
+	require.Equal(t, 30.0, p.Upper(solver.Point{1, 2 * math.Pi}))
+	require.InDelta(t, 115, p.Upper(solver.Point{0, math.Pi}), 1e-12)
+}
+
+func TestDefaults(t *testing.T) {
+	p, err := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n").BuildValid([]int{7})
+	require.NoError(t, err)
+	require.Equal(t, solver.Coefficient{Value: 1}, p.Diffusion)
+	require.Equal(t, solver.Coefficient{}, p.Source)
+	require.Equal(t, [3]solver.Coefficient{}, p.Velocity)
+	require.Equal(t, solver.Coefficient{}, p.Reaction)
+	require.Equal(t, 0.0, p.Boundary(solver.Point{1}))
+	require.Nil(t, p.Upper)
+	require.Nil(t, p.Exact)
+	p, err = parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: null\nupper: 1\n").BuildValid([]int{7})
+	require.NoError(t, err)
+	require.Nil(t, p.Obstacle)
+}
+
+// An array of the size of the grid with its boundary is read entry by entry;
+// x is the last axis.
+func TestArraysOnTheirOwnGrid(t *testing.T) {
+	p, err := parse(t, "dimension: 3\ndomain: [[0, 1], [0, 1], [0, 1]]\nobstacle: {npy: cube.npy}\nboundary: obstacle\n").BuildValid([]int{1})
+	require.NoError(t, err)
+	for i := range 8 {
+		q := solver.Point{float64(i & 1), float64(i >> 1 & 1), float64(i >> 2)}
+		require.Equal(t, float64(i), p.Obstacle(q))
+	}
+	require.Equal(t, 3.5, p.Obstacle(solver.Point{0.5, 0.5, 0.5}))
+
+	p, err = parse(t, "dimension: 1\ndomain: [[0, 0.3]]\nobstacle: {npy: row.npy, flip: [x]}\nboundary: obstacle\n").BuildValid([]int{3})
+	require.NoError(t, err)
+	for i, want := range []float64{16, 9, 4, 1, 0} {
+		require.Equal(t, want, p.Obstacle(p.At(i, 1, 1)))
+	}
+}
+
+func TestReadFindsArraysBesideTheFile(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.npy"), square("False"), 0o600))
+	path := filepath.Join(dir, "p.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("dimension: 2\ndomain: [[0, 1], [0, 1]]\nobstacle: {npy: a.npy}\nboundary: obstacle\n"), 0o600))
+	p, d, err := Load(path, []int{2, 1})
+	require.NoError(t, err)
+	require.Equal(t, "p", d.Name)
+	require.Equal(t, 11.0, p.Obstacle(p.At(1, 1, 1)))
+	d, err = Check(path)
+	require.NoError(t, err)
+	require.Contains(t, d.String(), "a.npy, 3 × 4 of int16")
+}
+
+func TestBuiltinsAreValidAndTravel(t *testing.T) {
+	for _, b := range problems.All() {
+		s, err := Open(b.Name, nil)
+		require.NoError(t, err)
+		_, err = s.BuildValid([]int{15})
+		require.NoError(t, err)
+		back, err := UnmarshalSpec(s.Marshal())
+		require.NoError(t, err)
+		require.Equal(t, s.Fingerprint(), back.Fingerprint())
+		require.Equal(t, b.Name, back.Name())
+		require.Equal(t, b.Dimension, back.Dimension())
+		_, err = Check(b.Name)
+		require.NoError(t, err)
+	}
+}
+
+func TestParametersTravel(t *testing.T) {
+	s, err := Open("membrane", []string{"c0=0.3"})
+	require.NoError(t, err)
+	back, err := UnmarshalSpec(s.Marshal())
+	require.NoError(t, err)
+	p, err := back.Build([3]int{3, 3, 3})
+	require.NoError(t, err)
+	require.Equal(t, 0.3, p.Obstacle(solver.Point{0.5, 0.5, 0.5}))
+	plain, err := Open("membrane", nil)
+	require.NoError(t, err)
+	spelt, err := Open("membrane", []string{"k=4.0", "c0=5e-1"})
+	require.NoError(t, err)
+	require.NotEqual(t, plain.Fingerprint(), s.Fingerprint())
+	require.Equal(t, plain.Fingerprint(), spelt.Fingerprint())
+}
+
+func TestFilesTravelWithTheirArrays(t *testing.T) {
+	s := parse(t, everything)
+	back, err := UnmarshalSpec(s.Marshal())
+	require.NoError(t, err)
+	require.Equal(t, s.Marshal(), back.Marshal())
+	require.Equal(t, s.Describe(), back.Describe())
+	q := solver.Point{0.1, 0.7}
+	a, err := s.Build([3]int{3, 3, 1})
+	require.NoError(t, err)
+	b, err := back.Build([3]int{3, 3, 1})
+	require.NoError(t, err)
+	require.Equal(t, a.Upper(q), b.Upper(q))
+	require.Equal(t, a.Source.At(q), b.Source.At(q))
+
+	other, err := Parse("elsewhere.yaml", []byte(everything), arrays)
+	require.NoError(t, err)
+	require.Equal(t, s.Fingerprint(), other.Fingerprint(), "the name is no part of it")
+	require.NotEqual(t, s.Fingerprint(), parse(t, everything+"# more\n").Fingerprint())
+	changed, err := Parse("some/test.yaml", []byte(everything), func(string) ([]byte, error) {
+		b := square("False")
+		b[len(b)-1]++
+		return b, nil
+	})
+	require.NoError(t, err)
+	require.NotEqual(t, s.Fingerprint(), changed.Fingerprint(), "an array's byte is part of it")
+}
+
+// Any damage is noticed.
+func TestDamagedBytesAreRefused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := parse(t, everything).Marshal()
+		if rapid.Bool().Draw(t, "cut") {
+			b = b[:rapid.IntRange(0, len(b)-1).Draw(t, "length")]
+		} else {
+			b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		}
+		_, err := UnmarshalSpec(b)
+		require.Error(t, err)
+	})
+}
+
+// seal gives bytes the checksum that lets them past the first test.
+func seal(body string) []byte {
+	sum := sha256.Sum256([]byte(body))
+	return append([]byte(body), sum[:]...)
+}
+
+func TestMalformedBytesAreRefused(t *testing.T) {
+	for body, want := range map[string]string{
+		magic + "x":                                "the problem's bytes are of an unknown kind 'x'",
+		magic + "b":                                "the problem's bytes are malformed",
+		magic + "b\x08membrane\x00\x00":            "the problem's bytes are malformed",
+		magic + "b\x08membrane\xff\xff\x03":        "the problem's bytes are malformed",
+		magic + "b\x03men\x00":                     `no built-in problem "men"`,
+		magic + "b\x08membrane\x01\x03k=x":         `parameter k="x" is not a finite number`,
+		magic + "f\x01a\x00\x00":                   "a: the problem file is empty",
+		magic + "f\x01a\xff\xff\xff\xff\xff\x01ab": "the problem's bytes are malformed",
+	} {
+		_, err := UnmarshalSpec(seal(body))
+		require.ErrorContains(t, err, want)
+	}
+	_, err := UnmarshalSpec([]byte("p2pdc.problem.2\n" + strings.Repeat("x", 40)))
+	require.EqualError(t, err, "these bytes are not a problem of this program's version")
+	s := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n")
+	s.arrays = []attachment{{"row.npy", nil}}
+	_, err = UnmarshalSpec(s.Marshal())
+	require.EqualError(t, err, "the problem came with an array that it does not name")
+	s = parse(t, everything)
+	s.arrays = nil
+	_, err = UnmarshalSpec(s.Marshal())
+	require.EqualError(t, err, `some/test.yaml:5: upper.npy: the array "square.npy" did not come with the problem`)
+}
+
+func TestValidateSeesProblemsWrittenInGo(t *testing.T) {
+	p := &solver.Problem{
+		Dimension: 3, Hi: solver.Point{1, 1, 1}, N: [3]int{7, 7, 7},
+		Diffusion: solver.Coefficient{Value: 1},
+		Obstacle:  func(q solver.Point) float64 { return 1 - q[0] },
+		Boundary:  func(solver.Point) float64 { return 0.25 },
+	}
+	var v *ValueError
+	require.ErrorAs(t, Validate(p), &v)
+	require.Equal(t, "obstacle", v.Key)
+	require.Equal(t, solver.Point{}, v.At, "the worst place, not the first")
+	require.EqualError(t, v, "obstacle: the value 1 is above the boundary data's 0.25, by 0.75, at (x, y, z) = (0, 0, 0)")
+	p.Boundary = nil
+	require.ErrorContains(t, Validate(p), "the problem has no boundary data")
+	p.Boundary = p.Obstacle
+	require.NoError(t, Validate(p))
+	p.Velocity[2].Of = func(q solver.Point) float64 { return math.Log(q[2] - 0.5) }
+	require.EqualError(t, Validate(p), "velocity: the value NaN is not finite, at (x, y, z) = (0.125, 0.125, 0.125)")
+}
+
+// Half-way between points matters too: fluxes are taken there.
+func TestDiffusionIsSeenBetweenPoints(t *testing.T) {
+	s := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\ndiffusion: \"abs(x - 0.125)\"\n")
+	_, err := s.BuildValid([]int{3})
+	require.EqualError(t, err, "some/test.yaml:4: diffusion: the value 0 is not positive, at x = 0.125")
+}
+
+func TestDescription(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "description.txt"))
+	require.NoError(t, err)
+	s, err := Open("membrane", nil)
+	require.NoError(t, err)
+	require.Equal(t, string(golden), parse(t, everything).Describe().String()+"\n"+s.Describe().String())
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(everything))
+	f.Add([]byte("dimension: 1\ndomain: [[0, 1]]\nobstacle: {npy: row.npy}\n"))
+	f.Add([]byte("? [a]\n: &x {b: *x, <<: !!t |\n  q}\n"))
+	f.Add([]byte("dimension: 3\ndomain: [[0, 1], [0, 1], [0, 1]]\nobstacle: \"x>0?.5:-y^2\"\nvelocity: [1, 2, z]\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := Parse("f.yaml", text, arrays)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "f.yaml") {
+				t.Fatalf("the error does not name the file: %v", err)
+			}
+			return
+		}
+		_ = s.Describe().String()
+		if _, err := s.BuildValid([]int{2}); err != nil {
+			return
+		}
+		back, err := UnmarshalSpec(s.Marshal())
+		if err != nil || back.Fingerprint() != s.Fingerprint() {
+			t.Fatalf("the problem does not travel: %v", err)
+		}
+	})
+}
+
+func FuzzFormula(f *testing.F) {
+	for _, s := range []string{"x^2+y", "x>0?.5:1", "max(1,2,x)", "let a = 1; a", "[1..9]", "x|abs()", "a.b?.c", "#{"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		g, err := parseFormula(text, scope{dimension: 2})
+		if err == nil {
+			g.function()(solver.Point{0.5, 0.25})
+		}
+	})
+}
+
+func FuzzUnmarshalSpec(f *testing.F) {
+	body := func(b []byte) []byte { return b[:len(b)-sha256.Size] }
+	s, err := Parse("p.yaml", []byte(everything), arrays)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body(s.Marshal()))
+	b, err := Builtin("membrane", []string{"k=5"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body(b.Marshal()))
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		if s, err := UnmarshalSpec(seal(string(b))); err == nil {
+			_ = s.Describe().String()
+		}
+	})
+}
