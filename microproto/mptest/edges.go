@@ -1,0 +1,56 @@
+package mptest
+
+import "github.com/p2pdc/p2pdc/microproto"
+
+// Top is a micro-protocol for tests that stands above others: it makes one
+// segment of every message from the user, forwards it, and delivers every segment
+// that comes up.
+func Top() microproto.MicroProtocol { return top{} }
+
+// Bottom is a micro-protocol for tests that stands below others: it transmits
+// every segment that reaches SegmentToNet and then, when no other micro-protocol
+// keeps the segment (keep is nil or says no), ends it.
+func Bottom(keep func(m *microproto.Message) bool) microproto.MicroProtocol { return bottom{keep} }
+
+type top struct{}
+
+func (top) Name() string { return "mptest.top" }
+
+func (top) Attach(b *microproto.Binder) error {
+	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, func(x *microproto.Exec, m *microproto.Message) {
+		s, err := x.NewMessage(microproto.Down)
+		if err != nil {
+			x.Drop(m, "pool")
+			return
+		}
+		x.Share(s, m, m.Payload)
+		x.Done(m)
+		if microproto.Raise(x, microproto.SegmentFromUser, s) {
+			x.Forward(s)
+		}
+	})
+	microproto.Bind(b, microproto.SegmentToUser, microproto.Last, func(x *microproto.Exec, m *microproto.Message) {
+		x.Deliver(m)
+	})
+	return nil
+}
+
+type bottom struct {
+	keep func(m *microproto.Message) bool
+}
+
+func (bottom) Name() string { return "mptest.bottom" }
+
+func (p bottom) Attach(b *microproto.Binder) error {
+	microproto.Bind(b, microproto.SegmentToNet, microproto.Last, func(x *microproto.Exec, m *microproto.Message) {
+		err := x.Transmit(m)
+		switch {
+		case p.keep != nil && p.keep(m):
+		case err != nil:
+			x.Drop(m, "transmit")
+		default:
+			x.Done(m)
+		}
+	})
+	return nil
+}
