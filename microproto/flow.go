@@ -169,13 +169,15 @@ func (x *Exec) misuse(what string, m *Message) error {
 	return err
 }
 
-// end takes m out of the account; its memory is used again when no chain carries
-// it any more.
+// end takes m out of the account and gives its frame back; the message itself is
+// used again when no chain carries it any more.
 func (c *Composite) end(m *Message) {
 	if m.stage == stageWaiting {
 		c.held--
 	}
 	m.ended = true
+	m.frame.Release()
+	m.Payload = nil
 	c.pool.live--
 	if m.pins == 0 {
 		c.free(m)

@@ -96,10 +96,9 @@ func (p *pool) get() *Message {
 	return m
 }
 
-// put ends a message. Its memory goes back to whoever lent it.
+// put makes an ended message free to be used again.
 func (p *pool) put(m *Message) {
-	m.frame.Release()
-	m.Payload, m.frame = nil, Frame{}
+	m.frame = Frame{}
 	m.hold, m.has, m.dir = 0, 0, 0
 	m.state, m.stage, m.ended = stateFree, stageNone, false
 	clear(m.header)

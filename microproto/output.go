@@ -79,7 +79,7 @@ func (c *Composite) countDrop(reason string) {
 			return
 		}
 	}
-	if len(c.drops) == maxReasons-1 && reason != "other" {
+	if len(c.drops) >= maxReasons-1 && reason != "other" {
 		c.countDrop("other")
 		return
 	}
