@@ -146,8 +146,7 @@ func Encode(shape []int, values []float64) ([]byte, error) {
 	if entries != len(values) || len(shape) > maxAxes {
 		return nil, fmt.Errorf("%d values for an array of shape %s", len(values), ShapeString(shape))
 	}
-	header := encodeHeader(shape)
-	file := slices.Grow(header, 8*len(values))
+	file := slices.Grow(Header(shape), 8*len(values))
 	for _, v := range values {
 		file = binary.LittleEndian.AppendUint64(file, math.Float64bits(v))
 	}

@@ -140,8 +140,9 @@ func tuple(s string) (shape []int, rest string, ok bool) {
 	return shape, strings.TrimLeft(rest, " \n"), true
 }
 
-// encodeHeader writes version 1.0 with its data aligned.
-func encodeHeader(shape []int) []byte {
+// Header returns what stands before the entries of an array of float64 in little
+// endian: version 1.0, the entries aligned to 64 bytes.
+func Header(shape []int) []byte {
 	var t strings.Builder
 	t.WriteString("{'descr': '<f8', 'fortran_order': False, 'shape': (")
 	for _, n := range shape {

@@ -1,0 +1,95 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/internal/npy"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// writeNPY writes float64 of shape [z][y][x] with the boundary: N+2 along every
+// axis in use, the others left out.
+func writeNPY(w io.Writer, g *grid) error {
+	if _, err := w.Write(npy.Header(g.shape())); err != nil {
+		return err
+	}
+	var b [8]byte
+	return g.each(func(n node) error {
+		putFloat(b[:], n.u)
+		_, err := w.Write(b[:])
+		return err
+	})
+}
+
+// ReadInitial reads a starting iterate for the problem: interior values [z][y][x]
+// from a .npy array of the grid with its boundary (N+2 along each axis in use,
+// what Write writes; the boundary's values are not used) or without (N).
+func ReadInitial(path string, p *solver.Problem) ([]float64, error) {
+	u, err := readInitial(path, p)
+	if err != nil {
+		return nil, fmt.Errorf("initial iterate %s: %w", path, err)
+	}
+	return u, nil
+}
+
+func readInitial(path string, p *solver.Problem) ([]float64, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, reason(err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("it is not a regular file")
+	case info.Size() > 64*int64(p.Points())+1<<20:
+		return nil, fmt.Errorf("its %d bytes are far more than a grid of %d points needs", info.Size(), p.Points())
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, reason(err)
+	}
+	array, err := npy.Decode(file)
+	if err != nil {
+		return nil, err
+	}
+	inside, closed := make([]int, 0, 3), make([]int, 0, 3)
+	for a := p.Dimension - 1; a >= 0; a-- {
+		inside, closed = append(inside, p.N[a]), append(closed, p.N[a]+2)
+	}
+	rim := 0 // nodes before the first interior one along an axis in use
+	switch {
+	case slices.Equal(array.Shape, closed):
+		rim = 1
+	case !slices.Equal(array.Shape, inside):
+		return nil, fmt.Errorf("the array has the shape %s; the grid is %s, or %s with its boundary",
+			npy.ShapeString(array.Shape), npy.ShapeString(inside), npy.ShapeString(closed))
+	}
+	return interior(array, p, rim)
+}
+
+// interior copies the interior values out of the array.
+func interior(array npy.Array, p *solver.Problem, rim int) ([]float64, error) {
+	var skip, width [3]int
+	for a := range 3 {
+		width[a] = p.N[a]
+		if a < p.Dimension {
+			skip[a], width[a] = rim, p.N[a]+2*rim
+		}
+	}
+	u := make([]float64, 0, p.Points())
+	for k := range p.N[2] {
+		for j := range p.N[1] {
+			row := ((k+skip[2])*width[1]+j+skip[1])*width[0] + skip[0]
+			for i := range p.N[0] {
+				v := array.At(row + i)
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					return nil, fmt.Errorf("the value %g at grid point %v is not finite", v, []int{i + 1, j + 1, k + 1}[:p.Dimension])
+				}
+				u = append(u, v)
+			}
+		}
+	}
+	return u, nil
+}

@@ -1,0 +1,126 @@
+// Package output writes a solution to files and reads a starting iterate back:
+// .vti for ParaView, .npy for NumPy, .csv for spreadsheets, .png for people.
+//
+// Every format holds the closed grid, interior points and boundary, so that a
+// picture has its rim and an array can be fed back as a starting iterate. A file
+// is written beside its final name and renamed when it is complete: nobody sees
+// half a file.
+package output
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Solution is a problem with interior values of u, [z][y][x], x fastest. Writers
+// only read it.
+type Solution struct {
+	Problem *solver.Problem
+	U       []float64
+}
+
+type writer func(w io.Writer, g *grid) error
+
+// format is a way to write a solution, chosen by the file's extension.
+type format struct {
+	extension string
+	write     writer
+}
+
+func formats() []format {
+	return []format{{".vti", writeVTI}, {".npy", writeNPY}, {".png", writePNG}, {".csv", writeCSV}}
+}
+
+// Extensions lists the formats, in the order in which they are shown.
+func Extensions() []string {
+	var all []string
+	for _, f := range formats() {
+		all = append(all, f.extension)
+	}
+	return all
+}
+
+// CheckPath tells, before a long run, whether Write could write to path: a known
+// extension, a directory that exists, no directory or device of that name.
+func CheckPath(path string) error {
+	_, err := check(path)
+	return err
+}
+
+func check(path string) (writer, error) {
+	extension := strings.ToLower(filepath.Ext(path))
+	known := formats()
+	i := slices.IndexFunc(known, func(f format) bool { return f.extension == extension })
+	if i < 0 {
+		return nil, fmt.Errorf("output %s: no format for %q; the extensions known are %s", path, extension, strings.Join(Extensions(), ", "))
+	}
+	directory := filepath.Dir(path)
+	if info, err := os.Stat(directory); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("output %s: there is no directory %s", path, directory)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("output %s: it is not a regular file", path)
+	}
+	return known[i].write, nil
+}
+
+// Write writes the solution to path in the format of its extension. A file of
+// that name is replaced, at once and only when all is written.
+func Write(path string, s Solution) error {
+	write, err := check(path)
+	if err != nil {
+		return err
+	}
+	g, err := newGrid(s)
+	if err != nil {
+		return fmt.Errorf("output %s: %w", path, err)
+	}
+	if err := replace(path, func(w io.Writer) error { return write(w, g) }); err != nil {
+		return fmt.Errorf("output %s: %w", path, err)
+	}
+	return nil
+}
+
+// replace writes a file under a name of its own and renames it to path.
+func replace(path string, write func(io.Writer) error) (err error) {
+	var unique [8]byte
+	rand.Read(unique[:])
+	directory, name := filepath.Split(path)
+	temporary := filepath.Join(directory, "."+name+"."+hex.EncodeToString(unique[:]))
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // the umask decides, as for any file
+	if err != nil {
+		return reason(err)
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(temporary)
+		}
+	}()
+	b := bufio.NewWriterSize(f, 1<<16)
+	err = errors.Join(write(b), b.Flush())
+	err = errors.Join(err, f.Close())
+	if err != nil {
+		return reason(err)
+	}
+	return reason(os.Rename(temporary, path))
+}
+
+// reason drops the temporary name from an error of the file system.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

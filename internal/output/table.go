@@ -1,0 +1,28 @@
+package output
+
+import (
+	"io"
+	"strconv"
+)
+
+// writeCSV writes a line x,y,z,u,phi per point, in memory order, with as many
+// digits as it takes to read the same numbers back. Coordinates of unused axes
+// are 0; phi is empty where there is no obstacle.
+func writeCSV(w io.Writer, g *grid) error {
+	if _, err := io.WriteString(w, "x,y,z,u,phi\n"); err != nil {
+		return err
+	}
+	var line []byte
+	return g.each(func(n node) error {
+		line = line[:0]
+		for _, c := range n.at {
+			line = append(strconv.AppendFloat(line, c, 'g', -1, 64), ',')
+		}
+		line = append(strconv.AppendFloat(line, n.u, 'g', -1, 64), ',')
+		if g.p.Obstacle != nil {
+			line = strconv.AppendFloat(line, g.p.Obstacle(n.at), 'g', -1, 64)
+		}
+		_, err := w.Write(append(line, '\n'))
+		return err
+	})
+}
