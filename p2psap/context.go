@@ -66,6 +66,7 @@ type Conditions struct {
 // Composition is what the policy answers: micro-protocols from top to bottom,
 // and settings for them.
 type Composition struct {
+	Column    string // what it is called: a column of Table I, "sync intra ether"
 	Protocols []string
 	Options   microproto.Options
 }
@@ -79,6 +80,7 @@ type Policy interface {
 type SessionInfo struct {
 	Name                           string
 	Peer                           string
+	State                          SessionState
 	Conditions                     Conditions
 	Composition                    []string
 	Epoch                          uint8
@@ -88,4 +90,5 @@ type SessionInfo struct {
 	SegmentsSent, SegmentsReceived uint64
 	Retransmitted, Dropped         uint64
 	Overwritten                    uint64 // asynchronous: values replaced before they were read
+	Replaced                       uint64 // asynchronous: segments that a newer value replaced while the link was busy
 }

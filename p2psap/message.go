@@ -1,0 +1,136 @@
+package p2psap
+
+import (
+	"fmt"
+	"hash/fnv"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+func (h *hello) append(w *writer) {
+	w.text(h.Run, maxNameBytes)
+	w.text(h.Version, maxNameBytes)
+	w.u64(h.Catalog)
+	w.text(h.Name, maxNameBytes)
+	w.u64(h.Incarnation)
+	w.text(h.Host, maxNameBytes)
+	w.u64(h.Process)
+	w.text(h.Cluster, maxNameBytes)
+	w.u8(uint8(h.Network))
+	w.bytes(h.Offer, maxOfferBytes)
+}
+
+func parseHello(r *reader) (hello, error) {
+	h := hello{Run: r.text(maxNameBytes), Version: r.text(maxNameBytes), Catalog: r.u64()}
+	h.Name, h.Incarnation = r.text(maxNameBytes), r.u64()
+	h.Host, h.Process, h.Cluster = r.text(maxNameBytes), r.u64(), r.text(maxNameBytes)
+	h.Network, h.Offer = Network(r.u8()), r.bytes(maxOfferBytes)
+	if err := r.end(kindHello); err != nil {
+		return hello{}, err
+	}
+	if h.Name == "" || h.Network < Ethernet || h.Network > Memory {
+		return hello{}, fmt.Errorf("%w: hello from peer %q over network %d", ErrMalformed, h.Name, h.Network)
+	}
+	return h, nil
+}
+
+func (o *open) append(w *writer) {
+	w.u32(uint32(o.Session))
+	w.text(o.Name, maxNameBytes)
+	w.u8(uint8(o.Mode))
+	w.u8(uint8(len(o.Protocols)))
+	for _, p := range o.Protocols {
+		w.text(p, maxNameBytes)
+	}
+	w.u64(o.Fingerprint)
+	w.u16(o.Port)
+	w.u32(o.FrameBytes)
+	w.u64(o.ReceiveBytes)
+	w.u16(uint16(len(o.Slots)))
+	for _, s := range o.Slots {
+		w.u32(uint32(s.Tag))
+		w.u32(uint32(s.Length))
+	}
+}
+
+func parseOpen(r *reader) (open, error) {
+	o := open{Session: SessionID(r.u32()), Name: r.text(maxNameBytes), Mode: microproto.Mode(r.u8())}
+	n := int(r.u8())
+	if n > maxProtocols {
+		r.bad = true
+	}
+	for i := 0; i < n && !r.bad; i++ {
+		o.Protocols = append(o.Protocols, r.text(maxNameBytes))
+	}
+	o.Fingerprint, o.Port, o.FrameBytes, o.ReceiveBytes = r.u64(), r.u16(), r.u32(), r.u64()
+	n = int(r.u16())
+	if n > maxSlots {
+		r.bad = true
+	}
+	for i := 0; i < n && !r.bad; i++ {
+		s := SlotSpec{Tag: Tag(r.u32())}
+		length := r.u32()
+		if length > maxSlotBytes {
+			r.bad = true
+		}
+		s.Length = int(length)
+		o.Slots = append(o.Slots, s)
+	}
+	if err := r.end(kindOpen); err != nil {
+		return open{}, err
+	}
+	if o.Session == 0 || (o.Mode != microproto.ModeSynchronous && o.Mode != microproto.ModeAsynchronous) ||
+		o.FrameBytes > 1<<30 || o.ReceiveBytes > maxReceiveBytes {
+		return open{}, fmt.Errorf("%w: open of session %q with a field out of bounds", ErrMalformed, o.Name)
+	}
+	return o, nil
+}
+
+func (a *openAck) append(w *writer) {
+	w.u32(uint32(a.To))
+	w.u32(uint32(a.From))
+	w.u32(a.FrameBytes)
+}
+
+func parseOpenAck(r *reader) (openAck, error) {
+	a := openAck{SessionID(r.u32()), SessionID(r.u32()), r.u32()}
+	return a, r.end(kindOpenAck)
+}
+
+func (j *reject) append(w *writer) {
+	w.u32(uint32(j.To))
+	w.u32(uint32(j.From))
+	w.text(j.Reason, maxReasonBytes)
+}
+
+func parseReject(r *reader) (reject, error) {
+	j := reject{SessionID(r.u32()), SessionID(r.u32()), r.text(maxReasonBytes)}
+	return j, r.end(kindReject)
+}
+
+func (c *closing) append(w *writer) {
+	w.u32(uint32(c.To))
+	w.u32(uint32(c.From))
+	w.u64(c.Accepted)
+}
+
+func parseClosing(r *reader, k controlKind) (closing, error) {
+	c := closing{SessionID(r.u32()), SessionID(r.u32()), r.u64()}
+	if err := r.end(k); err != nil {
+		return closing{}, err
+	}
+	if c.From == 0 {
+		return closing{}, fmt.Errorf("%w: %v of session 0", ErrMalformed, k)
+	}
+	return c, nil
+}
+
+// catalogFingerprint is a hash of the names that a catalog lists.
+func catalogFingerprint(c *microproto.Catalog) uint64 {
+	h := fnv.New64a()
+	for _, name := range c.Names() {
+		_, _ = h.Write([]byte(name))
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}

@@ -1,0 +1,252 @@
+package p2psap
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// LinkContext is what the core needs of a microproto.Link: everything but the
+// sending and receiving of frames, which is the shell's.
+type LinkContext interface {
+	microproto.FrameSource
+	Caps(m microproto.Mode) microproto.Caps
+	Offer(peer string) ([]byte, error)
+	Accept(remote []byte) (microproto.LinkAddr, error)
+}
+
+// Limits bound what other peers can make a node use. Zero fields take the defaults.
+type Limits struct {
+	Peers        int // known peers (default 1024)
+	Sessions     int // sessions, ended ones included until they are closed (default 4096)
+	Handshakes   int // control connections that have not said hello (default 64)
+	Opens        int // per peer, sessions that it has opened and this end has not (default 1024)
+	Control      int // per peer, control messages not acknowledged (default 8192)
+	Frames       int // frames waiting for a busy link (default 65536)
+	CompositeMax microproto.Limits
+}
+
+// NodeConfig sets a node up. Zero durations take the defaults.
+type NodeConfig struct {
+	Name    string // of this peer; unique in the run
+	Run     string // identity of the run: peers of different runs refuse each other
+	Version string // of the program: peers of different versions refuse each other
+	Catalog *microproto.Catalog
+	Policy  Policy
+	Link    LinkContext
+	Network Network // the link's kind; 0: Ethernet
+	Host    string  // identity of this host: equal on two nodes only if they share it; "": unknown
+	Process uint64  // of this process on its host
+	Cluster string  // label of this peer's cluster; labels that differ decide before anything else
+	// Incarnation tells lives of a node of one name apart; 0: taken from Seed.
+	Incarnation uint64
+	Seed        uint64
+
+	PeerTimeout time.Duration // a peer silent for longer is lost (default 10 s)
+	Heartbeat   time.Duration // default PeerTimeout/8, at most 1 s
+	Handshake   time.Duration // for a connection to say hello (default 5 s)
+	Linger      time.Duration // for the last transfers of a session that is closed (default 2 s)
+	Limits      Limits
+	Tracer      microproto.Tracer // of every composite; nil: off
+}
+
+// Back-off of control connections, and how long the end with the lower name
+// leaves the dialling to the other.
+const (
+	firstBackoff = 20 * time.Millisecond
+	lastBackoff  = time.Second
+	dialGrace    = time.Second
+)
+
+// Bounds of what an OpenOptions may ask for, bytes.
+const (
+	maxSlotBytes    = 1 << 30
+	maxReceiveBytes = 1 << 34
+	minReceiveBytes = 64 << 10
+)
+
+// Node is one peer: its control conversations, its sessions and their composites.
+// It is a state machine: every entry point takes now and runs to completion, what
+// is to be done comes back from Drain and Frames. It is not safe for concurrent use.
+type Node struct {
+	config   NodeConfig
+	run      uint16
+	catalog  uint64
+	rand     *rand.Rand
+	peers    []*peer
+	conns    []*conn
+	sessions []*session // nil: free; a session's index is the low half of its number
+	lastPort uint16
+	lastGen  uint16
+	advanced microproto.Instant // when Advance ran last
+	out      []Output
+	queue    frameQueue
+	scratch  []microproto.Output
+	counters NodeCounters
+	closed   bool
+}
+
+// NodeCounters count what a node refused, and why.
+type NodeCounters struct {
+	FramesIn         uint64
+	FramesMalformed  uint64 // too short, another version, or no peer
+	FramesRun        uint64 // of another run
+	FramesUnknown    uint64 // of a session that is not there, or another peer's
+	FramesEpoch      uint64 // of an epoch that is over
+	FramesDropped    uint64 // out, past the bound of waiting frames
+	FramesReplaced   uint64 // out, by a newer value of the same segment
+	ControlIn        uint64
+	ControlMalformed uint64
+	ControlDoubled   uint64
+	ControlStale     uint64 // on a connection that had been replaced
+	Handshakes       uint64 // connections closed for saying nothing in time, or too many at once
+	Refused          uint64 // peers that do not match
+	Reconnects       uint64
+}
+
+// NewNode checks the configuration. The error names what is missing or wrong.
+func NewNode(c NodeConfig) (*Node, error) {
+	switch {
+	case c.Name == "" || len(c.Name) > maxNameBytes:
+		return nil, fmt.Errorf("p2psap: the name of a node must have 1 to %d bytes; %q has %d", maxNameBytes, c.Name, len(c.Name))
+	case len(c.Run) > maxNameBytes || len(c.Version) > maxNameBytes || len(c.Host) > maxNameBytes || len(c.Cluster) > maxNameBytes:
+		return nil, fmt.Errorf("p2psap: run, version, host and cluster may have %d bytes each", maxNameBytes)
+	case c.Catalog == nil || c.Policy == nil || c.Link == nil:
+		return nil, fmt.Errorf("p2psap: node %q needs a catalog, a policy and a link", c.Name)
+	case c.PeerTimeout < 0 || c.Heartbeat < 0 || c.Handshake < 0 || c.Linger < 0:
+		return nil, fmt.Errorf("p2psap: the durations of node %q must not be negative", c.Name)
+	}
+	if c.Network == 0 {
+		c.Network = Ethernet
+	}
+	defaultTo(&c.PeerTimeout, 10*time.Second)
+	defaultTo(&c.Heartbeat, min(c.PeerTimeout/8, time.Second))
+	if c.Heartbeat*2 > c.PeerTimeout {
+		return nil, fmt.Errorf("p2psap: a heartbeat every %v is too rare for a peer time-out of %v: at most half of it", c.Heartbeat, c.PeerTimeout)
+	}
+	defaultTo(&c.Handshake, 5*time.Second)
+	defaultTo(&c.Linger, 2*time.Second)
+	l := &c.Limits
+	defaultTo(&l.Peers, 1024)
+	defaultTo(&l.Sessions, 4096)
+	defaultTo(&l.Handshakes, 64)
+	defaultTo(&l.Opens, 1024)
+	defaultTo(&l.Control, 8192)
+	defaultTo(&l.Frames, 65536)
+	l.Sessions = min(l.Sessions, 1<<16)
+	n := &Node{
+		config: c, run: runTag(c.Run), catalog: catalogFingerprint(c.Catalog),
+		rand: rand.New(rand.NewPCG(c.Seed, 0x70327073617031)),
+	}
+	n.lastPort, n.lastGen = uint16(n.rand.Uint32()), uint16(n.rand.Uint32())
+	if n.config.Incarnation == 0 {
+		n.config.Incarnation = n.rand.Uint64() | 1
+	}
+	return n, nil
+}
+
+func defaultTo[T int | time.Duration](v *T, d T) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+// Name is NodeConfig.Name.
+func (n *Node) Name() string { return n.config.Name }
+
+// Counters tells what was refused.
+func (n *Node) Counters() NodeCounters { return n.counters }
+
+// Drain appends the outputs to dst, in their order, and empties them.
+func (n *Node) Drain(dst []Output) []Output {
+	for i := range n.out {
+		if o := &n.out[i]; o.Kind == OutTouched {
+			if s := n.session(o.Session); s != nil {
+				s.touched = false
+			}
+		}
+	}
+	dst = append(dst, n.out...)
+	clear(n.out)
+	n.out = n.out[:0]
+	return dst
+}
+
+// Frames are those that wait for the link, oldest first. The slice is the node's:
+// the shell gives a prefix to the link, which takes the frames it accepts, and
+// tells how many with Sent.
+func (n *Node) Frames() []microproto.Frame { return n.queue.frames }
+
+// Sent removes the first k frames, which the link has taken.
+func (n *Node) Sent(k int) { n.queue.remove(k) }
+
+// Advance does what is due at now: timers, heartbeats, dialling, silence.
+func (n *Node) Advance(now microproto.Instant) {
+	// If this process itself stood still (stopped, suspended), messages may lie
+	// unread: the others' silence cannot be judged yet.
+	if gap := now.Sub(n.advanced); n.advanced != 0 && gap > 2*n.config.Heartbeat {
+		for _, p := range n.peers {
+			p.heard = min(now, p.heard.Add(gap-n.config.Heartbeat))
+		}
+	}
+	n.advanced = max(now, 1)
+	for i := len(n.conns) - 1; i >= 0; i-- {
+		if c := n.conns[i]; c.peer == nil && now >= c.until {
+			n.counters.Handshakes++
+			n.hangup(now, c, fmt.Errorf("p2psap: no hello within %v", n.config.Handshake))
+		}
+	}
+	for _, p := range n.peers {
+		n.advancePeer(now, p)
+	}
+	for _, s := range n.sessions {
+		if s != nil {
+			n.advanceSession(now, s)
+		}
+	}
+}
+
+// Deadline is when Advance has something to do next.
+func (n *Node) Deadline() microproto.Instant {
+	d := microproto.Never
+	for _, c := range n.conns {
+		if c.peer == nil {
+			d = min(d, c.until)
+		}
+	}
+	for _, p := range n.peers {
+		d = min(d, n.peerDeadline(p))
+	}
+	for _, s := range n.sessions {
+		if s != nil {
+			d = min(d, s.deadline())
+		}
+	}
+	return d
+}
+
+// Goodbye ends every session at once and tells every peer, which then counts this
+// node as closed and not as lost. The node takes nothing afterwards.
+func (n *Node) Goodbye(now microproto.Instant) {
+	if n.closed {
+		return
+	}
+	n.closed = true
+	for _, s := range n.sessions {
+		if s != nil {
+			n.end(now, s, ErrClosed)
+		}
+	}
+	for _, p := range n.peers {
+		if p.state == PeerUp {
+			n.post(p, kindGoodbye, nil)
+		}
+		p.state, p.err = PeerClosed, ErrClosed
+	}
+	for len(n.conns) > 0 {
+		n.hangup(now, n.conns[len(n.conns)-1], ErrClosed)
+	}
+	n.queue.clear()
+}

@@ -1,0 +1,180 @@
+package p2psap
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Settings that the policy and the node give to micro-protocols.
+const (
+	// OptionRTOFloor is the smallest retransmission time-out, in nanoseconds.
+	OptionRTOFloor = "rto.floor.ns"
+	// OptionReceiveBytes bounds this end's queue of received messages;
+	// OptionPeerReceiveBytes is the same of the other end: its first grant.
+	OptionReceiveBytes     = "receive.bytes"
+	OptionPeerReceiveBytes = "peer.receive.bytes"
+	// OptionPortLocal and OptionPortRemote are the agreed ports.
+	OptionPortLocal  = "port.local"
+	OptionPortRemote = "port.remote"
+)
+
+// Floors of the retransmission time-out: RFC 6298's second would ruin both.
+const (
+	IntraRTOFloor = 2 * time.Millisecond
+	InterRTOFloor = 200 * time.Millisecond
+)
+
+// The micro-protocols of Table I, from the top of the stack to its bottom.
+const (
+	transportDriver = iota
+	resize
+	synchronous
+	asynchronous
+	sequencedSegment
+	positiveAck
+	retransmit
+	rttEstimation
+	reliableFIFO
+	duplicateAck
+	windowCongestionControl
+	tcpNewReno
+	dccpAck
+	dccpWindow
+	tcpCongestionAvoidance
+	rows
+)
+
+func rowNames() [rows]string {
+	return [rows]string{
+		"TransportDriver", "Resize", "Synchronous", "Asynchronous", "SequencedSegment", "PositiveAck",
+		"Retransmit", "RTTEstimation", "ReliableFIFO", "DuplicateAck", "WindowCongestionControl",
+		"TCPNewRenoCongestionAvoidance", "DCCPAck", "DCCPWindowCongestionControl", "TCPCongestionAvoidance",
+	}
+}
+
+// TableRows lists the micro-protocols of Table I in the table's order.
+func TableRows() []string {
+	names := rowNames()
+	return names[:]
+}
+
+// Column is one column of Table I.
+type Column struct {
+	Mode  microproto.Mode
+	Intra bool
+	// InfiniBand stands for every network that does congestion control, flow
+	// control and recovery itself: shared memory and memory too.
+	InfiniBand bool
+}
+
+// Columns are the eight columns of Table I, in the table's order.
+func Columns() []Column {
+	var out []Column
+	for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+		for _, intra := range []bool{true, false} {
+			for _, ib := range []bool{true, false} {
+				out = append(out, Column{m, intra, ib})
+			}
+		}
+	}
+	return out
+}
+
+// String is the column's heading: "sync intra ether".
+func (c Column) String() string {
+	where, network := "inter", "ether"
+	if c.Intra {
+		where = "intra"
+	}
+	if c.InfiniBand {
+		network = "ib"
+	}
+	return fmt.Sprintf("%v %s %s", c.Mode, where, network)
+}
+
+// Protocols lists the column's micro-protocols in the order in which a composite
+// attaches them: the table's.
+func (c Column) Protocols() []string {
+	set := []int{transportDriver, resize}
+	if c.Mode == microproto.ModeSynchronous {
+		set = append(set, synchronous)
+		if !c.InfiniBand {
+			set = append(set, sequencedSegment, positiveAck, retransmit, rttEstimation, reliableFIFO)
+			if !c.Intra {
+				set = append(set, duplicateAck, windowCongestionControl, tcpNewReno)
+			}
+		}
+	} else {
+		set = append(set, asynchronous)
+		if !c.InfiniBand && !c.Intra {
+			set = append(set, dccpAck, dccpWindow, tcpCongestionAvoidance)
+		}
+	}
+	names := rowNames()
+	out := make([]string, len(set))
+	for i, row := range set {
+		out[i] = names[row]
+	}
+	return out
+}
+
+// ColumnOf finds the column for conditions; the error says which of them is not
+// one of its kind.
+func ColumnOf(c Conditions) (Column, error) {
+	switch {
+	case c.Mode != microproto.ModeSynchronous && c.Mode != microproto.ModeAsynchronous:
+		return Column{}, fmt.Errorf("p2psap: no column of Table I for mode %d: want sync or async", c.Mode)
+	case c.Locality < SameProcess || c.Locality > OtherCluster:
+		return Column{}, fmt.Errorf("p2psap: no column of Table I for locality %d", c.Locality)
+	case c.Network < Ethernet || c.Network > Memory:
+		return Column{}, fmt.Errorf("p2psap: no column of Table I for network %d", c.Network)
+	}
+	return Column{Mode: c.Mode, Intra: c.Locality.Intra(), InfiniBand: c.Network != Ethernet}, nil
+}
+
+// TablePolicy is Table I of Tembo, Nguyen and El Baz (PDP 2013). The zero value
+// has the RTO floors above.
+type TablePolicy struct {
+	Intra, Inter time.Duration // RTO floors; 0: the defaults
+}
+
+// Compose implements Policy. It does not look at any catalog: Missing does.
+func (p TablePolicy) Compose(c Conditions) (Composition, error) {
+	column, err := ColumnOf(c)
+	if err != nil {
+		return Composition{}, err
+	}
+	floor := p.Inter
+	if column.Intra {
+		floor = p.Intra
+	}
+	if floor == 0 {
+		floor = InterRTOFloor
+		if column.Intra {
+			floor = IntraRTOFloor
+		}
+	}
+	return Composition{
+		Column:    column.String(),
+		Protocols: column.Protocols(),
+		Options:   microproto.Options{OptionRTOFloor: int64(floor)},
+	}, nil
+}
+
+// Missing returns a *MissingError when the catalog lacks a micro-protocol of the
+// composition, nil otherwise.
+func Missing(catalog *microproto.Catalog, c Composition) error {
+	var names []string
+	for _, name := range c.Protocols {
+		if !catalog.Has(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return &MissingError{Column: c.Column, Names: names}
+}

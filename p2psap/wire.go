@@ -1,0 +1,65 @@
+package p2psap
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// HeaderBytes is the size of the session header in front of every data frame,
+// big endian:
+//
+//	version  1 byte: WireVersion
+//	epoch    1 byte: of the session's composition
+//	run      2 bytes: hash of the run's identity, against stray frames of another run
+//	session  4 bytes: the receiver's number of the session
+const HeaderBytes = 8
+
+// WireVersion is the version of the session header; ControlVersion that of the
+// control channel's messages.
+const (
+	WireVersion    = 1
+	ControlVersion = 1
+)
+
+// header is the session header of a data frame.
+type header struct {
+	epoch   uint8
+	run     uint16
+	session SessionID
+}
+
+func (h header) put(b []byte) {
+	_ = b[HeaderBytes-1]
+	b[0], b[1] = WireVersion, h.epoch
+	binary.BigEndian.PutUint16(b[2:], h.run)
+	binary.BigEndian.PutUint32(b[4:], uint32(h.session))
+}
+
+// parseHeader returns false for frames that are too short or of another version.
+func parseHeader(b []byte) (header, bool) {
+	if len(b) < HeaderBytes || b[0] != WireVersion {
+		return header{}, false
+	}
+	return header{b[1], binary.BigEndian.Uint16(b[2:]), SessionID(binary.BigEndian.Uint32(b[4:]))}, true
+}
+
+// runTag folds the identity of a run into the header's two bytes.
+func runTag(run string) uint16 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(run))
+	s := h.Sum32()
+	return uint16(s) ^ uint16(s>>16)
+}
+
+// sessionHeader reserves the header's bytes at the front of a composite's header.
+// The session writes them when a frame leaves, reads them before it enters.
+type sessionHeader struct{}
+
+func (sessionHeader) Name() string { return "SessionHeader" }
+
+func (sessionHeader) Attach(b *microproto.Binder) error {
+	b.Header(HeaderBytes)
+	return nil
+}
