@@ -1,0 +1,135 @@
+package driver
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// Config sets a node up. Name, Link, Catalog and Policy are required.
+type Config struct {
+	Name string // of this peer; unique in the run
+	Link microproto.Link
+	// Network is the link's kind; 0: Ethernet.
+	Network p2psap.Network
+	// Listen is the control channel's TCP address, "host:port"; port 0 or an empty
+	// string take any free port, of PortLow to PortHigh when they are set.
+	Listen            string
+	PortLow, PortHigh int
+
+	Catalog *microproto.Catalog
+	Policy  p2psap.Policy
+	Cluster string // label of this peer's cluster
+	Run     string // peers of different runs refuse each other; so do peers of
+	Version string // different versions of the program
+
+	PeerTimeout time.Duration // a peer silent for longer is lost; 0: 10 s
+	Heartbeat   time.Duration // 0: PeerTimeout/8, at most 1 s
+	Linger      time.Duration // bounds the wait for last transfers when closing; 0: 2 s
+	Handshake   time.Duration // for a control connection to say hello; 0: 5 s
+	Limits      p2psap.Limits
+	Seed        uint64         // of protocol randomness; 0: from the system
+	Log         zerolog.Logger // its zero value logs nothing
+	Tracer      microproto.Tracer
+}
+
+func (c *Config) core() (p2psap.NodeConfig, error) {
+	if c.Link == nil {
+		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has no link", c.Name)
+	}
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return p2psap.NodeConfig{}, fmt.Errorf("driver: random numbers: %w", err)
+	}
+	seed := c.Seed
+	if seed == 0 {
+		seed = binary.NativeEndian.Uint64(b[:])
+	}
+	return p2psap.NodeConfig{
+		Name: c.Name, Run: c.Run, Version: c.Version, Catalog: c.Catalog, Policy: c.Policy,
+		Link: c.Link, Network: c.Network, Host: hostID(), Process: processID(), Cluster: c.Cluster,
+		Incarnation: binary.NativeEndian.Uint64(b[8:]) | 1, Seed: seed,
+		PeerTimeout: c.PeerTimeout, Heartbeat: c.Heartbeat, Handshake: c.Handshake, Linger: c.Linger,
+		Limits: c.Limits, Tracer: c.Tracer,
+	}, nil
+}
+
+// hostID names this boot of this host. A boot id alone is shared by the
+// containers of a host, which is meant: they share its memory.
+func hostID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		id = nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = ""
+	}
+	if len(name) > 128 {
+		name = name[:128]
+	}
+	return strings.TrimSpace(string(id)) + "/" + name
+}
+
+// processID tells processes of one host apart: the number alone is used again,
+// and is not unique across containers; the start time makes it so.
+func processID() uint64 {
+	pid := uint64(os.Getpid())
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return pid
+	}
+	// The 22nd field, counted after the command's closing parenthesis.
+	_, rest, _ := strings.Cut(string(stat[max(0, strings.LastIndexByte(string(stat), ')')):]), ")")
+	if f := strings.Fields(rest); len(f) > 19 {
+		if start, err := strconv.ParseUint(f[19], 10, 64); err == nil {
+			return start<<24 ^ pid
+		}
+	}
+	return pid
+}
+
+// listen opens the control channel's listener.
+func (c *Config) listen() (net.Listener, error) {
+	host, port, err := "", "0", error(nil)
+	if c.Listen != "" {
+		if host, port, err = net.SplitHostPort(c.Listen); err != nil {
+			return nil, fmt.Errorf("driver: control address %q: want HOST:PORT: %w", c.Listen, err)
+		}
+	}
+	if (port == "0" || port == "") && c.PortLow != 0 {
+		if c.PortLow < 1 || c.PortHigh > 65535 || c.PortLow > c.PortHigh {
+			return nil, fmt.Errorf("driver: port range %d-%d: must be LOW-HIGH within 1-65535", c.PortLow, c.PortHigh)
+		}
+		for p := c.PortLow; p <= c.PortHigh; p++ {
+			var l net.Listener
+			if l, err = net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(p))); err == nil {
+				return l, nil
+			}
+			if !errors.Is(err, syscall.EADDRINUSE) {
+				break
+			}
+		}
+		return nil, fmt.Errorf("driver: no control port of %d-%d on %q can be used: %w", c.PortLow, c.PortHigh, host, err)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("driver: control address %s is in use by another program: choose another port, or 0 for any: %w", c.Listen, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("driver: control address %q: %w", c.Listen, err)
+	}
+	return l, nil
+}

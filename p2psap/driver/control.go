@@ -1,0 +1,168 @@
+package driver
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// Bounds of a control connection.
+const (
+	controlQueue = 1024                   // messages that wait to be written
+	controlWrite = 5 * time.Second        // for one write
+	controlDrain = 300 * time.Millisecond // for the other end to close too
+	dialTimeout  = 5 * time.Second
+)
+
+// connection is one control connection: a reader and a writer.
+type connection struct {
+	id    p2psap.ConnID
+	tcp   net.Conn
+	queue chan []byte // closed by the node, under its lock, when the core hangs up
+	hung  bool
+}
+
+// accept takes control connections until the listener is closed.
+func (n *Node) accept() {
+	defer n.running.Done()
+	for {
+		tcp, err := n.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Out of descriptors, most likely: it may pass.
+			n.log.Warn().Err(err).Str("node", n.config.Name).Msg("control connection not accepted")
+			select {
+			case <-n.dialling.Done():
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			continue
+		}
+		n.mu.Lock()
+		n.attach(tcp, "")
+		n.leave()
+	}
+}
+
+// dial makes a control connection.
+func (n *Node) dial(peer, addr string) {
+	defer n.running.Done()
+	d := net.Dialer{Timeout: dialTimeout}
+	tcp, err := d.DialContext(n.dialling, "tcp", addr)
+	n.mu.Lock()
+	defer n.leave()
+	if err != nil {
+		n.dialErrs[peer] = err
+		if !n.closed {
+			n.core.DialFailed(n.now(), peer)
+		}
+		return
+	}
+	delete(n.dialErrs, peer)
+	n.attach(tcp, peer)
+}
+
+// attach starts a connection's goroutines. The lock is held.
+func (n *Node) attach(tcp net.Conn, dialled string) {
+	if n.closed {
+		_ = tcp.Close()
+		return
+	}
+	n.lastConn++
+	c := &connection{id: n.lastConn, tcp: tcp, queue: make(chan []byte, controlQueue)}
+	n.conns[c.id] = c
+	n.running.Add(2)
+	go n.read(c)
+	go n.write(c)
+	n.core.ControlUp(n.now(), c.id, dialled)
+}
+
+// read takes messages, each after its length, until the connection ends.
+func (n *Node) read(c *connection) {
+	defer n.running.Done()
+	r := bufio.NewReader(c.tcp)
+	for {
+		msg, err := readMessage(r)
+		n.mu.Lock()
+		if err != nil {
+			if errors.Is(err, p2psap.ErrMalformed) {
+				n.stats.ControlGarbage++
+			}
+			n.core.ControlDown(n.now(), c.id)
+			n.hangup(c)
+			n.leave()
+			return
+		}
+		if !c.hung {
+			n.core.Control(n.now(), c.id, msg)
+		}
+		n.leave()
+	}
+}
+
+func readMessage(r io.Reader) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size > p2psap.MaxControlBytes {
+		return nil, p2psap.ErrMalformed
+	}
+	msg := make([]byte, size)
+	_, err := io.ReadFull(r, msg)
+	return msg, err
+}
+
+// write sends what is queued. When the core has hung up it lets the last messages
+// arrive: closing at once with bytes unread would reset the connection.
+func (n *Node) write(c *connection) {
+	defer n.running.Done()
+	defer func() { _ = c.tcp.Close() }()
+	for msg := range c.queue {
+		_ = c.tcp.SetWriteDeadline(time.Now().Add(controlWrite))
+		b := net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(len(msg))), msg}
+		if _, err := b.WriteTo(c.tcp); err != nil {
+			_ = c.tcp.Close() // the reader tells the core
+			for range c.queue {
+				continue
+			}
+			return
+		}
+	}
+	if t, ok := c.tcp.(*net.TCPConn); ok {
+		_ = t.CloseWrite()
+	}
+	_ = c.tcp.SetReadDeadline(time.Now().Add(controlDrain))
+	_, _ = io.Copy(io.Discard, io.LimitReader(c.tcp, 1<<20))
+}
+
+// hangup ends the queue; the writer does the rest. The lock is held.
+func (n *Node) hangup(c *connection) {
+	if !c.hung {
+		c.hung = true
+		close(c.queue)
+		delete(n.conns, c.id)
+	}
+}
+
+// post queues a control message. The lock is held.
+func (n *Node) post(o *p2psap.Output) {
+	c := n.conns[o.Conn]
+	if c == nil {
+		return
+	}
+	select {
+	case c.queue <- o.Data:
+	default:
+		// The other end does not read: break the connection, the reader tells the core.
+		_ = c.tcp.Close()
+	}
+}

@@ -1,0 +1,302 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// NoTimeout makes WaitAny wait without a limit.
+const NoTimeout = time.Duration(1<<63 - 1)
+
+// Node is a peer in real time. Its methods may be called from any goroutine.
+type Node struct {
+	config   Config
+	log      zerolog.Logger
+	start    time.Time
+	listener net.Listener
+	alarm    *alarm
+	dialling context.Context
+	stop     context.CancelFunc
+	running  sync.WaitGroup
+	done     chan struct{}
+
+	mu       sync.Mutex // guards what follows, and the core
+	core     *p2psap.Node
+	conns    map[p2psap.ConnID]*connection
+	sockets  map[p2psap.SessionID]*Socket
+	lastConn p2psap.ConnID
+	dialErrs map[string]error
+	outputs  []p2psap.Output
+	armed    microproto.Instant
+	full     bool // the link takes nothing until writable
+	closing  bool // Close has been called
+	closed   bool // nothing works any more
+	lost     error
+	arrived  bool    // something happened since WaitAny returned
+	waiters  waiters // of WaitAny
+	news     waiters // of Connect and Close
+	free     []*waiter
+	stats    Stats
+
+	writable atomic.Bool // the link has called back
+}
+
+// Stats counts what the shell saw. See p2psap.NodeCounters for what the core
+// refused.
+type Stats struct {
+	p2psap.NodeCounters
+	LinkErrors     uint64 // frames that the link refused with an error
+	LinkFull       uint64 // times it was full
+	ControlGarbage uint64 // connections closed for a message longer than allowed
+}
+
+// New starts a node. It owns the link from then on, also when it fails: Close
+// closes it.
+func New(c Config) (*Node, error) {
+	cc, err := c.core()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		config: c, log: c.Log, start: time.Now(), done: make(chan struct{}), armed: microproto.Never,
+		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
+	}
+	fail := func(err error) (*Node, error) {
+		_ = c.Link.Close()
+		return nil, err
+	}
+	if n.core, err = p2psap.NewNode(cc); err != nil {
+		return fail(err)
+	}
+	if n.listener, err = c.listen(); err != nil {
+		return fail(err)
+	}
+	if n.alarm, err = newAlarm(); err != nil {
+		_ = n.listener.Close()
+		return fail(err)
+	}
+	n.dialling, n.stop = context.WithCancel(context.Background())
+	n.running.Add(3)
+	go n.receive()
+	go n.keepTime()
+	go n.accept()
+	return n, nil
+}
+
+// ControlAddr is the address at which the control channel listens. With an
+// unspecified host it is for the caller to say which of the host's to use.
+func (n *Node) ControlAddr() net.Addr { return n.listener.Addr() }
+
+// Stats returns the counters.
+func (n *Node) Stats() Stats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.stats
+	s.NodeCounters = n.core.Counters()
+	return s
+}
+
+// now is the time since the node started; never 0.
+func (n *Node) now() microproto.Instant { return microproto.Instant(time.Since(n.start)) + 1 }
+
+// leave carries out what the core wants and unlocks. Every entry into the core
+// ends with it.
+func (n *Node) leave() {
+	n.settle()
+	n.mu.Unlock()
+}
+
+func (n *Node) settle() {
+	n.flush()
+	n.outputs = n.core.Drain(n.outputs[:0])
+	for i := range n.outputs {
+		n.carryOut(&n.outputs[i])
+	}
+	clear(n.outputs)
+	d := min(n.core.Deadline(), n.waiters.deadline())
+	if d < n.armed && !n.closed {
+		n.armed = d
+		n.alarm.set(d.Sub(n.now()))
+	}
+}
+
+// flush gives the link what it takes.
+func (n *Node) flush() {
+	for !n.full {
+		frames := n.core.Frames()
+		if len(frames) == 0 {
+			return
+		}
+		k, err := n.config.Link.Send(frames)
+		if err != nil && k < len(frames) {
+			// One frame cannot be sent; transports repeat what matters.
+			n.stats.LinkErrors++
+			frames[k].Release()
+			k++
+			n.core.Sent(k)
+			continue
+		}
+		n.core.Sent(k)
+		if k < len(frames) {
+			n.full = true
+			n.stats.LinkFull++
+			n.config.Link.Writable(n.onWritable)
+		}
+	}
+}
+
+// onWritable may be called by the link from anywhere, even from inside Writable:
+// it only wakes the timer's goroutine.
+func (n *Node) onWritable() {
+	n.writable.Store(true)
+	n.alarm.set(0)
+}
+
+// receive drains the link always: a full kernel queue drops the newest datagrams,
+// which is the wrong end for asynchronous iterations.
+func (n *Node) receive() {
+	defer n.running.Done()
+	batch := make([]microproto.Frame, 64)
+	for {
+		k, err := n.config.Link.Recv(batch)
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				n.log.Error().Err(err).Str("node", n.config.Name).Msg("link receiver stopped")
+			}
+			return
+		}
+		n.mu.Lock()
+		now := n.now()
+		for i := range batch[:k] {
+			if n.closed {
+				batch[i].Release()
+			} else {
+				n.core.Frame(now, batch[i])
+			}
+			batch[i] = microproto.Frame{}
+		}
+		n.leave()
+	}
+}
+
+// keepTime runs the core's timers and the waiters' time-outs.
+func (n *Node) keepTime() {
+	defer n.running.Done()
+	for n.alarm.wait() == nil {
+		n.mu.Lock()
+		n.armed = microproto.Never
+		if n.writable.Swap(false) {
+			n.full = false
+		}
+		now := n.now()
+		if !n.closed {
+			n.core.Advance(now)
+		}
+		n.waiters.expire(now)
+		n.leave()
+	}
+}
+
+// Connect makes a conversation with a peer whose control channel listens at addr;
+// addr may be "" when the peer is known to call. Both ends may call it, and more
+// than once. It blocks until the peer has answered, refused (*p2psap.RefusedError),
+// or ctx has ended; then the error tells why the last attempt failed.
+func (n *Node) Connect(ctx context.Context, peer, addr string) error {
+	n.mu.Lock()
+	defer n.leave()
+	if n.closing {
+		return p2psap.ErrClosed
+	}
+	if err := n.core.Connect(n.now(), peer, addr); err != nil {
+		return err
+	}
+	for {
+		state, err := n.core.Peer(peer)
+		switch {
+		case n.closed:
+			return p2psap.ErrClosed
+		case state == p2psap.PeerUp:
+			return nil
+		case state != p2psap.PeerNew:
+			return err
+		}
+		if err := n.block(ctx, &n.news, microproto.Never); err != nil {
+			if last := n.dialErrs[peer]; last != nil {
+				return fmt.Errorf("driver: connect to peer %q at %s: %w (last attempt: %w)", peer, addr, err, last)
+			}
+			return fmt.Errorf("driver: connect to peer %q at %s: %w", peer, addr, err)
+		}
+	}
+}
+
+// Open opens a session with a peer that is connected. Both ends open the same
+// name; it blocks until they have agreed, the peer refuses, or ctx has ended.
+func (n *Node) Open(ctx context.Context, peer string, o p2psap.OpenOptions) (*Socket, error) {
+	n.mu.Lock()
+	defer n.leave()
+	if n.closing {
+		return nil, p2psap.ErrClosed
+	}
+	id, err := n.core.Open(n.now(), peer, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Socket{node: n, id: id, mode: o.Mode}
+	n.sockets[id] = s
+	for {
+		state, err := n.core.State(id)
+		switch {
+		case n.closed:
+			return nil, p2psap.ErrClosed
+		case state == p2psap.SessionOpen || state == p2psap.SessionRemoteClosed:
+			return s, nil
+		case state == p2psap.SessionEnded:
+			n.release(s)
+			return nil, err
+		}
+		if err := n.block(ctx, &s.waiters, microproto.Never); err != nil {
+			n.release(s)
+			return nil, fmt.Errorf("driver: open session %q with %q (%v): %w", o.Name, peer, state, err)
+		}
+	}
+}
+
+// WaitAny blocks until something has happened on any session since it last
+// returned: an arrival, an acceptance, room to send, an end; or until the time-out
+// has passed (at once when it is 0 or less; NoTimeout: no limit). All of these
+// return nil. A *p2psap.PeerLostError is returned, always again, once a peer of
+// this node is lost. For one goroutine at a time.
+func (n *Node) WaitAny(ctx context.Context, timeout time.Duration) error {
+	n.mu.Lock()
+	defer n.leave()
+	until := microproto.Never
+	if now := n.now(); timeout < time.Duration(microproto.Never.Sub(now)) {
+		until = now.Add(max(timeout, 0))
+	}
+	for {
+		switch {
+		case n.closed:
+			return p2psap.ErrClosed
+		case n.lost != nil:
+			return n.lost
+		case n.arrived:
+			n.arrived = false
+			return nil
+		case n.now() >= until:
+			return nil
+		}
+		if err := n.block(ctx, &n.waiters, until); err != nil {
+			return err
+		}
+	}
+}

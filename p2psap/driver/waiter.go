@@ -1,0 +1,89 @@
+package driver
+
+import (
+	"context"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// waiter is one blocked call. Waiters are used again, so that blocking allocates
+// nothing.
+type waiter struct {
+	wake  chan struct{} // capacity 1
+	until microproto.Instant
+}
+
+// waiters are the calls that wait for one thing. Guarded by the node's lock.
+type waiters struct{ list []*waiter }
+
+// all wakes everyone; they look for themselves whether it was for them.
+func (w *waiters) all() {
+	for _, x := range w.list {
+		select {
+		case x.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (w *waiters) expire(now microproto.Instant) {
+	for _, x := range w.list {
+		if x.until <= now {
+			select {
+			case x.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (w *waiters) deadline() microproto.Instant {
+	d := microproto.Never
+	for _, x := range w.list {
+		d = min(d, x.until)
+	}
+	return d
+}
+
+func (w *waiters) remove(x *waiter) {
+	for i, y := range w.list {
+		if x == y {
+			last := len(w.list) - 1
+			w.list[i], w.list[last] = w.list[last], nil
+			w.list = w.list[:last]
+			return
+		}
+	}
+}
+
+// block gives the lock up until someone wakes the list, the instant has come
+// (lists whose deadlines settle looks at), or ctx ends, which is the error. The
+// lock is held again when it returns.
+func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var w *waiter
+	if k := len(n.free); k > 0 {
+		w, n.free = n.free[k-1], n.free[:k-1]
+	} else {
+		w = &waiter{wake: make(chan struct{}, 1)}
+	}
+	w.until = until
+	on.list = append(on.list, w)
+	n.leave()
+	var err error
+	select {
+	case <-w.wake:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	n.mu.Lock()
+	on.remove(w)
+	select {
+	case <-w.wake:
+	default:
+	}
+	n.free = append(n.free, w)
+	return err
+}
