@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 )
 
 // samples holds one message of every kind, with every field set.
@@ -50,7 +52,7 @@ func TestEveryMessageSurvives(t *testing.T) {
 }
 
 func TestNotANumberTravelsAsNull(t *testing.T) {
-	b, err := json.Marshal(Beat{Residual: Number(math.NaN())})
+	b, err := json.Marshal(Beat{Residual: finite.NaN()})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"sweep":0,"residual":null}`, string(b))
 	m, err := Decode(KindBeat, b)

@@ -1,10 +1,6 @@
 package rendezvous
 
-import (
-	"encoding/json"
-	"math"
-	"strconv"
-)
+import "github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 
 // Version of this protocol. Both ends must have the same.
 const Version = 1
@@ -120,8 +116,8 @@ type Start struct{}
 
 // Beat says that a peer lives, and how far it is.
 type Beat struct {
-	Sweep    uint64 `json:"sweep"`
-	Residual Number `json:"residual"` // relative, of the whole; not a number: not known yet
+	Sweep    uint64        `json:"sweep"`
+	Residual finite.Number `json:"residual"` // relative, of the whole; not a number: not known yet
 }
 
 // Why a run is stopped early.
@@ -143,14 +139,14 @@ type Lost struct {
 
 // Result is a peer's account of its run. Its block came before it, in chunks.
 type Result struct {
-	Reason    string `json:"reason"` // "converged", "sweeps", "time", "interrupted", "failed"
-	Error     string `json:"error"`  // when failed
-	Lost      int    `json:"lost"`   // the rank that it misses; -1: none
-	Sweeps    uint64 `json:"sweeps"`
-	Iterate   uint64 `json:"iterate"`
-	Residual  Number `json:"residual"`
-	Snapshots int    `json:"snapshots"`
-	Points    int    `json:"points"`
+	Reason    string        `json:"reason"` // "converged", "sweeps", "time", "interrupted", "failed"
+	Error     string        `json:"error"`  // when failed
+	Lost      int           `json:"lost"`   // the rank that it misses; -1: none
+	Sweeps    uint64        `json:"sweeps"`
+	Iterate   uint64        `json:"iterate"`
+	Residual  finite.Number `json:"residual"`
+	Snapshots int           `json:"snapshots"`
+	Points    int           `json:"points"`
 
 	Seconds    float64 `json:"seconds"`     // from the first relaxation to the verdict
 	CPUSeconds float64 `json:"cpu_seconds"` // of the process, since Start
@@ -222,23 +218,3 @@ func (Result) Kind() Kind { return KindResult }
 
 // Kind is KindBye.
 func (Bye) Kind() Kind { return KindBye }
-
-// Number is a float64 that is null in JSON when it is not finite.
-type Number float64
-
-// MarshalJSON writes null for what JSON cannot say.
-func (n Number) MarshalJSON() ([]byte, error) {
-	if f := float64(n); !math.IsNaN(f) && !math.IsInf(f, 0) {
-		return strconv.AppendFloat(nil, f, 'g', -1, 64), nil
-	}
-	return []byte("null"), nil
-}
-
-// UnmarshalJSON reads null as not a number.
-func (n *Number) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		*n = Number(math.NaN())
-		return nil
-	}
-	return json.Unmarshal(b, (*float64)(n))
-}

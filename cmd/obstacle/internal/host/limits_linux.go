@@ -1,0 +1,17 @@
+package host
+
+import "golang.org/x/sys/unix"
+
+type resource struct {
+	name     string
+	resource int
+	what     string
+}
+
+func limits() []resource {
+	return []resource{
+		{"memlock", unix.RLIMIT_MEMLOCK, "bytes of memory that may be locked: registered buffers of an RDMA adapter"},
+		{"nofile", unix.RLIMIT_NOFILE, "open files and sockets of a process"},
+		{"nproc", unix.RLIMIT_NPROC, "processes and threads of a user"},
+	}
+}

@@ -1,0 +1,46 @@
+package progress
+
+import (
+	"bytes"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A residual that falls by a tenth a second from 1 reaches 1e-6 after 6 s.
+func TestEstimator(t *testing.T) {
+	e := Estimator{Tolerance: 1e-6}
+	require.Negative(t, e.Left())
+	e.Update(0, 0, math.NaN())
+	require.Zero(t, e.Part())
+	at := func(s float64) { e.Update(time.Duration(s*float64(time.Second)), uint64(1000*s), math.Pow(10, -s)) }
+	for s := 0.0; s <= 2; s += 0.05 {
+		at(s)
+	}
+	require.InDelta(t, 4, e.Left().Seconds(), 0.2)
+	require.InDelta(t, 2.0/6, e.Part(), 0.02)
+	at(7)
+	require.Zero(t, e.Left())
+	require.Equal(t, 1.0, e.Part())
+}
+
+// A residual that rises, as it may between the verdicts of an asynchronous run,
+// leaves the estimate alone.
+func TestEstimatorSurvivesNoise(t *testing.T) {
+	e := Estimator{Tolerance: 1e-6}
+	for i, r := range []float64{1, 0.5, 0.6, 0.55, 0, math.NaN(), math.Inf(1), 0.3} {
+		e.Update(time.Duration(i)*time.Second, uint64(i), r)
+		require.GreaterOrEqual(t, e.Part(), 0.0)
+	}
+	require.Positive(t, e.Left())
+}
+
+func TestBarGoesAway(t *testing.T) {
+	var out bytes.Buffer
+	b := New(&out, "membrane", 1e-6)
+	b.Update(time.Second, 100, 1e-3)
+	require.Contains(t, b.estimator.text(), "residual 1.00e-03 of 1e-06  sweep 100  1.0 s")
+	b.Done()
+}
