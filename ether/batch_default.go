@@ -1,0 +1,60 @@
+//go:build !linux
+
+package ether
+
+import (
+	"hash/fnv"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Elsewhere there are no batches: one datagram a call.
+const (
+	haveBatch   = false
+	segmentsMax = 64
+)
+
+type sockaddr struct{ unixSockaddr }
+
+func sockaddrOf(a netip.AddrPort, scope uint32, inet4 bool) sockaddr {
+	return sockaddr{unixSockaddrOf(a, scope, inet4)}
+}
+
+type batch struct{}
+
+func newBatch(*Link) *batch { return nil }
+
+func (*batch) send(*roster, []microproto.Frame) (int, bool, error) { return 0, false, nil }
+func (*batch) recv([]microproto.Frame) (int, error)                { return 0, net.ErrClosed }
+
+func hasGSO(syscall.RawConn) bool    { return false }
+func enableGRO(syscall.RawConn) bool { return false }
+func countOverflow(syscall.RawConn)  {}
+
+func growQueues(syscall.RawConn, int) (in, out int) { return 0, 0 }
+func pathMTU(*net.UDPConn, bool) int                { return 0 }
+
+func hostID() uint64 {
+	name, err := os.Hostname()
+	if err != nil {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	if is, err := net.Interfaces(); err == nil {
+		for _, i := range is {
+			h.Write(i.HardwareAddr)
+		}
+	}
+	return h.Sum64()
+}
+
+func release(frames []microproto.Frame) {
+	for i := range frames {
+		frames[i].Release()
+	}
+}

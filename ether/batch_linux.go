@@ -1,0 +1,228 @@
+package ether
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+const haveBatch = true
+
+const (
+	segmentsMax  = 64 // of one GSO datagram: the least of all kernels' UDP_MAX_SEGMENTS
+	messagesMax  = 64 // of one sendmmsg
+	framesMax    = 512
+	receivesMax  = 16 // of one recvmmsg with GRO, when each may be 64 KiB
+	receivesLone = 64 // without
+)
+
+// sockaddr is a socket address as the kernel lays it out, and for sendto.
+type sockaddr struct {
+	bytes [unix.SizeofSockaddrInet6]byte
+	size  uint32
+	unixSockaddr
+}
+
+func sockaddrOf(a netip.AddrPort, scope uint32, inet4 bool) sockaddr {
+	s := sockaddr{unixSockaddr: unixSockaddrOf(a, scope, inet4)}
+	if inet4 {
+		s.size = unix.SizeofSockaddrInet4
+		r := (*unix.RawSockaddrInet4)(unsafe.Pointer(&s.bytes))
+		r.Family, r.Addr = unix.AF_INET, a.Addr().As4()
+	} else {
+		s.size = unix.SizeofSockaddrInet6
+		r := (*unix.RawSockaddrInet6)(unsafe.Pointer(&s.bytes))
+		r.Family, r.Addr, r.Scope_id = unix.AF_INET6, a.Addr().As16(), scope
+	}
+	binary.BigEndian.PutUint16(s.bytes[2:], a.Port()) // in both layouts
+	return s
+}
+
+// sourceIn reads the address of a received datagram.
+func sourceIn(b *[unix.SizeofSockaddrInet6]byte) (s source) {
+	s.port = binary.BigEndian.Uint16(b[2:])
+	if *(*uint16)(unsafe.Pointer(b)) == unix.AF_INET {
+		s.ip = netip.AddrFrom4([4]byte(b[4:8])).As16()
+		return s
+	}
+	r := (*unix.RawSockaddrInet6)(unsafe.Pointer(b))
+	s.ip = r.Addr
+	if netip.AddrFrom16(r.Addr).IsLinkLocalUnicast() {
+		s.scope = r.Scope_id
+	}
+	return s
+}
+
+// mmsghdr is struct mmsghdr of <sys/socket.h>.
+type mmsghdr struct {
+	hdr unix.Msghdr
+	n   uint32
+}
+
+// batch is sendmmsg and recvmmsg over one socket. Its arrays are made once; the
+// two calls run inside the netpoller's RawConn, by closures made once.
+type batch struct {
+	l *Link
+	sender
+	receiver
+}
+
+func newBatch(l *Link) *batch {
+	b := &batch{l: l}
+	b.sender.call = b.sendmmsg
+	b.receiver.init(l)
+	b.receiver.call = b.recvmmsg
+	return b
+}
+
+type sender struct {
+	mu       sync.Mutex
+	call     func(fd uintptr) bool
+	messages [messagesMax]mmsghdr
+	vectors  [framesMax]unix.Iovec
+	segments [messagesMax]segmentControl
+	first    [messagesMax + 1]int // index of a message's first frame in the batch
+	from, to int                  // messages to send
+	sent     int
+	errno    syscall.Errno
+}
+
+func (b *batch) sendmmsg(fd uintptr) bool {
+	s := &b.sender
+	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.messages[s.from])),
+		uintptr(s.to-s.from), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	s.sent, s.errno = int(n), errno
+	if errno != 0 {
+		s.sent = 0
+	}
+	return true
+}
+
+// send sends a prefix of frames, all of them valid, and releases it. full tells
+// that the socket has no room; a link turned plain returns early.
+func (b *batch) send(r *roster, frames []microproto.Frame) (n int, full bool, err error) {
+	s := &b.sender
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n < len(frames) && b.l.batched() && !full && err == nil {
+		var took int
+		took, full, err = b.sendSome(r, frames[n:])
+		n += took
+	}
+	return n, full, err
+}
+
+// sendSome gathers up to messagesMax messages and sends them.
+func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool, err error) {
+	s := &b.sender
+	count := b.gather(r, frames)
+	defer s.forget(s.first[count])
+	for s.from, s.to = 0, count; s.from < count; {
+		if err := b.l.raw.Write(s.call); err != nil {
+			return s.first[s.from], false, err
+		}
+		if s.errno == 0 && s.sent > 0 {
+			b.account(frames, s.from, s.from+s.sent)
+			s.from += s.sent
+			continue
+		}
+		first, next := s.first[s.from], s.first[s.from+1]
+		switch s.errno {
+		case unix.EINTR:
+			continue
+		case unix.EAGAIN:
+			return first, true, nil
+		case unix.ENOSYS:
+			b.l.log("no sendmmsg here (%v): one datagram a call", s.errno)
+			b.l.plain.Store(true)
+			return first, false, nil
+		}
+		p := r.peer(frames[first].Peer)
+		if next-first > 1 && segmentationRefused(s.errno) && p.gso.Swap(false) {
+			b.l.log("no segmentation offload towards %s (%v): one frame a datagram", p.to, s.errno)
+			return first, false, nil // gathered again, without
+		}
+		b.l.count.lost(next-first, s.errno)
+		release(frames[first:next])
+		s.from++
+	}
+	return s.first[count], false, nil
+}
+
+// gather fills the messages: a run of frames to one peer, all of one length but
+// the last, which may be shorter, is one datagram for the kernel to cut.
+func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
+	s, offload := &b.sender, b.l.gso.Load()
+	limit := frameBytes(MaxMTU, !b.l.inet4)
+	i := 0
+	for count < messagesMax && i < len(frames) && i < framesMax {
+		first, size := i, len(frames[i].Data)
+		p := r.peer(frames[i].Peer)
+		total := 0
+		for i < len(frames) && i < framesMax && (i == first || frames[i].Peer == frames[first].Peer) {
+			n := len(frames[i].Data)
+			if i > first && (n > size || n == 0 || total+n > limit || i-first == segmentsMax) {
+				break
+			}
+			v := &s.vectors[i]
+			v.Base = unsafe.SliceData(frames[i].Data)
+			v.SetLen(n)
+			total += n
+			i++
+			if n < size || !offload || !p.gso.Load() {
+				break
+			}
+		}
+		m := &s.messages[count].hdr
+		m.Name, m.Namelen = &p.name.bytes[0], p.name.size
+		m.Iov = &s.vectors[first]
+		m.SetIovlen(i - first)
+		m.Control = nil
+		m.SetControllen(0)
+		if i-first > 1 {
+			c := &s.segments[count]
+			c.set(uint16(size))
+			m.Control = (*byte)(unsafe.Pointer(c))
+			m.SetControllen(int(unsafe.Sizeof(*c)))
+		}
+		s.first[count] = first
+		count++
+	}
+	s.first[count] = i
+	return count
+}
+
+// account counts messages sent and releases their frames.
+func (b *batch) account(frames []microproto.Frame, from, to int) {
+	s, bytes, super := &b.sender, 0, 0
+	for m := from; m < to; m++ {
+		if s.first[m+1]-s.first[m] > 1 {
+			super++
+		}
+	}
+	sent := frames[s.first[from]:s.first[to]]
+	for i := range sent {
+		bytes += len(sent[i].Data)
+	}
+	c := &b.l.count
+	c.sendCalls.Add(1)
+	c.superSent.Add(uint64(super))
+	c.framesSent.Add(uint64(len(sent)))
+	c.bytesSent.Add(uint64(bytes))
+	release(sent)
+}
+
+func release(frames []microproto.Frame) {
+	for i := range frames {
+		frames[i].Release()
+	}
+}
+
+// forget drops the pointers into frames, so that plain ones can be collected.
+func (s *sender) forget(vectors int) { clear(s.vectors[:vectors]) }

@@ -1,0 +1,98 @@
+package ether
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// An offer, version 1, big endian:
+//
+//	version  1 byte
+//	host     8 bytes: equal at two ends only if they share a loopback interface; 0: not known
+//	count    1 byte, 1 to 32
+//	count × { length of the address 1 byte (4 or 16), prefix bits 1 byte, address, port 2 bytes }
+const (
+	offerVersion  = 1
+	offerHeader   = 1 + 8 + 1
+	maxCandidates = 32
+)
+
+var errOffer = errors.New("ether: malformed offer")
+
+// candidate is an address at which a link may be reached, and the length of its
+// network's prefix.
+type candidate struct {
+	addr netip.AddrPort
+	bits int
+}
+
+type offer struct {
+	host       uint64
+	candidates []candidate
+}
+
+func (o *offer) append(b []byte) []byte {
+	b = append(b, offerVersion)
+	b = binary.BigEndian.AppendUint64(b, o.host)
+	b = append(b, byte(len(o.candidates)))
+	for _, c := range o.candidates {
+		ip := c.addr.Addr().AsSlice()
+		b = append(b, byte(len(ip)), byte(c.bits))
+		b = append(b, ip...)
+		b = binary.BigEndian.AppendUint16(b, c.addr.Port())
+	}
+	return b
+}
+
+// decodeOffer reads bytes that anybody may have made.
+func decodeOffer(b []byte) (offer, error) {
+	var o offer
+	if len(b) > 0 && b[0] != offerVersion {
+		return o, fmt.Errorf("ether: offer of version %d, this end speaks %d: run the same version at both ends", b[0], offerVersion)
+	}
+	if len(b) < offerHeader {
+		return o, fmt.Errorf("%w: %d bytes", errOffer, len(b))
+	}
+	o.host = binary.BigEndian.Uint64(b[1:])
+	n := int(b[9])
+	b = b[offerHeader:]
+	if n < 1 || n > maxCandidates {
+		return o, fmt.Errorf("%w: %d addresses, want 1 to %d", errOffer, n, maxCandidates)
+	}
+	o.candidates = make([]candidate, 0, n)
+	for i := 0; i < n; i++ {
+		c, rest, err := decodeCandidate(b)
+		if err != nil {
+			return o, fmt.Errorf("%w: address %d: %s", errOffer, i+1, err)
+		}
+		o.candidates, b = append(o.candidates, c), rest
+	}
+	if len(b) != 0 {
+		return o, fmt.Errorf("%w: %d bytes too many", errOffer, len(b))
+	}
+	return o, nil
+}
+
+func decodeCandidate(b []byte) (c candidate, rest []byte, err error) {
+	if len(b) < 2 {
+		return c, nil, errors.New("cut short")
+	}
+	size, bits := int(b[0]), int(b[1])
+	if size != 4 && size != 16 {
+		return c, nil, fmt.Errorf("%d bytes long, want 4 or 16", size)
+	}
+	if bits > 8*size {
+		return c, nil, fmt.Errorf("prefix of %d bits", bits)
+	}
+	if len(b) < 2+size+2 {
+		return c, nil, errors.New("cut short")
+	}
+	ip, _ := netip.AddrFromSlice(b[2 : 2+size])
+	port := binary.BigEndian.Uint16(b[2+size:])
+	if ip.Is4In6() || ip.IsUnspecified() || ip.IsMulticast() || port == 0 {
+		return c, nil, fmt.Errorf("%s is not the address of one host", netip.AddrPortFrom(ip, port))
+	}
+	return candidate{netip.AddrPortFrom(ip, port), bits}, b[2+size+2:], nil
+}

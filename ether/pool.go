@@ -1,0 +1,85 @@
+package ether
+
+import (
+	"sync"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Classes of buffers: an ordinary frame, a jumbo frame, the largest datagram (or
+// what GRO joins).
+var classBytes = [...]int{2048, 10240, 65536}
+
+const (
+	smallClass = 0
+	largeClass = len(classBytes) - 1
+)
+
+// pool is a bounded store of buffers. Buffers in use or free count; the free ones
+// are reused last in, first out, so that few of them are warm.
+type pool struct {
+	mu     sync.Mutex
+	free   [len(classBytes)][]*microproto.Buffer
+	give   [len(classBytes)]func(*microproto.Buffer)
+	bytes  int // of all buffers made
+	limit  int
+	misses uint64 // requests past the limit
+}
+
+func newPool(limit int) *pool {
+	p := &pool{limit: limit}
+	for c := range p.give {
+		p.give[c] = func(b *microproto.Buffer) {
+			p.mu.Lock()
+			p.free[c] = append(p.free[c], b)
+			p.mu.Unlock()
+		}
+	}
+	return p
+}
+
+func classOf(n int) int {
+	for c, size := range classBytes {
+		if n <= size {
+			return c
+		}
+	}
+	return -1
+}
+
+// get returns a buffer of the class without references, nil past the limit.
+func (p *pool) get(class int) *microproto.Buffer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.free[class]; len(f) > 0 {
+		b := f[len(f)-1]
+		f[len(f)-1] = nil
+		p.free[class] = f[:len(f)-1]
+		return b
+	}
+	size := classBytes[class]
+	if p.bytes+size > p.limit && !p.trim(size) {
+		p.misses++
+		return nil
+	}
+	p.bytes += size
+	return microproto.NewBuffer(make([]byte, size), p.give[class])
+}
+
+// trim gives up free buffers of other classes until size more bytes fit.
+func (p *pool) trim(size int) bool {
+	for c := range p.free {
+		for n := len(p.free[c]); n > 0 && p.bytes+size > p.limit; n-- {
+			p.free[c][n-1] = nil
+			p.free[c] = p.free[c][:n-1]
+			p.bytes -= classBytes[c]
+		}
+	}
+	return p.bytes+size <= p.limit
+}
+
+func (p *pool) missed() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.misses
+}

@@ -1,0 +1,91 @@
+package ether
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Offloads tell what this host offers to the link, tried out over loopback.
+type Offloads struct {
+	IPv4, IPv6      bool
+	Batch           bool   // sendmmsg and recvmmsg
+	GSO, GRO        bool   // one datagram carried several frames: out, in
+	QueueIn         int    // bytes the kernel grants a socket's receive queue
+	QueueOut        int    // and its send queue
+	LoopbackFrame   int    // largest frame over loopback, bytes
+	Problem, Advice string // why something is missing, and what to do; or empty
+}
+
+// probeTime bounds the exchange of a probe.
+const probeTime = time.Second
+
+// Probe tries the link out between two sockets on loopback. It takes a few
+// milliseconds, at most about a second.
+func Probe() Offloads {
+	var o Offloads
+	err6 := o.exchange("::1")
+	o.IPv6 = err6 == nil
+	err4 := o.exchange("127.0.0.1")
+	o.IPv4 = err4 == nil
+	switch {
+	case err4 != nil && err6 != nil:
+		o.Problem = fmt.Sprintf("UDP over loopback does not work: %v; %v", err4, err6)
+		o.Advice = "bring the loopback interface up: ip link set lo up"
+	case o.QueueIn > 0 && o.QueueIn < defaultSocketBytes:
+		o.Problem = fmt.Sprintf("a socket's receive queue is limited to %d bytes", o.QueueIn)
+		o.Advice = fmt.Sprintf("sysctl -w net.core.rmem_max=%d net.core.wmem_max=%d", defaultSocketBytes, defaultSocketBytes)
+	case !o.GSO || !o.GRO:
+		o.Problem = "no UDP segmentation offload (GSO, GRO): each frame costs a datagram"
+		o.Advice = "run Linux 5.0 or later"
+	}
+	return o
+}
+
+// exchange sends a run of equal frames to itself and sees what the kernel did.
+func (o *Offloads) exchange(address string) error {
+	a, err := Open(Config{Listen: address})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	offer, err := a.Offer("")
+	if err != nil {
+		return err
+	}
+	self, err := a.Accept(offer)
+	if err != nil {
+		return err
+	}
+	const frames, size = 8, 1000
+	out := make([]microproto.Frame, frames)
+	for i := range out {
+		out[i] = a.Acquire(size)
+		out[i].Peer = self
+	}
+	if n, err := a.Send(out); err != nil || n < frames {
+		return errors.Join(err, fmt.Errorf("ether: %d of %d frames sent", n, frames))
+	}
+	if err := a.conn.SetReadDeadline(time.Now().Add(probeTime)); err != nil {
+		return err
+	}
+	in := make([]microproto.Frame, frames)
+	for got := 0; got < frames; {
+		n, err := a.Recv(in)
+		if err != nil {
+			return fmt.Errorf("ether: %d of %d frames came back: %w", got, frames, err)
+		}
+		for i := range in[:n] {
+			in[i].Release()
+		}
+		got += n
+	}
+	s := a.Stats()
+	o.Batch = s.Batch
+	o.GSO, o.GRO = s.GSO && s.SuperSent > 0, s.GRO && s.SuperReceived > 0
+	o.QueueIn, o.QueueOut = s.QueueIn, s.QueueOut
+	o.LoopbackFrame = a.Caps(microproto.ModeSynchronous).MTU
+	return nil
+}

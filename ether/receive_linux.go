@@ -1,0 +1,205 @@
+package ether
+
+import (
+	"net"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// receiver is the receiving half of a batch: recvmmsg into large buffers, which
+// are cut into frames as they are handed out.
+type receiver struct {
+	mu       sync.Mutex
+	call     func(fd uintptr) bool
+	messages []mmsghdr
+	vectors  []unix.Iovec
+	names    [][unix.SizeofSockaddrInet6]byte
+	controls [][controlBytes]byte
+	buffers  []*microproto.Buffer
+	got      int
+	errno    syscall.Errno
+
+	// The datagrams of the last call, from next on, are still to be handed out;
+	// current is being cut.
+	next    int
+	current cut
+	ovf     uint32 // the kernel's counter of overflows, as last seen
+}
+
+// cut is a datagram that is handed out frame by frame. guard keeps its buffer
+// until the last frame is out.
+type cut struct {
+	buffer      *microproto.Buffer
+	guard       microproto.Frame
+	peer        microproto.LinkAddr
+	at, end     int
+	segmentSize int
+}
+
+func (r *receiver) init(l *Link) {
+	n := receivesLone
+	if l.gro {
+		n = receivesMax
+	}
+	r.messages = make([]mmsghdr, n)
+	r.vectors = make([]unix.Iovec, n)
+	r.names = make([][unix.SizeofSockaddrInet6]byte, n)
+	r.controls = make([][controlBytes]byte, n)
+	r.buffers = make([]*microproto.Buffer, n)
+	// What lies ready to receive is not counted against frames in use.
+	l.pool.limit += n * classBytes[largeClass]
+	for i := range r.messages {
+		r.buffers[i] = l.pool.get(largeClass)
+		h := &r.messages[i].hdr
+		h.Name = &r.names[i][0]
+		h.Iov = &r.vectors[i]
+		h.SetIovlen(1)
+		h.Control = &r.controls[i][0]
+		r.arm(i)
+	}
+}
+
+// arm makes message i ready to receive again.
+func (r *receiver) arm(i int) {
+	r.vectors[i].Base = &r.buffers[i].Bytes[0]
+	r.vectors[i].SetLen(len(r.buffers[i].Bytes))
+	r.messages[i].hdr.Namelen = uint32(len(r.names[i]))
+	r.messages[i].hdr.SetControllen(controlBytes)
+	r.messages[i].n = 0
+}
+
+func (b *batch) recvmmsg(fd uintptr) bool {
+	r := &b.receiver
+	for {
+		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages[0])),
+			uintptr(len(r.messages)), unix.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			r.got, r.errno = int(n), 0
+			return true
+		case unix.EAGAIN:
+			return false
+		case unix.EINTR:
+		default:
+			r.got, r.errno = 0, errno
+			return true
+		}
+	}
+}
+
+// recv waits for datagrams if none is left and hands out frames; 0 frames and no
+// error when all of them were dropped.
+func (b *batch) recv(batch []microproto.Frame) (n int, err error) {
+	r := &b.receiver
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b.l.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	if r.next == r.got && r.current.buffer == nil {
+		if err := b.fill(); err != nil {
+			return 0, err
+		}
+	}
+	bytes := 0
+	for n < len(batch) {
+		if r.current.buffer == nil {
+			if r.next == r.got {
+				break
+			}
+			b.open(r.next)
+			r.next++
+			continue
+		}
+		f := r.current.frame()
+		bytes += len(f.Data)
+		batch[n] = f
+		n++
+	}
+	b.l.count.framesReceived.Add(uint64(n))
+	b.l.count.bytesReceived.Add(uint64(bytes))
+	return n, nil
+}
+
+func (b *batch) fill() error {
+	r := &b.receiver
+	for i := 0; i < r.got; i++ {
+		r.arm(i)
+	}
+	r.next, r.got = 0, 0
+	if err := b.l.raw.Read(r.call); err != nil {
+		return err
+	}
+	switch r.errno {
+	case 0:
+		b.l.count.receiveCalls.Add(1)
+	case unix.ENOSYS:
+		b.l.log("no recvmmsg here (%v): one datagram a call", r.errno)
+		b.l.plain.Store(true)
+	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOMEM, unix.ENOBUFS:
+		// News of an earlier datagram, or a passing shortage: nothing was received.
+	default:
+		return r.errno
+	}
+	return nil
+}
+
+// open starts to cut datagram i, or drops it. What is small is copied to a small
+// buffer, so that a frame kept long does not keep 64 KiB.
+func (b *batch) open(i int) {
+	r, c := &b.receiver, &b.l.count
+	m := &r.messages[i]
+	peer := b.l.roster.Load().from[sourceIn(&r.names[i])]
+	segment, ovf := parseControl(r.controls[i][:min(controlBytes, int(m.hdr.Controllen))])
+	if ovf != 0 {
+		c.ovf.Add(uint64(ovf - r.ovf))
+		r.ovf = ovf
+	}
+	switch {
+	case peer == 0:
+		c.unknown.Add(1)
+		return
+	case m.hdr.Flags&unix.MSG_TRUNC != 0:
+		c.truncated.Add(1)
+		return
+	}
+	n := int(m.n)
+	class := largeClass
+	if n <= classBytes[smallClass] {
+		class = smallClass
+	}
+	fresh := b.l.pool.get(class)
+	if fresh == nil {
+		c.noBuffer.Add(1)
+		return
+	}
+	full := r.buffers[i]
+	if class == smallClass {
+		copy(fresh.Bytes, full.Bytes[:n])
+		full = fresh
+	} else {
+		r.buffers[i] = fresh
+	}
+	if segment <= 0 || segment >= n {
+		segment = max(n, 1)
+	} else {
+		c.superReceived.Add(1)
+	}
+	r.current = cut{buffer: full, guard: full.Frame(0, 0, 0), peer: peer, end: n, segmentSize: segment}
+}
+
+// frame hands out the next frame of a datagram and ends with the last.
+func (c *cut) frame() microproto.Frame {
+	n := min(c.segmentSize, c.end-c.at)
+	f := c.buffer.Frame(c.peer, c.at, n)
+	if c.at += n; c.at >= c.end {
+		c.guard.Release()
+		*c = cut{}
+	}
+	return f
+}

@@ -1,0 +1,36 @@
+//go:build !unix
+
+package ether
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+)
+
+// errInUse is WSAEADDRINUSE.
+const errInUse = syscall.Errno(10048)
+
+// WSAECONNRESET tells of an earlier datagram that found no socket.
+var errsPassing = [...]error{syscall.Errno(10054)}
+
+type unixSockaddr struct{}
+
+func unixSockaddrOf(netip.AddrPort, uint32, bool) unixSockaddr { return unixSockaddr{} }
+
+// singleSend writes through package net: it may wait while the system's queue is
+// full, there being no other way here.
+type singleSend struct{ l *Link }
+
+func (s *singleSend) init(l *Link) { s.l = l }
+
+func (s *singleSend) try(p *peer, data []byte) (full bool, lost, err error) {
+	_, err = s.l.conn.WriteToUDPAddrPort(data, p.to)
+	if errors.Is(err, net.ErrClosed) {
+		return false, nil, err
+	}
+	return false, err, nil
+}
+
+func (l *Link) awaitWritable() {}

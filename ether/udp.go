@@ -1,0 +1,297 @@
+package ether
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Link is a UDP socket as a microproto.Link. All methods may be called from
+// several goroutines at once; Recvs take turns.
+type Link struct {
+	config Config
+	conn   *net.UDPConn
+	raw    syscall.RawConn
+	local  netip.AddrPort // unmapped; unspecified when bound to all addresses
+	inet4  bool           // the socket's family
+	host   uint64
+
+	pool  *pool
+	count counters
+
+	gso, plain              atomic.Bool // gso: wanted and not given up; plain: without batches
+	gro                     bool
+	receiveBytes, sendBytes int
+
+	frame  atomic.Int64 // largest frame now
+	closed atomic.Bool
+	mu     sync.Mutex // of Accept
+	roster atomic.Pointer[roster]
+
+	batch  *batch
+	single single
+}
+
+var _ microproto.Link = (*Link)(nil)
+
+// Open listens. The error of a port in use, a wrong address or range names it and
+// the flag that changes it.
+func Open(c Config) (*Link, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.BufferBytes == 0 {
+		c.BufferBytes = defaultBufferBytes
+	}
+	if c.SocketBytes == 0 {
+		c.SocketBytes = defaultSocketBytes
+	}
+	conn, err := c.listen()
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{config: c, conn: conn, host: hostID(), pool: newPool(c.BufferBytes)}
+	if err := l.setUp(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Link) setUp() error {
+	raw, err := l.conn.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("ether: %w", err)
+	}
+	l.raw = raw
+	bound := l.conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	l.inet4 = bound.Addr().Is4()
+	l.local = netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
+	l.roster.Store(&roster{})
+	mtu := l.config.MTU
+	if mtu == 0 {
+		if mtu, err = interfaceMTU(l.local.Addr()); err != nil {
+			return err
+		}
+	}
+	l.frame.Store(int64(frameBytes(mtu, !l.inet4)))
+	l.receiveBytes, l.sendBytes = growQueues(raw, l.config.SocketBytes)
+	l.plain.Store(l.config.DisableBatch || !haveBatch)
+	if !l.plain.Load() {
+		l.gso.Store(!l.config.DisableGSO && hasGSO(raw))
+		l.gro = !l.config.DisableGRO && enableGRO(raw)
+		countOverflow(raw)
+		l.batch = newBatch(l)
+	}
+	l.single.init(l)
+	return nil
+}
+
+// listen binds the socket: the port named, or the first free one of the range.
+func (c *Config) listen() (*net.UDPConn, error) {
+	network, ip, port, err := c.resolve()
+	if err != nil {
+		return nil, err
+	}
+	host := ip.String()
+	if c.Listen == "" || ip.IsUnspecified() && network == "udp" {
+		host = "" // both families, or IPv4 where there is no IPv6
+	}
+	low, high := port, port
+	if port == 0 && c.PortLow != 0 {
+		low, high = c.PortLow, c.PortHigh
+	}
+	for p := low; p <= high; p++ {
+		var pc net.PacketConn
+		pc, err = new(net.ListenConfig).ListenPacket(context.Background(), network, net.JoinHostPort(host, strconv.Itoa(p)))
+		if err == nil {
+			return pc.(*net.UDPConn), nil
+		}
+		if !errors.Is(err, errInUse) {
+			return nil, fmt.Errorf("ether: cannot listen on %s: %w (--listen)", net.JoinHostPort(ip.String(), strconv.Itoa(p)), err)
+		}
+	}
+	if low == high {
+		return nil, fmt.Errorf("ether: UDP port %d of %s is in use: stop what uses it, or choose another with --listen or --port-range: %w", low, ip, err)
+	}
+	return nil, fmt.Errorf("ether: all UDP ports %d-%d of %s are in use: widen --port-range: %w", low, high, ip, err)
+}
+
+// LocalAddr is the address and port that the link is bound to.
+func (l *Link) LocalAddr() netip.AddrPort { return l.local }
+
+func (l *Link) batched() bool { return !l.plain.Load() }
+
+func (l *Link) log(format string, args ...any) {
+	if l.config.Log != nil {
+		l.config.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+// Caps: a frame is what the MTU leaves after the IP and UDP headers. It may become
+// less with Accept, when the MTU was left to the link.
+func (l *Link) Caps(microproto.Mode) microproto.Caps {
+	return microproto.Caps{MTU: int(l.frame.Load()), Batch: segmentsMax}
+}
+
+// Acquire returns pooled memory, or memory of its own past the pool's bound. It
+// panics when n is larger than any datagram.
+func (l *Link) Acquire(n int) microproto.Frame {
+	class := classOf(n)
+	if class < 0 {
+		panic("ether: frame of " + strconv.Itoa(n) + " bytes: larger than Caps.MTU")
+	}
+	if b := l.pool.get(class); b != nil {
+		return b.Frame(0, 0, n)
+	}
+	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
+}
+
+// Offer lists this end's addresses. They are the same for every peer.
+func (l *Link) Offer(string) ([]byte, error) {
+	cs, err := l.candidates()
+	if err != nil {
+		return nil, err
+	}
+	o := offer{host: l.host, candidates: cs}
+	return o.append(nil), nil
+}
+
+// Accept takes the other end's offer and chooses one of its addresses; frames from
+// any of them are received from then on.
+func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
+	o, err := decodeOffer(remote)
+	if err != nil {
+		return 0, err
+	}
+	chosen, mtu, err := l.choose(o)
+	if err != nil {
+		return 0, err
+	}
+	scope, err := scopeOf(chosen.addr.Addr())
+	if err != nil {
+		return 0, err
+	}
+	sameHost := o.host == l.host || o.host == 0 || l.host == 0
+	sources := []source{sourceOf(chosen.addr, scope)}
+	for _, c := range o.candidates {
+		if ip := c.addr.Addr(); (!ip.IsLoopback() || sameHost) && !ip.IsLinkLocalUnicast() {
+			sources = append(sources, sourceOf(c.addr, 0))
+		}
+	}
+	p := &peer{to: chosen.addr, name: sockaddrOf(chosen.addr, scope, l.inet4)}
+	p.gso.Store(true)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next, addr, err := l.roster.Load().with(p, sources[0], sources)
+	if err != nil {
+		return 0, err
+	}
+	l.roster.Store(next)
+	if frame := int64(frameBytes(mtu, !l.inet4)); l.config.MTU == 0 && frame < l.frame.Load() {
+		l.log("the route to %s carries %d bytes: frames shrink to %d", chosen.addr, mtu, frame)
+		l.frame.Store(frame)
+	}
+	return addr, nil
+}
+
+func scopeOf(ip netip.Addr) (uint32, error) {
+	if ip.Zone() == "" {
+		return 0, nil
+	}
+	if i, err := net.InterfaceByName(ip.Zone()); err == nil {
+		return uint32(i.Index), nil
+	}
+	n, err := strconv.ParseUint(ip.Zone(), 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("ether: interface %q of %s: not on this host", ip.Zone(), ip)
+	}
+	return uint32(n), nil
+}
+
+// Send: a frame to an address that was never accepted, or larger than a datagram,
+// is an error; one that the network refuses is lost, as on the way, and counted.
+func (l *Link) Send(batch []microproto.Frame) (int, error) {
+	r := l.roster.Load()
+	for i := range batch {
+		p := r.peer(batch[i].Peer)
+		if p != nil && len(batch[i].Data) <= frameBytes(MaxMTU, !l.inet4) {
+			continue
+		}
+		err := fmt.Errorf("ether: frame to link address %d, which was never accepted", batch[i].Peer)
+		if p != nil {
+			err = fmt.Errorf("ether: frame of %d bytes: the largest datagram holds %d", len(batch[i].Data), frameBytes(MaxMTU, !l.inet4))
+		}
+		if i == 0 {
+			return 0, err
+		}
+		n, e := l.Send(batch[:i])
+		if n == i && e == nil {
+			e = err
+		}
+		return n, e
+	}
+	n, full, err := 0, false, error(nil)
+	if l.batched() {
+		n, full, err = l.batch.send(r, batch)
+	}
+	if l.plain.Load() && err == nil && !full && n < len(batch) {
+		var m int
+		m, full, err = l.single.send(r, batch[n:])
+		n += m
+	}
+	if full {
+		l.count.sendFull.Add(1)
+	}
+	return n, l.errOf(err)
+}
+
+// Recv returns frames of accepted peers only.
+func (l *Link) Recv(batch []microproto.Frame) (int, error) {
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	for {
+		n, err := 0, error(nil)
+		if l.batched() {
+			n, err = l.batch.recv(batch)
+		} else {
+			n, err = l.single.recv(batch)
+		}
+		if n > 0 || err != nil {
+			return n, l.errOf(err)
+		}
+	}
+}
+
+func (l *Link) errOf(err error) error {
+	if err != nil && (l.closed.Load() || errors.Is(err, net.ErrClosed)) {
+		return net.ErrClosed
+	}
+	return err
+}
+
+// Writable: f runs on a goroutine of its own, also when the link is closed.
+func (l *Link) Writable(f func()) {
+	go func() {
+		l.awaitWritable()
+		f()
+	}()
+}
+
+// Close unblocks Recv. Frames already received stay valid until released.
+func (l *Link) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	return l.conn.Close()
+}
