@@ -16,19 +16,19 @@ import (
 
 // Parameter is a number of a built-in problem that a user may set.
 type Parameter struct {
-	Name    string
-	Value   float64 // the default, or what With set
-	Summary string  // what it is, with its admissible range
+	Name    string  `json:"name"`
+	Value   float64 `json:"value"`   // the default, or what With set
+	Summary string  `json:"summary"` // what it is, with its admissible range
 }
 
 // Builtin is a built-in problem.
 type Builtin struct {
-	Name       string
-	Summary    string
-	Reference  string // where the problem or its exact solution comes from
-	Dimension  int    // 1, 2 or 3
-	Parameters []Parameter
-	Exact      bool // the exact solution is known
+	Name       string      `json:"name"`
+	Summary    string      `json:"summary"`
+	Reference  string      `json:"reference"` // where the problem or its exact solution comes from
+	Dimension  int         `json:"dimension"` // 1, 2 or 3
+	Parameters []Parameter `json:"parameters"`
+	Exact      bool        `json:"exact"` // the exact solution is known
 
 	build func(p *solver.Problem, v []float64) error
 }

@@ -134,3 +134,20 @@ func TestDeepNesting(t *testing.T) {
 	_, err = parseFormula("x"+strings.Repeat("+x", maxFormulaBytes), scope{dimension: 1})
 	require.ErrorContains(t, err, "the formula has 16385 characters, more than the 8192 allowed")
 }
+
+func TestOnlyText(t *testing.T) {
+	line := "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n"
+	for _, text := range []string{
+		line + "f: |\n" + strings.Repeat("\r", 60000), // quadratic in the YAML parser
+		line + "\xff", line + "f: \"\x00\"",
+	} {
+		_, err := Parse("p.yaml", []byte(text), arrays)
+		require.ErrorContains(t, err, "a problem file is UTF-8 text without control characters")
+	}
+	for _, text := range []string{line, strings.ReplaceAll(line, "\n", "\r\n"), "\ufeff" + line} {
+		s, err := Parse("p.yaml", []byte(text), arrays)
+		require.NoError(t, err, "%q", text)
+		_, err = s.BuildValid([]int{3})
+		require.NoError(t, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -44,6 +45,9 @@ func (s *Spec) Validate(p *solver.Problem) error {
 // Validate is Spec.Validate for a problem that no Spec describes, such as one
 // written in Go.
 func Validate(p *solver.Problem) error {
+	if err := problems.CheckGrid(p.Dimension, p.N); err != nil {
+		return err
+	}
 	slowest := p.Dimension - 1
 	layers := p.N[slowest] + 2
 	workers := max(1, min(runtime.GOMAXPROCS(0), layers/4))

@@ -1,11 +1,14 @@
 package file
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -52,6 +55,12 @@ func parseYAML(file string, text []byte) (ast.Node, error) {
 	if len(text) > MaxTextBytes {
 		return nil, whole.errorf("the problem file has %d bytes, more than the %d allowed", len(text), MaxTextBytes)
 	}
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // a byte order mark
+	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	if line := notText(text); line > 0 {
+		whole.line = line
+		return nil, whole.errorf("a problem file is UTF-8 text without control characters")
+	}
 	if line := tooDeep(text); line > 0 {
 		whole.line = line
 		return nil, whole.errorf("brackets are nested more than %d deep", maxDepth)
@@ -75,6 +84,23 @@ func parseYAML(file string, text []byte) (ast.Node, error) {
 		return nil, whole.errorf("a problem file holds one document")
 	}
 	return tree.Docs[0].Body, nil
+}
+
+// notText returns the line of a byte that has no place in a text. Among them are
+// lone carriage returns, over which the YAML parser takes quadratic time.
+func notText(text []byte) int {
+	line := 1
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if r == '\n' {
+			line++
+		}
+		if r == utf8.RuneError && size == 1 || unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return line
+		}
+		text = text[size:]
+	}
+	return 0
 }
 
 // tooDeep returns the line on which brackets, or block marks, nest deeper than
