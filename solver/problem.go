@@ -48,6 +48,11 @@ type Problem struct {
 	Boundary Function // Dirichlet data on ∂Ω
 	Initial  Function // starting iterate in the interior; nil: max(φ, 0), at most ψ
 	Exact    Function // exact solution of the continuous problem; nil: not known
+
+	// Upwind takes one-sided differences for the velocity term where the cell
+	// Péclet number |b|·h/κ is above 2, so that A stays an M-matrix there; the
+	// default is central differences everywhere (see Warnings).
+	Upwind bool
 }
 
 // Spacing is the distance between grid points along an axis: (Hi−Lo)/(N+1); 0 on

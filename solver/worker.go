@@ -1,56 +1,15 @@
 package solver
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"time"
 
-// SKELETON of what runner, sim and the program rely on; the author of the package moves it to files by noun.
-
-type Rank int
-type Iteration uint64 // number of an iterate of one peer: u⁰ is 0
-
-// Box is a half-open box of interior points, 0-based: lo ≤ i < hi per axis.
-type Box struct{ Lo, Hi [3]int }
-
-// Partition cuts the grid by planes (tensor product): Cuts[a] holds 0 = c₀ < c₁ < … = N[a].
-type Partition struct{ Cuts [3][]int }
-
-func Slabs(n [3]int, peers int, weights []float64) (Partition, error) { panic("skeleton") } // along the slowest used axis; weights nil: even
-func Boxes(n [3]int, peers int) (Partition, error)                    { panic("skeleton") } // least surface
-func GridOf(n [3]int, p [3]int) (Partition, error)                    { panic("skeleton") } // p[a] parts along a
-func (p Partition) Peers() int                                        { panic("skeleton") }
-func (p Partition) Box(r Rank) Box                                    { panic("skeleton") }
-func (p Partition) Neighbours(r Rank) []Neighbour                     { panic("skeleton") } // in order: x−, x+, y−, y+, z−, z+
-
-// Neighbour is a peer that shares a face.
-type Neighbour struct {
-	Rank      Rank
-	Axis      int
-	Side      int // −1: it lies on the low side, +1: on the high side
-	FaceBytes int // 8 × points of the face
-}
-
-// Scheme of iteration. Admit: may relaxation k (which makes iterate k+1) read iterate v of neighbour q?
-type Scheme interface {
-	Name() string       // "sync", "async", "delay:3"
-	Asynchronous() bool // communication mode of halo sessions
-	Admit(k, v Iteration, q Rank) bool
-	Slots() int // slots per face: iterate v travels in tag v mod Slots
-}
-
-func Synchronous() Scheme         { panic("skeleton") }
-func Asynchronous() Scheme        { panic("skeleton") }
-func BoundedDelay(max int) Scheme { panic("skeleton") }
-
-type Order int
-
-const (
-	Jacobi Order = iota // every sub-block (plane) reads iterate k
-	InTurn              // a plane reads the newest own planes
+	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Executor runs f(0..n-1), possibly on several threads, and returns when all have returned.
-type Executor interface{ For(n int, f func(i int)) }
-type Sequential struct{} // Executor on the caller's goroutine
-
+// Config says what one peer of a run does. All peers of a run have the same
+// values but for Rank, Executor and Initial.
 type Config struct {
 	Problem    *Problem
 	Partition  Partition
@@ -61,22 +20,26 @@ type Config struct {
 	Tolerance  float64       // relative VI residual
 	MaxSweeps  Iteration     // 0: no bound
 	CheckEvery Iteration     // 0: chosen; sync: residual of every such iterate
-	Lag        Iteration     // c of SPEC §2; 0: chosen
-	Repeat     time.Duration // asynchronous: faces are repeated at least this often
+	Lag        Iteration     // c of SPEC §2, at most CheckEvery; 0: chosen
+	Repeat     time.Duration // asynchronous: faces are repeated at least this often while the peer waits; 0: 5 ms
 	Initial    []float64     // own box's starting values [z][y][x]; nil: the problem's
 }
 
-// OpKind: what the shell has to do next.
+const defaultRepeat = 5 * time.Millisecond
+
+// OpKind is what the shell has to do next.
 type OpKind int
 
+// The operations.
 const (
 	OpRelax OpKind = iota + 1 // call w.Relax(op)
-	OpSend                    // w.Pack(op, buf) into a buffer of op.Bytes bytes, send it on the halo session of op.To with op.Tag, op.Label
+	OpSend                    // w.Pack(op, buf) into a buffer of op.Bytes bytes, before the next call of Next or Relax; send it on the halo session of op.To with op.Tag, op.Label
 	OpAgree                   // send op.Message on the agreement session of op.To (op.Label grows); the slice is the shell's to keep
 	OpWait                    // nothing to do before an arrival, or before op.Until (time since start; 0: no limit)
 	OpDone                    // finished: see Outcome
 )
 
+// Op is one operation.
 type Op struct {
 	Kind    OpKind
 	Part    int
@@ -89,66 +52,331 @@ type Op struct {
 	Until   time.Duration
 }
 
-// Worker is what one peer runs: pure reverse communication. Not safe for concurrent use.
-type Worker struct{}
-
-func NewWorker(c Config) (*Worker, error)   { panic("skeleton") }
-func (w *Worker) Next(now time.Duration) Op { panic("skeleton") } // now: time since the run's start
-func (w *Worker) Relax(op Op)               { panic("skeleton") }
-func (w *Worker) Pack(op Op, dst []byte)    { panic("skeleton") }
-
-// Halo tells that the slot of (neighbour, tag) now holds data (the whole face, little endian float64) of age label (its oldest segment).
-// data is only read before the next call of Halo for the same slot: the shell keeps one buffer a slot and receives into it.
-func (w *Worker) Halo(now time.Duration, q Rank, tag uint32, label uint64, data []byte) error {
-	panic("skeleton")
+// Worker is what one peer runs: pure reverse communication. The shell asks Next
+// what to do, does it, and tells what arrives by Halo and Agree; between the parts
+// of a sweep it may look for arrivals. Not safe for concurrent use.
+type Worker struct {
+	config     Config
+	block      *block
+	exec       Executor
+	faces      []*face
+	tree       tree
+	rhythm     rhythm
+	end        ending
+	setup      setup
+	stepper    *kernel.Sweep // nil until the step is known
+	reference  kernel.Sum    // own share of ‖r(u⁰)‖²
+	iterate    Iteration
+	cur, next  []float64 // iterate k; where k+1 goes
+	spare      []float64 // third array, only after a snapshot
+	frozen     []float64 // block of the snapshot in progress or agreed; may be cur
+	frozenAt   Iteration
+	pass       pass
+	outbox     []Op
+	agreeLabel uint64
+	done       bool
 }
-func (w *Worker) Agree(now time.Duration, q Rank, msg []byte) error { panic("skeleton") } // an agreement message came; error: malformed (names q)
-func (w *Worker) Stop(now time.Duration, why Reason)                { panic("skeleton") } // ask for an early end (interrupt, time): travels to the root, which ends the run with the best iterate
-func (w *Worker) Outcome() Outcome                                  { panic("skeleton") }
-func (w *Worker) Solution(dst []float64)                            { panic("skeleton") } // the agreed block [z][y][x] of the box, after OpDone (or the current one before)
-func (w *Worker) Progress() Progress                                { panic("skeleton") }
 
-type Reason int
+// ending is a rule of termination. Asked twice without anything in between, gate
+// answers the same.
+type ending interface {
+	over() bool                                     // the answer is known, nothing need be finished
+	gate() gate                                     // what to do between two passes
+	measured(residual *kernel.Sum)                  // a pass that measured has ended
+	agree(f *face, m *message) error                // a message from a neighbour
+	stop(r Reason)                                  // here or below somebody wants an early end
+	admitFace(label Iteration, midSweep bool) error // may a face of that label come now?
+	skipSend(label Iteration) bool                  // faces of that iterate are of no use to anybody
+	outcome(o *Outcome)
+	progress() float64
+}
+
+// gate is what comes next.
+type gate int
 
 const (
-	Running Reason = iota
-	Converged
-	ReachedSweeps
-	ReachedTime
-	Interrupted
+	gateWait gate = iota
+	gateSweep
+	gateSweepMeasure   // a sweep that measures the residual of the old iterate
+	gateMeasureCurrent // measure only
+	gateMeasureFrozen
+	gateDone
 )
 
-type Outcome struct {
-	Reason    Reason
-	Sweeps    Iteration // relaxations done by this peer
-	Iterate   Iteration // of the answer (own block)
-	Residual  float64   // relative, as agreed (the program recomputes it)
-	Snapshots int
-}
-type Progress struct {
-	Sweep    Iteration
-	Residual float64 // last known relative residual of the whole (root) or own share; NaN: not yet
+// NewWorker builds the own block: arrays are allocated here, once (a third one of
+// values at the first snapshot of an asynchronous run). It evaluates the problem's
+// functions at the box's points and checks what they give.
+func NewWorker(c Config) (*Worker, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	w := &Worker{config: c, exec: c.Executor, tree: treeOf(c.Partition, c.Rank)}
+	if w.exec == nil {
+		w.exec = Sequential{}
+	}
+	if w.config.Repeat <= 0 {
+		w.config.Repeat = defaultRepeat
+	}
+	w.rhythm = newRhythm(c.CheckEvery, c.Lag, c.MaxSweeps)
+	var err error
+	if w.block, err = newBlock(c.Problem, c.Partition.Box(c.Rank)); err != nil {
+		return nil, err
+	}
+	for _, n := range c.Partition.Neighbours(c.Rank) {
+		w.faces = append(w.faces, newFace(w.block.layout, n, c.Scheme.Slots()))
+	}
+	w.cur = make([]float64, w.block.layout.Len())
+	if err = w.block.fillReference(w.cur); err != nil {
+		return nil, err
+	}
+	w.pass.init(w)
+	if inLockstep(c.Scheme) {
+		w.end = newLockstepEnd(w)
+	} else {
+		w.end = newSnapshotEnd(w)
+	}
+	w.setup.children = make([]bool, len(w.tree.children))
+	w.setup.diagonal = w.block.diagonal
+	if w.block.operator.Form != kernel.Variable {
+		err = w.prepare(1 / w.block.diagonal)
+	} else {
+		err = w.setup.advance(w)
+	}
+	return w, err
 }
 
-// Evaluate judges an assembled vector u of interior values [z][y][x]: the true VI residual of SPEC §1 etc.
-type Evaluation struct {
-	RelativeResidual, ResidualInf float64
-	ErrorBound                    float64 // NaN: no bound known
-	MaxError                      float64 // NaN: no exact solution
-	ContactPoints                 int
-	Sum                           float64
+func (c *Config) check() error {
+	if c.Problem == nil || c.Scheme == nil {
+		return errors.New("solver: a worker needs a problem and a scheme")
+	}
+	if err := c.Problem.validateHead(); err != nil {
+		return err
+	}
+	if err := c.Partition.Validate(c.Problem.N); err != nil {
+		return err
+	}
+	if c.Rank < 0 || int(c.Rank) >= c.Partition.Peers() {
+		return fmt.Errorf("solver: rank %d; the partition has ranks 0 to %d", c.Rank, c.Partition.Peers()-1)
+	}
+	if c.Scheme.Slots() < 1 || c.Scheme.Slots() > 64 {
+		return fmt.Errorf("solver: scheme %q has %d slots; it may have 1 to 64", c.Scheme.Name(), c.Scheme.Slots())
+	}
+	if c.Order != Jacobi && c.Order != InTurn {
+		return fmt.Errorf("solver: unknown order %d", c.Order)
+	}
+	if !(c.Tolerance >= 0) {
+		return fmt.Errorf("solver: the tolerance is %v; it must not be negative", c.Tolerance)
+	}
+	return c.checkRhythm()
 }
 
-func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) { panic("skeleton") }
-
-// SolveSequential is the oracle and the one-peer reference: same order of operations, same check rule; bitwise what any partition gives synchronously.
-type Sequence struct {
-	U        []float64
-	Sweeps   Iteration
-	Residual float64
-	Reason   Reason
+func (c *Config) checkRhythm() error {
+	if c.CheckEvery > 0 && c.Lag > c.CheckEvery || c.CheckEvery == 0 && c.Lag > defaultCheckEvery {
+		return fmt.Errorf("solver: a lag of %d sweeps is longer than the interval of checks; raise CheckEvery", c.Lag)
+	}
+	return nil
 }
 
-func SolveSequential(p *Problem, order Order, tol float64, checkEvery, lag, maxSweeps Iteration) (Sequence, error) {
-	panic("skeleton")
+// prepare is called once the step is known: it measures the own share of the
+// reference residual and sets the starting iterate.
+func (w *Worker) prepare(step float64) error {
+	stepper, err := w.block.sweep(step)
+	if err != nil {
+		return err
+	}
+	w.stepper = stepper
+	w.reference = w.pass.measureNow(w.cur)
+	if _, err = w.block.start(w.cur, w.config.Initial); err != nil {
+		return err
+	}
+	w.config.Initial = nil
+	w.next = w.newArray()
+	return nil
+}
+
+// newArray is a padded array with the boundary data of the first one.
+func (w *Worker) newArray() []float64 {
+	a := make([]float64, w.block.layout.Len())
+	w.block.copyGhosts(a, w.cur)
+	return a
+}
+
+// Next says what to do now; now is the time since the run's start and must not
+// decrease. An OpRelax is repeated until Relax was called for it. After OpDone it
+// answers OpDone.
+func (w *Worker) Next(now time.Duration) Op {
+	for {
+		if len(w.outbox) > 0 {
+			return w.popOutbox()
+		}
+		if w.done {
+			return Op{Kind: OpDone}
+		}
+		if w.end.over() {
+			w.pass.abandon()
+			w.done = true
+			continue
+		}
+		if op, ok := w.pass.next(now); ok {
+			return op
+		}
+		if w.stepper == nil {
+			return Op{Kind: OpWait}
+		}
+		g := w.end.gate()
+		if len(w.outbox) > 0 {
+			continue // the gate had something to say; that goes first
+		}
+		switch g {
+		case gateSweep, gateSweepMeasure:
+			if !w.readable() {
+				return w.wait(now)
+			}
+			w.unpackGhosts()
+			w.pass.beginSweep(g == gateSweepMeasure)
+		case gateMeasureCurrent:
+			if !w.readable() {
+				return w.wait(now)
+			}
+			w.unpackGhosts()
+			w.pass.beginMeasure(w.cur)
+		case gateMeasureFrozen:
+			w.unpackFrozen()
+			w.pass.beginMeasure(w.frozen)
+		case gateDone:
+			w.done = true
+		default:
+			return w.wait(now)
+		}
+	}
+}
+
+func (w *Worker) popOutbox() Op {
+	op := w.outbox[0]
+	w.outbox[0] = Op{}
+	w.outbox = w.outbox[1:]
+	if len(w.outbox) == 0 {
+		w.outbox = nil
+	}
+	return op
+}
+
+// tell queues an agreement message.
+func (w *Worker) tell(q Rank, m *message) {
+	w.agreeLabel++
+	w.outbox = append(w.outbox, Op{Kind: OpAgree, To: q, Label: w.agreeLabel, Message: m.encode()})
+}
+
+func (w *Worker) tellChildren(m *message) {
+	for _, q := range w.tree.children {
+		w.tell(q, m)
+	}
+}
+
+// tellParent sends up; false at the root.
+func (w *Worker) tellParent(m *message) bool {
+	if w.tree.parent < 0 {
+		return false
+	}
+	w.tell(w.tree.parent, m)
+	return true
+}
+
+// Agree tells that an agreement message came from q. The error names q; the run
+// cannot go on after one. msg is not kept.
+func (w *Worker) Agree(_ time.Duration, q Rank, msg []byte) error {
+	f := w.faceOf(q)
+	if f == nil {
+		return fmt.Errorf("solver: an agreement message from rank %d, which is no neighbour of rank %d", q, w.config.Rank)
+	}
+	m, err := decodeMessage(msg, f.to.FaceBytes)
+	if err == nil {
+		err = w.dispatch(f, &m)
+	}
+	if err != nil {
+		return fmt.Errorf("solver: agreement message from rank %d: %w", q, err)
+	}
+	return nil
+}
+
+// dispatch checks that the message comes along the right edge of the tree.
+func (w *Worker) dispatch(f *face, m *message) error {
+	q := f.to.Rank
+	switch m.kind {
+	case msgDiagonal, msgResidual, msgEstimate, msgStop, msgFinished:
+		if w.tree.child(q) < 0 {
+			return fmt.Errorf("kind %d, which only children in the tree send", m.kind)
+		}
+	case msgStep, msgVerdict, msgClose:
+		if w.tree.parent != q {
+			return fmt.Errorf("kind %d, which only the parent in the tree sends", m.kind)
+		}
+	}
+	switch m.kind {
+	case msgDiagonal, msgStep:
+		return w.setup.agree(w, q, m)
+	case msgStop:
+		if m.reason == Running || m.reason == Converged {
+			return fmt.Errorf("a stop for reason %d", m.reason)
+		}
+		w.end.stop(m.reason)
+		return nil
+	}
+	return w.end.agree(f, m)
+}
+
+func (w *Worker) faceOf(q Rank) *face {
+	for _, f := range w.faces {
+		if f.to.Rank == q {
+			return f
+		}
+	}
+	return nil
+}
+
+// Stop asks for an early end (interrupt, time). The wish travels to the root, which
+// ends the run with the best iterate; a run that is about to end anyway may end for
+// its own reason.
+func (w *Worker) Stop(_ time.Duration, why Reason) {
+	if why == Running || why == Converged || w.done {
+		return
+	}
+	w.end.stop(why)
+}
+
+// Outcome tells how the run ended, or how far it has come.
+func (w *Worker) Outcome() Outcome {
+	o := Outcome{Sweeps: w.iterate, Iterate: w.iterate, Residual: notYet()}
+	w.end.outcome(&o)
+	if !w.done {
+		o.Reason = Running
+	}
+	return o
+}
+
+// Progress tells how far the run has come.
+func (w *Worker) Progress() Progress {
+	return Progress{Sweep: w.iterate, Residual: w.end.progress()}
+}
+
+// Solution writes the agreed block [z][y][x] of the box after OpDone, and the
+// newest complete iterate before. dst has as many values as the box has points.
+func (w *Worker) Solution(dst []float64) {
+	src := w.cur
+	if w.done && w.frozen != nil {
+		src = w.frozen
+	}
+	w.block.copyOut(dst, src)
+}
+
+// Box is the worker's own box.
+func (w *Worker) Box() Box { return w.block.box }
+
+// Neighbours are the peers that share a face, in the partition's order.
+func (w *Worker) Neighbours() []Neighbour {
+	out := make([]Neighbour, len(w.faces))
+	for i, f := range w.faces {
+		out[i] = f.to
+	}
+	return out
 }

@@ -1,0 +1,230 @@
+package solver
+
+import (
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// block is a box of the discrete problem: its operator, source and obstacles as
+// own-box arrays (none where one number serves), and how arrays of values on it
+// are laid out.
+type block struct {
+	problem  *Problem
+	box      Box
+	layout   kernel.Layout
+	operator kernel.Operator
+	diagonal float64 // largest a_ii in the box
+	source   kernel.Field
+	lower    kernel.Field
+	upper    kernel.Field
+}
+
+func newBlock(p *Problem, box Box) (*block, error) {
+	l, err := kernel.NewLayout(p.Dimension, box.Size())
+	if err != nil {
+		return nil, err
+	}
+	b := &block{problem: p, box: box, layout: l}
+	if b.operator, b.diagonal, err = newStencil(p).operator(box, l); err != nil {
+		return nil, err
+	}
+	b.source = kernel.Field{Value: p.Source.Value}
+	if p.Source.Of != nil {
+		if b.source, err = b.field("source", p.Source.Of); err != nil {
+			return nil, err
+		}
+	}
+	b.lower, b.upper = kernel.NoLower(), kernel.NoUpper()
+	if p.Obstacle != nil {
+		if b.lower, err = b.field("obstacle", p.Obstacle); err != nil {
+			return nil, err
+		}
+	}
+	if p.Upper != nil {
+		if b.upper, err = b.field("upper obstacle", p.Upper); err != nil {
+			return nil, err
+		}
+		if p.Obstacle != nil {
+			err = b.checkObstacles()
+		}
+	}
+	return b, err
+}
+
+// field evaluates f at the box's points; an array is only kept if it is needed.
+func (b *block) field(name string, f Function) (kernel.Field, error) {
+	p := b.problem
+	var out kernel.Field
+	var err error
+	b.box.each(func(d int, idx [3]int) bool {
+		v := f(p.At(idx[0], idx[1], idx[2]))
+		switch {
+		case !finite(v):
+			err = p.refuse("the %s is %v at %v", name, v, p.place(idx))
+			return false
+		case d == 0:
+			out.Value = v
+		case out.Array == nil && v != out.Value:
+			out.Array = make([]float64, b.layout.Points())
+			for i := range d {
+				out.Array[i] = out.Value
+			}
+		}
+		if out.Array != nil {
+			out.Array[d] = v
+		}
+		return true
+	})
+	return out, err
+}
+
+func (b *block) checkObstacles() error {
+	var err error
+	b.box.each(func(d int, idx [3]int) bool {
+		if lo, hi := b.lower.At(d), b.upper.At(d); lo > hi {
+			err = b.problem.refuse("the obstacle (%v) lies above the upper one (%v) at %v", lo, hi, b.problem.place(idx))
+			return false
+		}
+		return true
+	})
+	return err
+}
+
+// sweep makes the block's relaxation with step δ.
+func (b *block) sweep(step float64) (*kernel.Sweep, error) {
+	return kernel.New(kernel.Config{
+		Layout: b.layout, Operator: b.operator, Source: b.source,
+		Lower: b.lower, Upper: b.upper, Step: step,
+	})
+}
+
+// project brings v into [φ, ψ] at dense index d, by the kernels' rule.
+func (b *block) project(v float64, d int) float64 {
+	return clamp(v, b.lower.At(d), b.upper.At(d))
+}
+
+func clamp(v, phi, psi float64) float64 {
+	if phi > v {
+		v = phi
+	}
+	if psi < v {
+		v = psi
+	}
+	return v
+}
+
+// referenceAt is u⁰ of SPEC §1 at grid point idx: max(φ, 0), at most ψ, in the
+// interior, the data on the boundary. Residuals are relative to that vector's.
+func (p *Problem) referenceAt(idx [3]int) float64 {
+	q := p.At(idx[0], idx[1], idx[2])
+	for a := range p.Dimension {
+		if idx[a] == 0 || idx[a] == p.N[a]+1 {
+			return p.Boundary(q)
+		}
+	}
+	v := 0.0
+	if p.Obstacle != nil {
+		if phi := p.Obstacle(q); phi > v {
+			v = phi
+		}
+	}
+	if p.Upper != nil {
+		if psi := p.Upper(q); psi < v {
+			v = psi
+		}
+	}
+	return v
+}
+
+// fillReference sets own points and ghosts of a padded array to the reference
+// vector: boundary data where the box touches ∂Ω, and what the neighbours own
+// elsewhere.
+func (b *block) fillReference(dst []float64) error {
+	b.box.each(func(d int, idx [3]int) bool {
+		v := b.project(0, d)
+		dst[b.index(idx)] = v
+		return true
+	})
+	var err error
+	b.eachGhost(func(at int, idx [3]int) bool {
+		v := b.problem.referenceAt(idx)
+		if !finite(v) {
+			err = b.problem.refuse("the boundary data or the obstacle are %v at %v", v, b.problem.place(idx))
+			return false
+		}
+		dst[at] = v
+		return true
+	})
+	return err
+}
+
+// start overwrites own points with the starting iterate, brought into [φ, ψ]:
+// values (dense own-box, may be nil), else the problem's Initial, else nothing.
+// It tells whether there was one.
+func (b *block) start(dst, values []float64) (bool, error) {
+	p := b.problem
+	if values == nil && p.Initial == nil {
+		return false, nil
+	}
+	if values != nil && len(values) != b.layout.Points() {
+		return false, p.refuse("%d starting values for a box of %d points", len(values), b.layout.Points())
+	}
+	var err error
+	b.box.each(func(d int, idx [3]int) bool {
+		v := 0.0
+		if values != nil {
+			v = values[d]
+		} else {
+			v = p.Initial(p.At(idx[0], idx[1], idx[2]))
+		}
+		if !finite(v) {
+			err = p.refuse("the starting value is %v at %v", v, p.place(idx))
+			return false
+		}
+		dst[b.index(idx)] = b.project(v, d)
+		return true
+	})
+	return true, err
+}
+
+// index is where grid point idx (1-based) lies in a padded array.
+func (b *block) index(idx [3]int) int {
+	lo := b.box.Lo
+	return b.layout.Index(idx[0]-1-lo[0], idx[1]-1-lo[1], idx[2]-1-lo[2])
+}
+
+// eachGhost visits the ghosts that a stencil reads: those of the faces.
+func (b *block) eachGhost(f func(at int, idx [3]int) bool) {
+	for a := range b.problem.Dimension {
+		for _, end := range []int{b.box.Lo[a] - 1, b.box.Hi[a]} {
+			face := b.box
+			face.Lo[a], face.Hi[a] = end, end+1
+			more := true
+			face.each(func(_ int, idx [3]int) bool {
+				more = f(b.index(idx), idx)
+				return more
+			})
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// copyGhosts copies the face ghosts of one padded array to another.
+func (b *block) copyGhosts(dst, src []float64) {
+	b.eachGhost(func(at int, _ [3]int) bool {
+		dst[at] = src[at]
+		return true
+	})
+}
+
+// copyOut writes own points to a dense array.
+func (b *block) copyOut(dst, src []float64) {
+	l := b.layout
+	for z := range l.N[2] {
+		for y := range l.N[1] {
+			from, to := l.Index(0, y, z), l.Dense(0, y, z)
+			copy(dst[to:to+l.N[0]], src[from:from+l.N[0]])
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package solver
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Evaluation judges a vector by the problem alone: nothing in it is what a peer
+// believed.
+type Evaluation struct {
+	RelativeResidual float64 // ‖r(u)‖₂/‖r(u⁰)‖₂, r the VI residual of SPEC §1, u⁰ = max(φ, 0)
+	ResidualInf      float64 // ‖r(u)‖∞
+	ErrorBound       float64 // of ‖u − u*‖∞, u* the discrete solution; NaN: no bound known
+	MaxError         float64 // at the grid points, against Exact; NaN: no exact solution
+	ContactPoints    int     // points with u = φ
+	Sum              float64 // Σu/((nx+1)(ny+1)(nz+1)), unused axes count 1
+}
+
+// evaluationPoints is about how many points are judged at a time: what Evaluate
+// needs besides u is a few arrays of that length a thread.
+const evaluationPoints = 1 << 18
+
+// Evaluate judges an assembled vector u of interior values [z][y][x]: the true VI
+// residual and what follows from it. It evaluates the problem's functions once at
+// every point, slab by slab, on the executor (nil: Sequential). u is only read.
+// All sums are exact, so the result depends neither on slabs nor on threads.
+func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
+	if err := p.validateHead(); err != nil {
+		return Evaluation{}, err
+	}
+	if len(u) != p.Points() {
+		return Evaluation{}, p.refuse("a vector of %d values to evaluate; the grid has %d points", len(u), p.Points())
+	}
+	if e == nil {
+		e = Sequential{}
+	}
+	slow := p.Dimension - 1
+	thick := max(1, evaluationPoints/(p.Points()/p.N[slow]))
+	slabs := make([]slabResult, (p.N[slow]+thick-1)/thick)
+	e.For(len(slabs), func(i int) {
+		box := Box{Hi: p.N}
+		box.Lo[slow], box.Hi[slow] = i*thick, min((i+1)*thick, p.N[slow])
+		slabs[i].evaluate(p, box, u)
+	})
+	var total slabResult
+	for i := range slabs {
+		if slabs[i].err != nil {
+			return Evaluation{}, slabs[i].err
+		}
+		total.merge(&slabs[i])
+	}
+	return total.evaluation(p), nil
+}
+
+type slabResult struct {
+	residual, reference kernel.Norm
+	sum                 kernel.Sum
+	contact             int
+	maxError            float64
+	err                 error
+}
+
+func (s *slabResult) evaluate(p *Problem, box Box, u []float64) {
+	b, err := newBlock(p, box)
+	if err != nil {
+		s.err = err
+		return
+	}
+	stepper, err := b.sweep(1) // the step is not used: nothing is relaxed
+	if err != nil {
+		s.err = err
+		return
+	}
+	v := make([]float64, b.layout.Len())
+	if s.err = b.fillReference(v); s.err != nil {
+		return
+	}
+	stepper.Residual(&s.reference, v, b.layout.Interior())
+	at := func(idx [3]int) float64 { return u[idx[0]-1+p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))] }
+	box.each(func(d int, idx [3]int) bool {
+		w := at(idx)
+		v[b.index(idx)] = w
+		s.sum.Add(w)
+		if p.Obstacle != nil && w == b.lower.At(d) {
+			s.contact++
+		}
+		if p.Exact != nil {
+			diff := math.Abs(w - p.Exact(p.At(idx[0], idx[1], idx[2])))
+			if diff > s.maxError || math.IsNaN(diff) {
+				s.maxError = diff
+			}
+		}
+		return true
+	})
+	b.eachGhost(func(i int, idx [3]int) bool {
+		for a := range p.Dimension {
+			if idx[a] == 0 || idx[a] == p.N[a]+1 {
+				return true // boundary data are there
+			}
+		}
+		v[i] = at(idx)
+		return true
+	})
+	stepper.Residual(&s.residual, v, b.layout.Interior())
+}
+
+func (s *slabResult) merge(o *slabResult) {
+	s.residual.Merge(&o.residual)
+	s.reference.Merge(&o.reference)
+	s.sum.Merge(&o.sum)
+	s.contact += o.contact
+	if o.maxError > s.maxError || math.IsNaN(o.maxError) {
+		s.maxError = o.maxError
+	}
+}
+
+func (s *slabResult) evaluation(p *Problem) Evaluation {
+	out := Evaluation{
+		RelativeResidual: relative(s.residual.L2(), s.reference.L2()),
+		ResidualInf:      s.residual.Max,
+		ErrorBound:       p.inverseBound() * s.residual.Max,
+		MaxError:         math.NaN(),
+		ContactPoints:    s.contact,
+		Sum:              s.sum.Float64(),
+	}
+	if p.Exact != nil {
+		out.MaxError = s.maxError
+	}
+	for a := range p.Dimension {
+		out.Sum /= float64(p.N[a] + 1)
+	}
+	return out
+}
+
+// cubeBound bounds ‖A⁻¹‖∞ of the discrete Laplacian on the unit cube: the largest
+// value of the solution of −Δw = 1, w = 0 on the boundary.
+const cubeBound = 0.0563
+
+// inverseBound bounds ‖A⁻¹‖∞, NaN where none is known. For a constant κ, b = 0 and
+// c ≥ 0, A·w ≥ 1 for w = (x−lo)(hi−x)/(2κ) along any axis, whose maximum is
+// L²/(8κ): the comparison principle of M-matrices does the rest. It holds on the
+// grid too, where the second difference of a parabola is exact.
+func (p *Problem) inverseBound() float64 {
+	if !p.Diffusion.Constant() {
+		return math.NaN()
+	}
+	bound := math.Inf(1)
+	cube := p.Dimension == 3
+	for a := range p.Dimension {
+		if b := p.Velocity[a]; !b.Constant() || b.Value != 0 {
+			return math.NaN()
+		}
+		l := p.Hi[a] - p.Lo[a]
+		cube = cube && l == p.Hi[0]-p.Lo[0]
+		bound = min(bound, l*l/8)
+	}
+	if cube {
+		l := p.Hi[0] - p.Lo[0]
+		bound = cubeBound * l * l
+	}
+	return bound / p.Diffusion.Value
+}

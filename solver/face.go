@@ -1,0 +1,118 @@
+package solver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// face is what a peer shares with one neighbour: its own outermost layer, the
+// ghosts beyond it, and the values of the neighbour's that have come.
+type face struct {
+	to  Neighbour
+	own kernel.Box // own points of the face, local indices
+
+	base, ghost int    // padded index of the first own point, and of its ghost
+	count       [2]int // inner and outer loop
+	stride      [2]int
+	slots       []slot
+	agreed      slot // the newest values that came on the agreement session
+	lastSent    time.Duration
+	sent        bool // something was sent, so there is something to repeat
+	repeatOlder bool // lockstep over a lossy channel: the older face comes next
+}
+
+// slot holds a face of the neighbour's; data aliases the shell's buffer.
+type slot struct {
+	have  bool
+	label Iteration
+	data  []byte
+}
+
+func newFace(l kernel.Layout, n Neighbour, slots int) *face {
+	f := &face{to: n, own: l.Interior(), slots: make([]slot, slots)}
+	a, ghost := n.Axis, -1
+	if n.Side < 0 {
+		f.own.Hi[a] = 1
+	} else {
+		f.own.Lo[a], ghost = l.N[a]-1, l.N[a]
+	}
+	at := f.own.Lo
+	f.base = l.Index(at[0], at[1], at[2])
+	at[a] = ghost
+	f.ghost = l.Index(at[0], at[1], at[2])
+	stride := [3]int{1, l.Row, l.Plane}
+	inner, outer := 0, 2
+	switch a {
+	case 0:
+		inner = 1
+	case 2:
+		outer = 1
+	}
+	f.count = [2]int{l.N[inner], l.N[outer]}
+	f.stride = [2]int{stride[inner], stride[outer]}
+	return f
+}
+
+// pack writes the own layer of src, [z][y][x], little endian.
+func (f *face) pack(dst []byte, src []float64) {
+	for o := range f.count[1] {
+		at := f.base + o*f.stride[1]
+		for range f.count[0] {
+			binary.LittleEndian.PutUint64(dst, math.Float64bits(src[at]))
+			dst = dst[8:]
+			at += f.stride[0]
+		}
+	}
+}
+
+// unpack writes what pack of the neighbour made to the ghosts of dst.
+func (f *face) unpack(dst []float64, data []byte) {
+	for o := range f.count[1] {
+		at := f.ghost + o*f.stride[1]
+		for range f.count[0] {
+			dst[at] = math.Float64frombits(binary.LittleEndian.Uint64(data))
+			data = data[8:]
+			at += f.stride[0]
+		}
+	}
+}
+
+// pick is the newest value that relaxation k may read, nil if none has come.
+func (f *face) pick(s Scheme, k Iteration) *slot {
+	var best *slot
+	for i := range f.slots {
+		best = newer(best, &f.slots[i], s, k, f.to.Rank)
+	}
+	return newer(best, &f.agreed, s, k, f.to.Rank)
+}
+
+func newer(best, c *slot, s Scheme, k Iteration, q Rank) *slot {
+	if !c.have || !s.Admit(k, c.label, q) || (best != nil && best.label >= c.label) {
+		return best
+	}
+	return c
+}
+
+// arrived records what a slot of the shell's now holds. In lockstep, ordered, an
+// older iterate than the slot held is refused.
+func (f *face) arrived(tag uint32, label Iteration, data []byte, ordered bool) error {
+	if int64(tag) >= int64(len(f.slots)) {
+		return fmt.Errorf("solver: a face of rank %d came under tag %d; there are %d slots", f.to.Rank, tag, len(f.slots))
+	}
+	if len(data) != f.to.FaceBytes {
+		return fmt.Errorf("solver: a face of rank %d has %d bytes; it must have %d: do both peers use the same partition?",
+			f.to.Rank, len(data), f.to.FaceBytes)
+	}
+	if uint64(label)%uint64(len(f.slots)) != uint64(tag) {
+		return fmt.Errorf("solver: rank %d sent iterate %d under tag %d of %d", f.to.Rank, label, tag, len(f.slots))
+	}
+	if old := &f.slots[tag]; ordered && old.have && label < old.label {
+		return fmt.Errorf("solver: rank %d sent iterate %d after %d", f.to.Rank, label, old.label)
+	}
+	f.slots[tag] = slot{have: true, label: label, data: data}
+	return nil
+}

@@ -1,0 +1,102 @@
+package solver
+
+import (
+	"fmt"
+	"time"
+)
+
+// Halo tells that the slot of (neighbour, tag) now holds data, the whole face as
+// little-endian float64, of age label (its oldest segment). data is only read
+// before the next call of Halo for the same slot: the shell keeps one buffer a
+// slot and receives into it, and calls Halo before anything else afterwards. The
+// error names q; the run cannot go on after one.
+func (w *Worker) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []byte) error {
+	f := w.faceOf(q)
+	if f == nil {
+		return fmt.Errorf("solver: a face from rank %d, which is no neighbour of rank %d", q, w.config.Rank)
+	}
+	if err := w.end.admitFace(Iteration(label), w.pass.sweeping()); err != nil {
+		return fmt.Errorf("solver: a face from rank %d: %w", q, err)
+	}
+	return f.arrived(tag, Iteration(label), data, inLockstep(w.config.Scheme))
+}
+
+// Pack writes the face that op, an OpSend, asks for: op.Bytes bytes.
+func (w *Worker) Pack(op Op, dst []byte) {
+	f := w.faceOf(op.To)
+	if f == nil || op.Kind != OpSend {
+		return
+	}
+	// The other array holds the newer iterate during a sweep, the older one
+	// between two.
+	src := w.cur
+	if Iteration(op.Label) != w.iterate {
+		src = w.next
+	}
+	f.pack(dst, src)
+}
+
+// sendOp is the operation that sends iterate label of a face.
+func (w *Worker) sendOp(now time.Duration, f *face, label Iteration) Op {
+	f.lastSent, f.sent = now, true
+	return Op{
+		Kind: OpSend, To: f.to.Rank, Bytes: f.to.FaceBytes, Label: uint64(label),
+		Tag: uint32(uint64(label) % uint64(len(f.slots))),
+	}
+}
+
+// readable tells whether relaxation iterate may read something of every neighbour.
+func (w *Worker) readable() bool {
+	for _, f := range w.faces {
+		if f.pick(w.config.Scheme, w.iterate) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// unpackGhosts brings the newest readable faces to the ghosts of the current
+// iterate; readable must hold. Arrivals after that wait for the next sweep.
+func (w *Worker) unpackGhosts() {
+	for _, f := range w.faces {
+		if s := f.pick(w.config.Scheme, w.iterate); s != nil {
+			f.unpack(w.cur, s.data)
+		}
+	}
+}
+
+// unpackFrozen brings the frozen faces of a snapshot to the ghosts of the frozen
+// block. If that is the current iterate, the next sweep's unpackGhosts repairs it.
+func (w *Worker) unpackFrozen() {
+	for _, f := range w.faces {
+		f.unpack(w.frozen, f.agreed.data)
+	}
+}
+
+// wait repeats the newest faces when they are due (asynchronous sessions lose),
+// and otherwise waits, at most until that is so.
+func (w *Worker) wait(now time.Duration) Op {
+	if !w.config.Scheme.Asynchronous() {
+		return Op{Kind: OpWait}
+	}
+	until := time.Duration(0)
+	for _, f := range w.faces {
+		if f.repeatOlder {
+			f.repeatOlder = false
+			return w.sendOp(now, f, w.iterate-1)
+		}
+		if !f.sent {
+			continue
+		}
+		due := f.lastSent + w.config.Repeat
+		if now >= due {
+			// In lockstep the neighbour may still need the iterate before.
+			f.repeatOlder = w.iterate > 0 && inLockstep(w.config.Scheme)
+			return w.sendOp(now, f, w.iterate)
+		}
+		if until == 0 || due < until {
+			until = due
+		}
+	}
+	return Op{Kind: OpWait, Until: until}
+}

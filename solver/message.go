@@ -1,0 +1,147 @@
+package solver
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Agreement messages, between neighbours, reliable and in order. Layout, little
+// endian: version, kind, reason, 0 (one byte each), number (8 bytes), then by kind:
+//
+//	diagonal, step  one float64
+//	estimate        one float64; reason 1: every peer below has made its last sweep
+//	residual        length of the first sum (2 bytes), that sum, the second sum
+//	verdict         two float64: the relative residual, the reference norm
+//	face            iterate (8 bytes), the face's values
+//	stop, finished, close  nothing
+type messageKind uint8
+
+const (
+	msgDiagonal messageKind = iota + 1 // up: largest diagonal entry below
+	msgStep                            // down: the step δ
+	msgResidual                        // up: exact sums of check or snapshot number
+	msgVerdict                         // down: what they mean
+	msgFace                            // to every neighbour: frozen face of snapshot number
+	msgEstimate                        // up: a guess at the squared residual below
+	msgStop                            // up: somebody wants an early end
+	msgFinished                        // up: all below have reached the last iterate
+	msgClose                           // down: all have; nobody needs faces any more
+	msgKinds
+)
+
+const (
+	messageVersion = 1
+	messageHeader  = 12
+)
+
+// message is a decoded agreement message. values aliases the input.
+type message struct {
+	kind    messageKind
+	reason  Reason
+	number  uint64
+	a, b    float64
+	iterate Iteration
+	squares kernel.Sum // residual
+	start   kernel.Sum // residual, number 0: of the reference vector
+	values  []byte     // face
+}
+
+// maxSumBytes is more than an encoded kernel.Sum takes.
+const maxSumBytes = 320
+
+// AgreementBytes is an upper bound of the length of the agreement messages that
+// travel between two neighbours: what their session must be able to carry.
+func AgreementBytes(n Neighbour) int {
+	return messageHeader + max(8+n.FaceBytes, 2+2*maxSumBytes)
+}
+
+func (m *message) encode() []byte {
+	out := make([]byte, messageHeader, messageHeader+16+len(m.values))
+	out[0], out[1], out[2] = messageVersion, byte(m.kind), byte(m.reason)
+	binary.LittleEndian.PutUint64(out[4:], m.number)
+	switch m.kind {
+	case msgDiagonal, msgStep, msgEstimate:
+		out = appendFloat(out, m.a)
+	case msgVerdict:
+		out = appendFloat(appendFloat(out, m.a), m.b)
+	case msgFace:
+		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
+		out = append(out, m.values...)
+	case msgResidual:
+		first, _ := m.squares.MarshalBinary() // documented never to fail
+		second, _ := m.start.MarshalBinary()
+		out = binary.LittleEndian.AppendUint16(out, uint16(len(first)))
+		out = append(append(out, first...), second...)
+	}
+	return out
+}
+
+func appendFloat(dst []byte, v float64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
+}
+
+var errMessageLength = errors.New("wrong length")
+
+// decodeMessage reads any bytes without panicking; faceBytes is the length that a
+// face of the sender's must have.
+func decodeMessage(data []byte, faceBytes int) (m message, err error) {
+	if len(data) < messageHeader {
+		return m, errMessageLength
+	}
+	if data[0] != messageVersion {
+		return m, fmt.Errorf("version %d, this program speaks %d", data[0], messageVersion)
+	}
+	m.kind, m.reason = messageKind(data[1]), Reason(data[2])
+	m.number = binary.LittleEndian.Uint64(data[4:])
+	if data[3] != 0 || m.reason > lastReason {
+		return m, fmt.Errorf("unknown flags %#x %#x", data[2], data[3])
+	}
+	body := data[messageHeader:]
+	switch m.kind {
+	case msgDiagonal, msgStep, msgEstimate:
+		if len(body) != 8 {
+			return m, errMessageLength
+		}
+		m.a = readFloat(body)
+	case msgVerdict:
+		if len(body) != 16 {
+			return m, errMessageLength
+		}
+		m.a, m.b = readFloat(body), readFloat(body[8:])
+	case msgFace:
+		if len(body) != 8+faceBytes {
+			return m, fmt.Errorf("a frozen face of %d bytes where %d belong", len(body)-8, faceBytes)
+		}
+		m.iterate, m.values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
+	case msgResidual:
+		err = m.decodeSums(body)
+	case msgStop, msgFinished, msgClose:
+		if len(body) != 0 {
+			return m, errMessageLength
+		}
+	default:
+		return m, fmt.Errorf("unknown kind %d", m.kind)
+	}
+	return m, err
+}
+
+func (m *message) decodeSums(body []byte) error {
+	if len(body) < 2 {
+		return errMessageLength
+	}
+	n := int(binary.LittleEndian.Uint16(body))
+	body = body[2:]
+	if n > len(body) {
+		return errMessageLength
+	}
+	if err := m.squares.UnmarshalBinary(body[:n]); err != nil {
+		return err
+	}
+	return m.start.UnmarshalBinary(body[n:])
+}
+
+func readFloat(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }

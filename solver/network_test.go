@@ -1,0 +1,285 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// network drives the workers of one run in virtual time, everything from one seed:
+// speeds of the peers, delays, losses, duplicates, reordering. Agreement sessions
+// are reliable and in order. Halo sessions are reliable and in order for a
+// synchronous scheme; otherwise a face travels in segments that may each be lost,
+// doubled or overtaken, and a slot shows the age of its oldest segment.
+type network struct {
+	rng      *rand.Rand
+	workers  []*Worker
+	scheme   Scheme
+	now      time.Duration
+	nextAt   []time.Duration // −1: waits for an arrival
+	done     []bool
+	pace     []time.Duration // of one relaxation
+	packets  []packet
+	order    map[[3]int]time.Duration // last due time of an ordered channel
+	slots    map[[3]int]*slotBuffer
+	numbers  map[[3]int]uint64
+	events   int
+	stopAt   time.Duration
+	stopRank Rank
+	stopped  bool
+
+	loss, double float64
+	jitter       time.Duration
+	blackout     func(from, to Rank, label uint64, now time.Duration) bool
+	agreeSent    int
+	sends        map[[3]int]int // from, to, label
+	observe      func(*network)
+}
+
+type packet struct {
+	due      time.Duration
+	serial   int
+	from, to Rank
+	agree    bool
+	tag      uint32
+	label    uint64
+	number   uint64
+	offset   int
+	data     []byte
+}
+
+type slotBuffer struct {
+	data   []byte
+	number []uint64 // per segment; 0: nothing yet
+	label  []uint64
+}
+
+const segmentBytes = 24
+
+func newNetwork(seed uint64, configs []Config) (*network, error) {
+	n := &network{
+		rng:    rand.New(rand.NewPCG(seed, 7)),
+		scheme: configs[0].Scheme,
+		order:  map[[3]int]time.Duration{}, slots: map[[3]int]*slotBuffer{}, numbers: map[[3]int]uint64{}, sends: map[[3]int]int{},
+		jitter: 200 * time.Microsecond, stopAt: -1,
+	}
+	for _, c := range configs {
+		w, err := NewWorker(c)
+		if err != nil {
+			return nil, err
+		}
+		n.workers = append(n.workers, w)
+		n.nextAt = append(n.nextAt, 0)
+		n.done = append(n.done, false)
+		n.pace = append(n.pace, time.Duration(1+n.rng.IntN(100))*time.Microsecond)
+	}
+	return n, nil
+}
+
+const maxEvents = 20_000_000
+
+func (n *network) run() error {
+	for {
+		n.events++
+		if n.events > maxEvents {
+			return fmt.Errorf("no end after %d events, at %v: %s", n.events, n.now, n.state())
+		}
+		who, at := -1, time.Duration(math.MaxInt64)
+		for i, t := range n.nextAt {
+			if !n.done[i] && t >= 0 && t < at {
+				who, at = i, t
+			}
+		}
+		p := -1
+		for i := range n.packets {
+			q := &n.packets[i]
+			if q.due < at || q.due == at && p >= 0 && q.serial < n.packets[p].serial {
+				p, at = i, q.due
+			}
+		}
+		if who < 0 && p < 0 {
+			if n.allDone() {
+				return nil
+			}
+			return fmt.Errorf("stuck at %v: %s", n.now, n.state())
+		}
+		n.now = max(n.now, at)
+		if n.stopAt >= 0 && !n.stopped && n.now >= n.stopAt {
+			n.stopped = true
+			n.workers[n.stopRank].Stop(n.now, Interrupted)
+			n.wake(n.stopRank)
+		}
+		if p >= 0 && n.packets[p].due == at {
+			if err := n.deliver(p); err != nil {
+				return err
+			}
+			continue
+		}
+		n.act(who)
+		if n.observe != nil {
+			n.observe(n)
+		}
+	}
+}
+
+func (n *network) allDone() bool {
+	for _, d := range n.done {
+		if !d {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *network) state() string {
+	s := ""
+	for i, w := range n.workers {
+		s += fmt.Sprintf("[%d: iterate %d done %v %+v] ", i, w.iterate, n.done[i], w.Outcome())
+	}
+	return s
+}
+
+func (n *network) wake(r Rank) {
+	if n.nextAt[r] < 0 || n.nextAt[r] > n.now {
+		n.nextAt[r] = n.now
+	}
+}
+
+func (n *network) act(i int) {
+	w := n.workers[i]
+	op := w.Next(n.now)
+	switch op.Kind {
+	case OpRelax:
+		w.Relax(op)
+		n.nextAt[i] = n.now + n.pace[i]/2 + time.Duration(n.rng.Int64N(int64(n.pace[i])))
+	case OpSend:
+		buf := make([]byte, op.Bytes)
+		w.Pack(op, buf)
+		n.sends[[3]int{i, int(op.To), int(op.Label)}]++
+		n.send(packet{from: Rank(i), to: op.To, tag: op.Tag, label: op.Label, data: buf})
+	case OpAgree:
+		n.agreeSent++
+		n.post(packet{from: Rank(i), to: op.To, agree: true, label: op.Label, data: op.Message}, true)
+	case OpWait:
+		n.nextAt[i] = -1
+		if op.Until > 0 {
+			if op.Until <= n.now {
+				panic("a wait that is over")
+			}
+			n.nextAt[i] = op.Until
+		}
+	case OpDone:
+		n.done[i] = true
+	default:
+		panic("unknown operation")
+	}
+}
+
+// send puts a face on the halo session.
+func (n *network) send(p packet) {
+	if !n.scheme.Asynchronous() {
+		n.post(p, true)
+		return
+	}
+	key := [3]int{int(p.from), int(p.to), int(p.tag)}
+	n.numbers[key]++
+	p.number = n.numbers[key]
+	for off := 0; off < len(p.data); off += segmentBytes {
+		q := p
+		q.offset, q.data = off, p.data[off:min(off+segmentBytes, len(p.data))]
+		if n.blackout != nil && n.blackout(p.from, p.to, p.label, n.now) {
+			continue
+		}
+		if n.rng.Float64() >= n.loss {
+			n.post(q, false)
+		}
+		if n.rng.Float64() < n.double {
+			n.post(q, false)
+		}
+	}
+}
+
+func (n *network) post(p packet, ordered bool) {
+	p.due = n.now + time.Duration(n.rng.Int64N(int64(n.jitter)))
+	if ordered {
+		kind := -1
+		if !p.agree {
+			kind = int(p.tag)
+		}
+		key := [3]int{int(p.from), int(p.to), kind}
+		p.due = max(p.due, n.order[key])
+		n.order[key] = p.due
+	}
+	n.events++
+	p.serial = n.events
+	n.packets = append(n.packets, p)
+}
+
+func (n *network) deliver(i int) error {
+	p := n.packets[i]
+	n.packets[i] = n.packets[len(n.packets)-1]
+	n.packets = n.packets[:len(n.packets)-1]
+	if n.done[p.to] {
+		return nil
+	}
+	w := n.workers[p.to]
+	n.wake(p.to)
+	if p.agree {
+		return w.Agree(n.now, p.from, p.data)
+	}
+	if !n.scheme.Asynchronous() {
+		return w.Halo(n.now, p.from, p.tag, p.label, p.data)
+	}
+	key := [3]int{int(p.from), int(p.to), int(p.tag)}
+	b := n.slots[key]
+	if b == nil {
+		length := 0
+		for _, nb := range w.Neighbours() {
+			if nb.Rank == p.from {
+				length = nb.FaceBytes
+			}
+		}
+		segments := (length + segmentBytes - 1) / segmentBytes
+		b = &slotBuffer{data: make([]byte, length), number: make([]uint64, segments), label: make([]uint64, segments)}
+		n.slots[key] = b
+	}
+	s := p.offset / segmentBytes
+	if p.number <= b.number[s] {
+		return nil // newest wins
+	}
+	b.number[s], b.label[s] = p.number, p.label
+	copy(b.data[p.offset:], p.data)
+	oldest := uint64(math.MaxUint64)
+	for j := range b.number {
+		if b.number[j] == 0 {
+			return nil // not complete yet
+		}
+		oldest = min(oldest, b.label[j])
+	}
+	return w.Halo(n.now, p.from, p.tag, oldest, b.data)
+}
+
+// assemble puts the answers of all boxes together.
+func (n *network) assemble(p *Problem, part Partition) []float64 {
+	u := make([]float64, p.Points())
+	for r, w := range n.workers {
+		box := part.Box(Rank(r))
+		v := make([]float64, box.Points())
+		w.Solution(v)
+		box.each(func(d int, idx [3]int) bool {
+			u[idx[0]-1+p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))] = v[d]
+			return true
+		})
+	}
+	return u
+}
+
+func configsFor(c Config) []Config {
+	out := make([]Config, c.Partition.Peers())
+	for r := range out {
+		out[r] = c
+		out[r].Rank = Rank(r)
+	}
+	return out
+}

@@ -1,0 +1,141 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// stencil makes the coefficients of the discrete operator, one place for every
+// user, so that all compute the same bits: per axis
+//
+//	low  = κ(x−h/2)/h² + b/(2h),  high = κ(x+h/2)/h² − b/(2h)
+//
+// and center = Σ (κ(x−h/2) + κ(x+h/2))/h² + c; where the problem asks for upwind
+// differences and |b|·h/κ > 2, b's part is |b|/h on the side that the flow comes
+// from, and on the diagonal.
+type stencil struct {
+	p *Problem
+	h [3]float64
+}
+
+func newStencil(p *Problem) stencil {
+	return stencil{p: p, h: [3]float64{p.Spacing(0), p.Spacing(1), p.Spacing(2)}}
+}
+
+// constant tells whether one set of coefficients serves every point.
+func (s stencil) constant() bool {
+	p := s.p
+	for a := range p.Dimension {
+		if !p.Velocity[a].Constant() {
+			return false
+		}
+	}
+	return p.Diffusion.Constant() && p.Reaction.Constant()
+}
+
+// at is the operator's row at grid point idx (1-based: 0 and N+1 are the
+// boundary).
+func (s stencil) at(idx [3]int) (v [kernel.Directions]float64) {
+	p := s.p
+	here := p.At(idx[0], idx[1], idx[2])
+	center := 0.0
+	for a := range p.Dimension {
+		h := s.h[a]
+		lo, hi := here, here
+		lo[a] -= h / 2
+		hi[a] += h / 2
+		low, high := p.Diffusion.At(lo)/(h*h), p.Diffusion.At(hi)/(h*h)
+		diagonal := low + high
+		if b := p.Velocity[a].At(here); b != 0 {
+			switch {
+			case !p.Upwind || !(math.Abs(b)*h > 2*p.Diffusion.At(here)):
+				low += b / (2 * h)
+				high -= b / (2 * h)
+			case b > 0:
+				low += b / h
+				diagonal += b / h
+			default:
+				high -= b / h
+				diagonal -= b / h
+			}
+		}
+		v[kernel.West+2*a], v[kernel.East+2*a] = low, high
+		center += diagonal
+	}
+	v[kernel.Center] = center + p.Reaction.At(here)
+	return v
+}
+
+// check refuses a row that is not finite or has no positive diagonal.
+func (s stencil) check(idx [3]int, v *[kernel.Directions]float64) error {
+	for d := range 1 + 2*s.p.Dimension {
+		if math.IsNaN(v[d]) || math.IsInf(v[d], 0) {
+			return fmt.Errorf("solver: problem %q: the operator's coefficients at %v are not finite; check diffusion, velocity and reaction",
+				s.p.Name, s.p.place(idx))
+		}
+	}
+	if !(v[kernel.Center] > 0) {
+		return fmt.Errorf("solver: problem %q: the operator's diagonal at %v is %v, it must be positive; check diffusion and reaction",
+			s.p.Name, s.p.place(idx), v[kernel.Center])
+	}
+	return nil
+}
+
+// shape is the cheapest form that a constant row fits.
+func (s stencil) shape(v [kernel.Directions]float64) kernel.Operator {
+	off := v[kernel.West]
+	for d := kernel.West; d <= 2*s.p.Dimension; d++ {
+		if v[d] != off {
+			return kernel.Operator{Form: kernel.Constant, Values: v}
+		}
+	}
+	return kernel.Operator{Form: kernel.Isotropic, Diag: v[kernel.Center], Off: off}
+}
+
+// operator builds the coefficients of a box and the largest diagonal entry in it.
+func (s stencil) operator(box Box, l kernel.Layout) (kernel.Operator, float64, error) {
+	first := [3]int{box.Lo[0] + 1, box.Lo[1] + 1, box.Lo[2] + 1}
+	if s.constant() {
+		v := s.at(first)
+		if err := s.check(first, &v); err != nil {
+			return kernel.Operator{}, 0, err
+		}
+		return s.shape(v), v[kernel.Center], nil
+	}
+	op := kernel.Operator{Form: kernel.Variable}
+	for d := range 1 + 2*s.p.Dimension {
+		op.Arrays[d] = make([]float64, l.Points())
+	}
+	largest := 0.0
+	var err error
+	box.each(func(d int, idx [3]int) bool {
+		v := s.at(idx)
+		if err = s.check(idx, &v); err != nil {
+			return false
+		}
+		for n := range 1 + 2*s.p.Dimension {
+			op.Arrays[n][d] = v[n]
+		}
+		largest = max(largest, v[kernel.Center])
+		return true
+	})
+	return op, largest, err
+}
+
+// each visits the box's points in memory order: their dense index and their grid
+// index (1-based); it ends early when f says so.
+func (b Box) each(f func(dense int, idx [3]int) bool) {
+	d := 0
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				if !f(d, [3]int{x + 1, y + 1, z + 1}) {
+					return
+				}
+				d++
+			}
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package solver
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Reason tells why a run ended, or that it has not.
+type Reason int
+
+// The reasons. Diverged: a residual was not finite.
+const (
+	Running Reason = iota
+	Converged
+	ReachedSweeps
+	ReachedTime
+	Interrupted
+	Diverged
+	lastReason = Diverged
+)
+
+func (r Reason) String() string {
+	switch r {
+	case Running:
+		return "running"
+	case Converged:
+		return "converged"
+	case ReachedSweeps:
+		return "reached the bound on sweeps"
+	case ReachedTime:
+		return "reached the bound on time"
+	case Interrupted:
+		return "interrupted"
+	case Diverged:
+		return "diverged"
+	}
+	return "reason?"
+}
+
+// Outcome is how a peer's run ended.
+type Outcome struct {
+	Reason    Reason
+	Sweeps    Iteration // relaxations done by this peer
+	Iterate   Iteration // of the answer (own block)
+	Residual  float64   // relative, as agreed (the program recomputes it); NaN: never measured
+	Snapshots int       // snapshots taken after the first, which is of u⁰
+}
+
+// Progress is for people who watch.
+type Progress struct {
+	Sweep    Iteration
+	Residual float64 // last known relative residual of the whole (root) or own share; NaN: not yet
+}
+
+// The rule of checks, one for workers and the sequential method.
+const (
+	defaultCheckEvery = 32
+	defaultLag        = 16
+)
+
+// rhythm is when residuals are checked and when a verdict takes effect.
+type rhythm struct {
+	every, lag, max Iteration // max 0: no bound
+}
+
+func newRhythm(every, lag, most Iteration) rhythm {
+	if every == 0 {
+		every = defaultCheckEvery
+	}
+	if lag == 0 {
+		lag = min(defaultLag, every)
+	}
+	return rhythm{every: every, lag: min(lag, every), max: most}
+}
+
+// effect is the iterate at which a verdict on check k takes effect. That on u⁰
+// does at once, as does that on the last iterate.
+func (r rhythm) effect(k Iteration) Iteration {
+	if k == 0 {
+		return 0
+	}
+	if r.max > 0 {
+		return min(k+r.lag, r.max)
+	}
+	return k + r.lag
+}
+
+// after is the check that follows check k.
+func (r rhythm) after(k Iteration) Iteration {
+	n := k + r.every
+	if r.max > 0 {
+		n = min(n, r.max)
+	}
+	return n
+}
+
+// judge turns exact sums of squares into the relative residual and what it means
+// for check k.
+func (r rhythm) judge(k Iteration, norm, reference, tolerance float64) (float64, Reason) {
+	rel := relative(norm, reference)
+	switch {
+	case rel <= tolerance:
+		return rel, Converged
+	case !finite(norm):
+		return rel, Diverged
+	case r.max > 0 && k == r.max:
+		return rel, ReachedSweeps
+	}
+	return rel, Running
+}
+
+// relative residual: nothing left is 0 whatever it is measured by; a reference of
+// 0 (u⁰ solves the problem, the start was another) measures in absolute terms.
+func relative(norm, reference float64) float64 {
+	switch {
+	case norm == 0:
+		return 0
+	case reference == 0:
+		return norm
+	}
+	return norm / reference
+}
+
+func notYet() float64 { return math.NaN() }
+
+// norm is the Euclidean norm whose square is s.
+func norm(s *kernel.Sum) float64 { return math.Sqrt(s.Float64()) }

@@ -1,0 +1,111 @@
+package solver
+
+import "fmt"
+
+// Scheme of iteration: which iterate of a neighbour a relaxation may read.
+type Scheme interface {
+	// Name as in the program's flags: "sync", "async", "delay:3".
+	Name() string
+	// Asynchronous is the communication mode that the halo sessions want.
+	Asynchronous() bool
+	// Admit tells whether relaxation k (which makes iterate k+1) may read
+	// iterate v of neighbour q.
+	Admit(k, v Iteration, q Rank) bool
+	// Slots is the number of slots of a face: iterate v travels in tag v mod Slots.
+	Slots() int
+}
+
+// lockstep is implemented by schemes whose relaxation k reads iterate k of every
+// neighbour and nothing else; they end by the synchronous rule.
+type lockstep interface{ Lockstep() bool }
+
+func inLockstep(s Scheme) bool {
+	if l, ok := s.(lockstep); ok {
+		return l.Lockstep()
+	}
+	return !s.Asynchronous()
+}
+
+// Synchronous is the scheme in which relaxation k reads exactly iterate k of
+// every neighbour. Two slots: a neighbour may be one iterate ahead.
+func Synchronous() Scheme { return synchronous{} }
+
+type synchronous struct{}
+
+func (synchronous) Name() string                      { return "sync" }
+func (synchronous) Asynchronous() bool                { return false }
+func (synchronous) Admit(k, v Iteration, _ Rank) bool { return v == k }
+func (synchronous) Slots() int                        { return 2 }
+func (synchronous) Lockstep() bool                    { return true }
+
+// Asynchronous is the scheme in which a relaxation reads the newest iterate that
+// has come, whatever its age.
+func Asynchronous() Scheme { return asynchronous{} }
+
+type asynchronous struct{}
+
+func (asynchronous) Name() string                      { return "async" }
+func (asynchronous) Asynchronous() bool                { return true }
+func (asynchronous) Admit(_, _ Iteration, _ Rank) bool { return true }
+func (asynchronous) Slots() int                        { return 1 }
+
+// BoundedDelay is the scheme in which relaxation k reads the newest iterate that
+// has come if it is at least k − max, and waits, having faces repeated, while it
+// is older. BoundedDelay(0) reads iterate k and nothing else: bitwise synchronous,
+// over a channel that may lose. Two slots by parity: a neighbour that is one
+// iterate ahead must not destroy the one still needed. A negative max counts as 0.
+func BoundedDelay(max int) Scheme {
+	if max < 0 {
+		max = 0
+	}
+	return boundedDelay{max: Iteration(max)}
+}
+
+type boundedDelay struct{ max Iteration }
+
+func (d boundedDelay) Name() string     { return fmt.Sprintf("delay:%d", d.max) }
+func (boundedDelay) Asynchronous() bool { return true }
+func (boundedDelay) Slots() int         { return 2 }
+func (d boundedDelay) Lockstep() bool   { return d.max == 0 }
+
+func (d boundedDelay) Admit(k, v Iteration, _ Rank) bool {
+	if d.max == 0 {
+		return v == k
+	}
+	return v+d.max >= k
+}
+
+// Order of the sub-blocks (planes) within a peer's box.
+type Order int
+
+const (
+	// Jacobi lets every plane read iterate k.
+	Jacobi Order = iota
+	// InTurn lets a plane read the plane before it as just relaxed.
+	InTurn
+)
+
+// String is the word of the program's flag.
+func (o Order) String() string {
+	switch o {
+	case Jacobi:
+		return "jacobi"
+	case InTurn:
+		return "in-turn"
+	}
+	return "order?"
+}
+
+// Executor runs f(0) … f(n−1), possibly on several threads, and returns when all
+// have returned. Results do not depend on it.
+type Executor interface{ For(n int, f func(i int)) }
+
+// Sequential is the Executor on the caller's goroutine.
+type Sequential struct{}
+
+// For calls f in ascending order.
+func (Sequential) For(n int, f func(i int)) {
+	for i := range n {
+		f(i)
+	}
+}

@@ -1,0 +1,223 @@
+package solver
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Sequence is the result of SolveSequential.
+type Sequence struct {
+	U        []float64 // [z][y][x]
+	Sweeps   Iteration
+	Residual float64 // relative, as it was judged
+	Reason   Reason
+}
+
+// SolveSequential solves on one block with plain loops: the oracle and the
+// one-peer reference. The order of operations at a point and the rule of checks
+// are those of the workers, so a synchronous run on any partition gives the same
+// bits after the same number of sweeps (in the order in-turn: on one peer).
+// checkEvery, lag and maxSweeps mean what they do in Config.
+func SolveSequential(p *Problem, order Order, tol float64, checkEvery, lag, maxSweeps Iteration) (Sequence, error) {
+	c := Config{Problem: p, Scheme: Synchronous(), Order: order, Tolerance: tol, CheckEvery: checkEvery, Lag: lag, MaxSweeps: maxSweeps}
+	c.Partition = Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}
+	if err := c.check(); err != nil {
+		return Sequence{}, err
+	}
+	s, err := newSequential(p, order)
+	if err != nil {
+		return Sequence{}, err
+	}
+	r := newRhythm(checkEvery, lag, maxSweeps)
+	reference := s.residual()
+	if err = s.start(); err != nil {
+		return Sequence{}, err
+	}
+	check, last, reason, rel := Iteration(0), Iteration(0), Running, 0.0
+	for k := Iteration(0); ; k++ {
+		if reason == Running && k == check {
+			rel, reason = r.judge(k, s.residual(), reference, tol)
+			if reason != Running {
+				last = r.effect(k)
+			}
+			check = r.after(k)
+		}
+		if reason != Running && k == last {
+			return Sequence{U: s.interior(), Sweeps: k, Residual: rel, Reason: reason}, nil
+		}
+		s.sweep()
+	}
+}
+
+// sequential is the whole grid with its boundary: plain arrays of (N+2)^d values,
+// the operator's row of every point if rows differ.
+type sequential struct {
+	p            *Problem
+	order        Order
+	form         kernel.Form
+	row          [kernel.Directions]float64   // constant operators
+	rows         [][kernel.Directions]float64 // variable ones, by dense index
+	step         float64
+	phi, psi, f  []float64
+	cur, next    []float64
+	line, plane  int // strides
+	lo, hi, size [3]int
+}
+
+func newSequential(p *Problem, order Order) (*sequential, error) {
+	b, err := newBlock(p, Box{Hi: p.N})
+	if err != nil {
+		return nil, err
+	}
+	s := &sequential{p: p, order: order, form: b.operator.Form, step: 1 / b.diagonal}
+	for a := range 3 {
+		s.size[a] = 1
+		if a < p.Dimension {
+			s.size[a] = p.N[a] + 2
+		}
+	}
+	s.line, s.plane = s.size[0], s.size[0]*s.size[1]
+	st := newStencil(p)
+	s.row = st.at([3]int{1, 1, 1})
+	n := p.Points()
+	s.phi, s.psi, s.f = make([]float64, n), make([]float64, n), make([]float64, n)
+	s.cur, s.next = make([]float64, s.plane*s.size[2]), make([]float64, s.plane*s.size[2])
+	s.each(func(i, d int, idx [3]int) {
+		s.phi[d], s.psi[d] = math.Inf(-1), math.Inf(1)
+		q := p.At(idx[0], idx[1], idx[2])
+		if p.Obstacle != nil {
+			s.phi[d] = p.Obstacle(q)
+		}
+		if p.Upper != nil {
+			s.psi[d] = p.Upper(q)
+		}
+		s.f[d] = p.Source.At(q)
+		if s.form == kernel.Variable {
+			s.rows = append(s.rows, st.at(idx))
+		}
+	})
+	for k := range s.size[2] {
+		for j := range s.size[1] {
+			for i := range s.size[0] {
+				idx := [3]int{i, j, k}
+				for a := p.Dimension; a < 3; a++ {
+					idx[a] = 1
+				}
+				at := i + s.line*j + s.plane*k
+				s.cur[at] = p.referenceAt(idx)
+				s.next[at] = s.cur[at]
+			}
+		}
+	}
+	return s, nil
+}
+
+// each visits interior points in memory order: index in cur, dense index, grid
+// index.
+func (s *sequential) each(f func(i, d int, idx [3]int)) {
+	d := 0
+	for k := 1; k <= s.p.N[2]; k++ {
+		for j := 1; j <= s.p.N[1]; j++ {
+			for i := 1; i <= s.p.N[0]; i++ {
+				f(s.at(i, j, k), d, [3]int{i, j, k})
+				d++
+			}
+		}
+	}
+}
+
+func (s *sequential) at(i, j, k int) int {
+	switch s.p.Dimension {
+	case 1:
+		return i
+	case 2:
+		return i + s.line*j
+	}
+	return i + s.line*j + s.plane*k
+}
+
+func (s *sequential) start() error {
+	p := s.p
+	if p.Initial == nil {
+		return nil
+	}
+	var err error
+	s.each(func(i, d int, idx [3]int) {
+		v := p.Initial(p.At(idx[0], idx[1], idx[2]))
+		if !finite(v) && err == nil {
+			err = p.refuse("the starting value is %v at %v", v, p.place(idx))
+		}
+		s.cur[i] = clamp(v, s.phi[d], s.psi[d])
+	})
+	return err
+}
+
+// defect is A·u − f at a point; the neighbour before it along the slowest axis is
+// read from below.
+func (s *sequential) defect(below []float64, i, d int) float64 {
+	u, a := s.cur, &s.row
+	if s.rows != nil {
+		a = &s.rows[d]
+	}
+	if s.form == kernel.Isotropic {
+		var sum float64
+		switch s.p.Dimension {
+		case 1:
+			sum = below[i-1] + u[i+1]
+		case 2:
+			sum = (u[i-1] + u[i+1]) + (below[i-s.line] + u[i+s.line])
+		default:
+			sum = ((u[i-1] + u[i+1]) + (u[i-s.line] + u[i+s.line])) + (below[i-s.plane] + u[i+s.plane])
+		}
+		return (float64(a[kernel.Center]*u[i]) - float64(a[kernel.West]*sum)) - s.f[d]
+	}
+	pair := func(low, high, stride int, first []float64) float64 {
+		return float64(a[low]*first[i-stride]) + float64(a[high]*u[i+stride])
+	}
+	var sum float64
+	switch s.p.Dimension {
+	case 1:
+		sum = pair(kernel.West, kernel.East, 1, below)
+	case 2:
+		sum = pair(kernel.West, kernel.East, 1, u) + pair(kernel.South, kernel.North, s.line, below)
+	default:
+		sum = pair(kernel.West, kernel.East, 1, u) + pair(kernel.South, kernel.North, s.line, u)
+		sum += pair(kernel.Bottom, kernel.Top, s.plane, below)
+	}
+	return (float64(a[kernel.Center]*u[i]) - sum) - s.f[d]
+}
+
+func (s *sequential) sweep() {
+	below := s.cur
+	if s.order == InTurn {
+		below = s.next // its boundary values are the same
+	}
+	s.each(func(i, d int, _ [3]int) {
+		v := s.cur[i] - float64(s.step*s.defect(below, i, d))
+		s.next[i] = clamp(v, s.phi[d], s.psi[d])
+	})
+	s.cur, s.next = s.next, s.cur
+}
+
+// residual is the norm of the VI residual of the current iterate.
+func (s *sequential) residual() float64 {
+	var sum kernel.Sum
+	s.each(func(i, d int, _ [3]int) {
+		r := s.defect(s.cur, i, d)
+		if s.cur[i] <= s.phi[d] {
+			r = min(r, 0)
+		}
+		if s.cur[i] >= s.psi[d] {
+			r = max(r, 0)
+		}
+		sum.Add(float64(r * r))
+	})
+	return norm(&sum)
+}
+
+func (s *sequential) interior() []float64 {
+	out := make([]float64, s.p.Points())
+	s.each(func(i, d int, _ [3]int) { out[d] = s.cur[i] })
+	return out
+}

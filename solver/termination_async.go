@@ -1,0 +1,305 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// snapshotEnd ends a run in which everyone is at an iterate of its own. Nobody's
+// word that it has converged counts: values on their way can undo it. Peers tell
+// guesses of their residual up the tree, which only decide when a snapshot is worth
+// while. A snapshot freezes each peer's block, exchanges the frozen faces on the
+// agreement sessions and reduces the exact residual of that assembled vector; if
+// it meets the tolerance, that vector is the answer. The colouring of peers by the
+// faces themselves is that of Chandy and Lamport (1985): a face of snapshot s is
+// the word that s has begun.
+//
+// Snapshot 0 is of u⁰; nothing is relaxed before its verdict, so that every peer
+// has seen a first face of each neighbour and a solved problem takes no sweep.
+type snapshotEnd struct {
+	w        *Worker
+	number   uint64 // of the last snapshot begun
+	active   bool   // begun, no verdict yet
+	begun    bool   // snapshot 0 has been begun (its faces sent)
+	own      bool   // own share measured
+	measure  bool   // the pass in progress measures the frozen block
+	faces    []bool // frozen faces that have come
+	got      int
+	children []bool
+	heard    int
+	squares  kernel.Sum
+	start    kernel.Sum
+	norm0    float64 // NaN before the verdict on snapshot 0
+
+	guess    guess
+	residual float64 // of the last verdict
+	wish     Reason
+	wished   bool
+	reason   Reason
+	final    bool      // the snapshot was begun when all had made their last sweep
+	nextAt   Iteration // root: no snapshot before this sweep
+	backoff  Iteration
+}
+
+const maxBackoff = 1 << 12
+
+func newSnapshotEnd(w *Worker) *snapshotEnd {
+	n := len(w.tree.children)
+	e := &snapshotEnd{
+		w: w, active: true, faces: make([]bool, len(w.faces)), children: make([]bool, n),
+		norm0: notYet(), residual: notYet(), backoff: w.rhythm.every,
+	}
+	e.guess.init(n)
+	for _, f := range w.faces {
+		f.agreed.data = make([]byte, f.to.FaceBytes)
+	}
+	return e
+}
+
+func (e *snapshotEnd) over() bool { return e.reason != Running }
+
+func (e *snapshotEnd) gate() gate {
+	if !e.begun {
+		e.begun = true
+		e.freeze()
+	}
+	if e.active && !e.own && e.got == len(e.faces) {
+		e.measure = true
+		return gateMeasureFrozen
+	}
+	most := e.w.rhythm.max
+	switch {
+	case e.number == 0 && e.active:
+		return gateWait
+	case most > 0 && e.w.iterate >= most:
+		e.report(true)
+		e.consider()
+		return gateWait
+	case e.w.iterate%e.w.rhythm.every == 0:
+		return gateSweepMeasure
+	}
+	return gateSweep
+}
+
+// freeze keeps the block and sends its faces to all neighbours.
+func (e *snapshotEnd) freeze() {
+	e.w.freeze()
+	for _, f := range e.w.faces {
+		m := message{kind: msgFace, number: e.number, iterate: e.w.frozenAt, values: make([]byte, f.to.FaceBytes)}
+		f.pack(m.values, e.w.frozen)
+		e.w.tell(f.to.Rank, &m)
+	}
+}
+
+// begin starts snapshot number; the one before, if its verdict is still on its
+// way, was not the last.
+func (e *snapshotEnd) begin(number uint64) {
+	e.number, e.active, e.own, e.got, e.heard = number, true, false, 0, 0
+	clear(e.faces)
+	clear(e.children)
+	e.squares, e.start = kernel.Sum{}, kernel.Sum{}
+	e.freeze()
+}
+
+func (e *snapshotEnd) measured(residual *kernel.Sum) {
+	if !e.measure {
+		e.guess.own, e.guess.known = residual.Float64(), true
+		e.guess.age++
+		e.report(false)
+		e.consider()
+		return
+	}
+	e.measure, e.own = false, true
+	e.squares.Merge(residual)
+	if e.number == 0 {
+		e.start.Merge(&e.w.reference)
+	}
+	e.advance()
+}
+
+// advance passes the snapshot's sums up once they are complete; the root decides.
+func (e *snapshotEnd) advance() {
+	if !e.active || !e.own || e.heard < len(e.children) {
+		return
+	}
+	up := message{kind: msgResidual, number: e.number, squares: e.squares, start: e.start}
+	if e.w.tellParent(&up) {
+		return
+	}
+	if e.number == 0 {
+		e.norm0 = norm(&e.start)
+	}
+	n := norm(&e.squares)
+	rel, reason := relative(n, e.norm0), Running
+	switch {
+	case rel <= e.w.config.Tolerance:
+		reason = Converged
+	case !finite(n):
+		reason = Diverged
+	case e.wish != Running:
+		reason = e.wish
+	case e.final:
+		reason = ReachedSweeps
+	}
+	e.verdict(&message{kind: msgVerdict, number: e.number, reason: reason, a: rel, b: e.norm0})
+}
+
+// verdict takes the verdict on the open snapshot and passes it on.
+func (e *snapshotEnd) verdict(m *message) {
+	e.w.tellChildren(m)
+	e.active, e.residual, e.norm0 = false, m.a, m.b
+	if m.reason != Running {
+		e.reason = m.reason // the frozen block is the answer
+		return
+	}
+	e.w.thaw()
+	if e.number > 0 {
+		e.nextAt = e.w.iterate + e.backoff
+		e.backoff = min(2*e.backoff, maxBackoff)
+	}
+	e.consider()
+}
+
+// consider begins a snapshot at the root when one is worth while: somebody wants
+// the end, all have made their last sweep, or the guesses meet the tolerance. After
+// one that failed the root waits for a number of its own sweeps that doubles, so
+// that snapshots stay rare; it always relaxes on, so another one comes.
+func (e *snapshotEnd) consider() {
+	if e.w.tree.parent >= 0 || e.active || e.reason != Running || !e.begun {
+		return
+	}
+	most := e.w.rhythm.max
+	atEnd := most > 0 && e.w.iterate >= most
+	sum, known := e.guess.sum()
+	bound := e.w.config.Tolerance * e.norm0
+	if e.norm0 == 0 {
+		bound = e.w.config.Tolerance // as relative does
+	}
+	promising := known && !(math.Sqrt(sum) > bound) && (e.w.iterate >= e.nextAt || atEnd && e.guess.fresh)
+	e.final = atEnd && e.guess.childrenAtEnd()
+	if e.wish == Running && !e.final && !promising {
+		return
+	}
+	e.guess.fresh = false
+	e.begin(e.number + 1)
+}
+
+// report tells the parent the guess of this subtree when it has changed enough.
+func (e *snapshotEnd) report(atEnd bool) {
+	if atEnd {
+		e.guess.known = true // no further one will come
+	}
+	m, ok := e.guess.report(atEnd)
+	if ok {
+		e.w.tellParent(&m)
+	}
+}
+
+func (e *snapshotEnd) agree(f *face, m *message) error {
+	switch m.kind {
+	case msgFace:
+		return e.faceFrom(f, m)
+	case msgResidual:
+		return e.residualFrom(f.to.Rank, m)
+	case msgVerdict:
+		return e.verdictFrom(m)
+	case msgEstimate:
+		if math.IsNaN(m.a) {
+			m.a = math.Inf(1)
+		}
+		e.guess.hear(e.w.tree.child(f.to.Rank), m)
+		most := e.w.rhythm.max
+		e.report(most > 0 && e.w.iterate >= most)
+		e.consider()
+		return nil
+	}
+	return fmt.Errorf("kind %d, which an asynchronous run does not use", m.kind)
+}
+
+// faceFrom takes a frozen face. The first of the next snapshot begins it here; that
+// is only possible once this peer's share of the one before has gone up.
+func (e *snapshotEnd) faceFrom(f *face, m *message) error {
+	if e.reason != Running {
+		return nil
+	}
+	if m.number > e.number {
+		if m.number != e.number+1 || e.active && !e.own {
+			return fmt.Errorf("a face of snapshot %d while %d is open", m.number, e.number)
+		}
+		if e.w.tree.parent < 0 {
+			return fmt.Errorf("a face of snapshot %d, which the root has not begun", m.number)
+		}
+		e.begin(m.number)
+	}
+	for i, g := range e.w.faces {
+		if g != f || m.number < e.number || e.faces[i] {
+			continue // of an old snapshot, or a duplicate
+		}
+		e.faces[i] = true
+		e.got++
+		copy(f.agreed.data, m.values)
+		f.agreed.have, f.agreed.label = true, m.iterate
+	}
+	return nil
+}
+
+func (e *snapshotEnd) residualFrom(q Rank, m *message) error {
+	i := e.w.tree.child(q)
+	switch {
+	case m.number < e.number, m.number == e.number && (!e.active || e.children[i]):
+		return nil // a duplicate
+	case m.number > e.number:
+		return fmt.Errorf("the residual of snapshot %d while %d is the last", m.number, e.number)
+	}
+	e.children[i] = true
+	e.heard++
+	e.squares.Merge(&m.squares)
+	e.start.Merge(&m.start)
+	e.advance()
+	return nil
+}
+
+func (e *snapshotEnd) verdictFrom(m *message) error {
+	switch {
+	case m.number < e.number, m.number == e.number && !e.active:
+		return nil // the next snapshot's face was faster, or a duplicate
+	case m.number > e.number, !e.own, e.heard < len(e.children):
+		return fmt.Errorf("a verdict on snapshot %d, whose residual is not complete here", m.number)
+	}
+	e.verdict(m)
+	return nil
+}
+
+func (e *snapshotEnd) stop(r Reason) {
+	if e.wished {
+		return
+	}
+	e.wished = true
+	if e.w.tellParent(&message{kind: msgStop, reason: r}) {
+		return
+	}
+	e.wish = r
+	e.consider()
+}
+
+func (e *snapshotEnd) admitFace(Iteration, bool) error { return nil }
+
+func (e *snapshotEnd) skipSend(Iteration) bool { return e.reason != Running }
+
+func (e *snapshotEnd) outcome(o *Outcome) {
+	o.Reason, o.Residual, o.Snapshots = e.reason, e.residual, int(e.number)
+	if e.reason != Running {
+		o.Iterate = e.w.frozenAt
+	}
+}
+
+// progress is a guess: at the root of the whole, elsewhere of what is below.
+func (e *snapshotEnd) progress() float64 {
+	sum, known := e.guess.sum()
+	if !known || e.reason != Running {
+		return e.residual
+	}
+	return relative(math.Sqrt(sum), e.norm0)
+}

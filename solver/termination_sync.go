@@ -1,0 +1,213 @@
+package solver
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// lockstepEnd ends a run in which everyone is at the same iterate: the residual of
+// every CheckEvery-th iterate k is reduced over the tree, and the verdict takes
+// effect at iterate k + Lag, everywhere and in SolveSequential alike. A peer that
+// gets there before the verdict waits for it. At most one check is open at a time,
+// because Lag ≤ CheckEvery.
+//
+// Over a lossy channel (delay:0) a peer at the last iterate goes on repeating its
+// faces until all have got there, which a second round over the tree tells.
+type lockstepEnd struct {
+	w        *Worker
+	check    Iteration // open or next to come
+	none     bool      // no check is left
+	own      bool      // own share of the check is in
+	children []bool
+	heard    int
+	squares  kernel.Sum
+	start    kernel.Sum // check 0: of the reference vector
+
+	norm0    float64 // ‖r(u⁰)‖, known after check 0
+	residual float64
+	wish     Reason // root: asked to stop
+	wished   bool   // elsewhere: passed on
+	reason   Reason
+	last     Iteration // valid once reason is not Running
+
+	finished      []bool
+	finishedHeard int
+	toldFinished  bool
+	closed        bool
+}
+
+func newLockstepEnd(w *Worker) *lockstepEnd {
+	n := len(w.tree.children)
+	return &lockstepEnd{w: w, children: make([]bool, n), finished: make([]bool, n), residual: notYet(), norm0: notYet()}
+}
+
+func (e *lockstepEnd) over() bool { return false }
+
+func (e *lockstepEnd) gate() gate {
+	k, r := e.w.iterate, e.w.rhythm
+	if e.reason != Running && k == e.last {
+		return e.close()
+	}
+	if e.none || k < e.check {
+		return gateSweep
+	}
+	alone := e.check == 0 || e.check == r.max // nothing is relaxed before the verdict
+	switch {
+	case e.own && k >= r.effect(e.check):
+		return gateWait
+	case e.own:
+		return gateSweep
+	case alone:
+		return gateMeasureCurrent
+	}
+	return gateSweepMeasure
+}
+
+// close is the gate at the last iterate.
+func (e *lockstepEnd) close() gate {
+	lossy := e.w.config.Scheme.Asynchronous() && len(e.w.faces) > 0
+	if !lossy || e.closed {
+		return gateDone
+	}
+	if e.finishedHeard == len(e.finished) && !e.toldFinished {
+		e.toldFinished = true
+		if !e.w.tellParent(&message{kind: msgFinished}) {
+			e.shut()
+			return gateDone
+		}
+	}
+	return gateWait
+}
+
+func (e *lockstepEnd) shut() {
+	e.closed = true
+	e.w.tellChildren(&message{kind: msgClose})
+}
+
+func (e *lockstepEnd) measured(residual *kernel.Sum) {
+	e.own = true
+	e.squares.Merge(residual)
+	if e.check == 0 {
+		e.start.Merge(&e.w.reference)
+	}
+	e.advance()
+}
+
+// advance passes the check's sums up once they are complete; the root decides.
+func (e *lockstepEnd) advance() {
+	if !e.own || e.heard < len(e.children) {
+		return
+	}
+	up := message{kind: msgResidual, number: uint64(e.check), squares: e.squares, start: e.start}
+	if e.w.tellParent(&up) {
+		return
+	}
+	if e.check == 0 {
+		e.norm0 = norm(&e.start)
+	}
+	rel, reason := e.w.rhythm.judge(e.check, norm(&e.squares), e.norm0, e.w.config.Tolerance)
+	if reason == Running && e.wish != Running {
+		reason = e.wish
+	}
+	e.verdict(&message{kind: msgVerdict, number: uint64(e.check), reason: reason, a: rel, b: e.norm0})
+}
+
+// verdict takes a verdict on the open check and passes it on.
+func (e *lockstepEnd) verdict(m *message) {
+	e.w.tellChildren(m)
+	e.residual, e.norm0 = m.a, m.b
+	if m.reason != Running {
+		e.reason, e.last, e.none = m.reason, e.w.rhythm.effect(e.check), true
+		return
+	}
+	e.none = e.check == e.w.rhythm.max && e.check > 0
+	e.check = e.w.rhythm.after(e.check)
+	e.own, e.heard = false, 0
+	clear(e.children)
+	e.squares, e.start = kernel.Sum{}, kernel.Sum{}
+}
+
+func (e *lockstepEnd) agree(f *face, m *message) error {
+	q := f.to.Rank
+	switch m.kind {
+	case msgResidual:
+		return e.residualFrom(q, m)
+	case msgVerdict:
+		return e.verdictFrom(m)
+	case msgFinished:
+		if i := e.w.tree.child(q); !e.finished[i] {
+			e.finished[i] = true
+			e.finishedHeard++
+		}
+	case msgClose:
+		if !e.closed {
+			if !e.toldFinished {
+				return fmt.Errorf("a close before this peer had finished")
+			}
+			e.shut()
+		}
+	default:
+		return fmt.Errorf("kind %d, which a run in lockstep does not use", m.kind)
+	}
+	return nil
+}
+
+func (e *lockstepEnd) residualFrom(q Rank, m *message) error {
+	i := e.w.tree.child(q)
+	switch {
+	case m.number < uint64(e.check), m.number == uint64(e.check) && (e.none || e.children[i]):
+		return nil // a duplicate
+	case m.number > uint64(e.check):
+		return fmt.Errorf("the residual of iterate %d while that of %d is due", m.number, e.check)
+	}
+	e.children[i] = true
+	e.heard++
+	e.squares.Merge(&m.squares)
+	e.start.Merge(&m.start)
+	e.advance()
+	return nil
+}
+
+func (e *lockstepEnd) verdictFrom(m *message) error {
+	switch {
+	case m.number < uint64(e.check) || e.none:
+		return nil // a duplicate
+	case m.number > uint64(e.check), !e.own, e.heard < len(e.children):
+		return fmt.Errorf("a verdict on iterate %d, whose residual is not complete here", m.number)
+	}
+	e.verdict(m)
+	return nil
+}
+
+func (e *lockstepEnd) stop(r Reason) {
+	if e.wished {
+		return
+	}
+	e.wished = true
+	if !e.w.tellParent(&message{kind: msgStop, reason: r}) {
+		e.wish = r
+	}
+}
+
+// admitFace: a neighbour needs iterate k+1 of this peer to get to k+2.
+func (e *lockstepEnd) admitFace(label Iteration, midSweep bool) error {
+	ahead := e.w.iterate + 1
+	if midSweep {
+		ahead++
+	}
+	if label > ahead {
+		return fmt.Errorf("iterate %d, which it cannot have made: this peer is at %d", label, e.w.iterate)
+	}
+	return nil
+}
+
+func (e *lockstepEnd) skipSend(label Iteration) bool {
+	return e.reason != Running && label == e.last
+}
+
+func (e *lockstepEnd) outcome(o *Outcome) {
+	o.Reason, o.Residual = e.reason, e.residual
+}
+
+func (e *lockstepEnd) progress() float64 { return e.residual }

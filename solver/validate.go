@@ -1,0 +1,176 @@
+package solver
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrProblem is wrapped by every error about a problem that cannot be solved as
+// it is stated.
+var ErrProblem = errors.New("solver: the problem is refused")
+
+// MaxPoints bounds the number of unknowns of one grid.
+const MaxPoints = 1 << 36
+
+// Validate looks at everything that can be judged without visiting the interior:
+// dimension, domain, grid, signs of constant coefficients, and on the boundary
+// that the data are finite and not below the obstacle (or above the upper one).
+// It costs a few evaluations per boundary point.
+func (p *Problem) Validate() error {
+	if err := p.validateHead(); err != nil {
+		return err
+	}
+	for a := range p.Dimension {
+		for _, end := range []int{0, p.N[a] + 1} {
+			if err := p.validateSide(a, end); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Problem) refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %q: %s", ErrProblem, p.Name, fmt.Sprintf(format, args...))
+}
+
+func (p *Problem) validateHead() error {
+	if p.Dimension < 1 || p.Dimension > 3 {
+		return p.refuse("dimension %d; it must be 1, 2 or 3", p.Dimension)
+	}
+	points := 1
+	for a, n := range p.N {
+		switch {
+		case n < 1:
+			return p.refuse("%d interior points on axis %d; at least 1 is needed", n, a)
+		case a >= p.Dimension && n != 1:
+			return p.refuse("%d points on axis %d, which a problem of dimension %d does not use; it must be 1", n, a, p.Dimension)
+		case n > MaxPoints/points:
+			return p.refuse("a grid of %v points is too large; at most %d", p.N, MaxPoints)
+		}
+		points *= n
+	}
+	for a := range p.Dimension {
+		l := p.Hi[a] - p.Lo[a]
+		if !(l > 0) || math.IsInf(l, 1) || !(p.Spacing(a) > 0) {
+			return p.refuse("the domain runs from %v to %v on axis %d; the second must be larger, and both finite", p.Lo[a], p.Hi[a], a)
+		}
+	}
+	if p.Boundary == nil {
+		return p.refuse("it has no boundary data")
+	}
+	if k := p.Diffusion; k.Constant() && (!(k.Value > 0) || math.IsInf(k.Value, 1)) {
+		return p.refuse("the diffusion is %v; it must be positive and finite", k.Value)
+	}
+	if c := p.Reaction; c.Constant() && (!(c.Value >= 0) || math.IsInf(c.Value, 1)) {
+		return p.refuse("the reaction is %v; it must not be negative, and finite", c.Value)
+	}
+	for a := range p.Dimension {
+		if b := p.Velocity[a]; b.Constant() && !finite(b.Value) {
+			return p.refuse("the velocity along axis %d is %v", a, b.Value)
+		}
+	}
+	if f := p.Source; f.Constant() && !finite(f.Value) {
+		return p.refuse("the source is %v", f.Value)
+	}
+	return nil
+}
+
+// boundaryTolerance forgives the rounding of an obstacle and data that meet there.
+const boundaryTolerance = 1e-9
+
+// validateSide checks the boundary points with index end on axis a.
+func (p *Problem) validateSide(a, end int) error {
+	var lo, hi [3]int
+	for b := range 3 {
+		lo[b], hi[b] = 1, p.N[b]
+	}
+	lo[a], hi[a] = end, end
+	for k := lo[2]; k <= hi[2]; k++ {
+		for j := lo[1]; j <= hi[1]; j++ {
+			for i := lo[0]; i <= hi[0]; i++ {
+				if err := p.validateBoundaryPoint([3]int{i, j, k}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Problem) validateBoundaryPoint(idx [3]int) error {
+	q := p.At(idx[0], idx[1], idx[2])
+	g := p.Boundary(q)
+	if !finite(g) {
+		return p.refuse("the boundary data are %v at %v", g, p.place(idx))
+	}
+	slack := boundaryTolerance * (1 + math.Abs(g))
+	if p.Obstacle != nil {
+		if phi := p.Obstacle(q); !(phi <= g+slack) {
+			return p.refuse("the obstacle (%v) lies above the boundary data (%v) at %v; lower the obstacle or raise the data", phi, g, p.place(idx))
+		}
+	}
+	if p.Upper != nil {
+		if psi := p.Upper(q); !(psi >= g-slack) {
+			return p.refuse("the upper obstacle (%v) lies below the boundary data (%v) at %v", psi, g, p.place(idx))
+		}
+	}
+	return nil
+}
+
+// place is grid point idx (0 and N+1 are the boundary) in the domain, for people.
+func (p *Problem) place(idx [3]int) []float64 {
+	q := p.At(idx[0], idx[1], idx[2])
+	return q[:p.Dimension]
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// warningSamples bounds how many points Warnings looks at along an axis.
+const warningSamples = 64
+
+// Warnings says what may spoil the answer without being an error: a cell Péclet
+// number |b|·h/κ above 2 with central differences, where A is no M-matrix any
+// more, neither convergence nor the absence of wiggles is guaranteed. Coefficients
+// that are functions are sampled on at most 64 points per axis.
+func (p *Problem) Warnings() []string {
+	if p.validateHead() != nil || p.Upwind {
+		return nil
+	}
+	var out []string
+	for a := range p.Dimension {
+		if peclet, at := p.largestPeclet(a); peclet > 2 {
+			out = append(out, fmt.Sprintf(
+				"cell Péclet number %.3g along axis %d at %v is above 2: central differences lose the M-matrix; refine the grid or take upwind differences",
+				peclet, a, at))
+		}
+	}
+	return out
+}
+
+func (p *Problem) largestPeclet(a int) (float64, []float64) {
+	constant := p.Diffusion.Constant() && p.Velocity[a].Constant()
+	if p.Velocity[a].Constant() && p.Velocity[a].Value == 0 {
+		return 0, nil
+	}
+	step := [3]int{1, 1, 1}
+	for b := range p.Dimension {
+		step[b] = (p.N[b] + warningSamples - 1) / warningSamples
+	}
+	largest, place := 0.0, []float64(nil)
+	for k := 1; k <= p.N[2]; k += step[2] {
+		for j := 1; j <= p.N[1]; j += step[1] {
+			for i := 1; i <= p.N[0]; i += step[0] {
+				q := p.At(i, j, k)
+				if v := math.Abs(p.Velocity[a].At(q)) * p.Spacing(a) / p.Diffusion.At(q); v > largest {
+					largest, place = v, p.place([3]int{i, j, k})
+				}
+				if constant {
+					return largest, place
+				}
+			}
+		}
+	}
+	return largest, place
+}
