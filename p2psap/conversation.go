@@ -141,11 +141,13 @@ func (n *Node) converse(now microproto.Instant, c *conn, e envelope, body *reade
 		n.malformed(now, c, fmt.Errorf("%w: %v message %d follows %d", ErrMalformed, e.kind, e.sequence, p.received))
 		return
 	}
-	if err := n.take(now, p, e.kind, body); err != nil {
-		n.malformed(now, c, err)
-		return
-	}
 	p.received++
+	if err := n.take(now, p, e.kind, body); err != nil {
+		// It is numbered, so it would come again over every new connection.
+		n.counters.ControlMalformed++
+		n.part(now, p, PeerLost, fmt.Errorf("peer %q: %w", p.name, err))
+		n.out = append(n.out, Output{Kind: OutPeerLost, Peer: p.name, Err: p.err})
+	}
 }
 
 // take carries a sequenced message out. An error means that nothing was done.

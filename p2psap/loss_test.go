@@ -1,0 +1,142 @@
+package p2psap
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A peer whose connections stand but that says nothing is lost after PeerTimeout,
+// and its sessions with it; others go on.
+func TestSilentPeerIsLost(t *testing.T) {
+	for name, fate := range map[string]func(*worldNode){
+		"silent": func(n *worldNode) { n.muted = true },
+		"dead":   func(n *worldNode) { n.dead = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 5)
+			a, b, c := w.add("a", nil), w.add("b", nil), w.add("c", nil)
+			w.connect()
+			w.run(10 * time.Millisecond)
+			sb, err := a.Open(w.now, "b", syncOptions("s"))
+			require.NoError(t, err)
+			_, err = b.Open(w.now, "a", syncOptions("s"))
+			require.NoError(t, err)
+			sc, err := a.Open(w.now, "c", syncOptions("s"))
+			require.NoError(t, err)
+			_, err = c.Open(w.now, "a", syncOptions("s"))
+			require.NoError(t, err)
+			w.run(time.Minute)
+			require.Equal(t, SessionOpen, a.state(sb), "quiet sessions live on heartbeats")
+			fate(b)
+			start := w.now
+			require.True(t, w.until(time.Minute, func() bool { return a.state(sb) == SessionEnded }))
+			require.InDelta(t, 4, w.now.Sub(start).Seconds(), 0.6)
+			_, err = a.State(sb)
+			var lost *PeerLostError
+			require.ErrorAs(t, err, &lost)
+			require.Equal(t, "b", lost.Peer)
+			require.Equal(t, 4*time.Second, lost.Silent)
+			_, err = a.Send(w.now, sb, 2, 1, make([]byte, 8))
+			require.ErrorAs(t, err, &lost)
+			_, err = a.Open(w.now, "b", syncOptions("t"))
+			require.ErrorAs(t, err, &lost)
+			w.run(time.Minute)
+			require.Equal(t, SessionOpen, a.state(sc))
+		})
+	}
+}
+
+// A broken connection alone is no loss: it is made again, and what was not
+// acknowledged is sent again.
+func TestBrokenConnectionIsMadeAgain(t *testing.T) {
+	w, a, b, sa, sb := pair(t, syncOptions("s"))
+	for range 20 {
+		for c := range w.conns {
+			if c.node == a.index {
+				w.cut(c, true)
+				break
+			}
+		}
+		w.run(3 * time.Second)
+	}
+	require.Equal(t, SessionOpen, a.state(sa))
+	require.Equal(t, SessionOpen, b.state(sb))
+	require.GreaterOrEqual(t, a.Counters().Reconnects, uint64(20))
+}
+
+// A node that was stopped itself must not take its own absence for the silence of
+// the others.
+func TestOwnStandstill(t *testing.T) {
+	w, a, _, sa, _ := pair(t, syncOptions("s"))
+	w.run(time.Second)
+	w.now = w.now.Add(time.Hour)
+	a.Advance(w.now)
+	require.Equal(t, SessionOpen, a.state(sa))
+}
+
+func TestGoodbyeIsNoLoss(t *testing.T) {
+	w, a, b, sa, _ := pair(t, syncOptions("s"))
+	_, err := b.Send(w.now, b.sessions[0].id, 2, 1, make([]byte, 8))
+	require.NoError(t, err)
+	w.run(5 * time.Millisecond)
+	b.Goodbye(w.now)
+	w.run(time.Minute)
+	state, err := a.Peer("b")
+	require.Equal(t, PeerClosed, state)
+	require.ErrorIs(t, err, ErrPeerClosed)
+	slot := Slot{Tag: 2, Data: make([]byte, 8)}
+	_, err = a.Receive(w.now, sa, &slot)
+	require.NoError(t, err, "what had arrived can be received")
+	_, err = a.Receive(w.now, sa, &slot)
+	require.ErrorIs(t, err, ErrPeerClosed)
+	for _, o := range a.news {
+		require.NotEqual(t, OutPeerLost, o.Kind)
+	}
+}
+
+// A new node under the name of one that died without a word: the old sessions are
+// lost, the new conversation is good.
+func TestSuccessor(t *testing.T) {
+	w, a, b, sa, _ := pair(t, syncOptions("s"))
+	b.dead = true
+	next := w.add("b2", func(c *NodeConfig) { c.Name, c.Link = "b", namedLink{worldLink{w}, "b", 0} })
+	w.nodes[b.index], next.index = next, b.index
+	w.nodes = w.nodes[:2]
+	require.NoError(t, next.Connect(w.now, "a", "a"))
+	w.run(100 * time.Millisecond)
+	_, err := a.State(sa)
+	var lost *PeerLostError
+	require.ErrorAs(t, err, &lost)
+	sa, err = a.Open(w.now, "b", syncOptions("s"))
+	require.NoError(t, err)
+	sb, err := next.Open(w.now, "a", syncOptions("s"))
+	require.NoError(t, err)
+	w.run(100 * time.Millisecond)
+	require.Equal(t, SessionOpen, a.state(sa))
+	require.Equal(t, SessionOpen, next.state(sb))
+}
+
+// Strangers that connect and say nothing, or nonsense, are hung up on, and cannot
+// be too many.
+func TestStrangersOnTheControlChannel(t *testing.T) {
+	w := newWorld(t, 1)
+	a := w.add("a", nil)
+	for i := range ConnID(100) {
+		a.ControlUp(w.now, i+1, "")
+	}
+	require.Len(t, a.conns, 64)
+	a.Control(w.now, 1, []byte("GET / HTTP/1.1\r\n\r\n"))
+	require.Len(t, a.conns, 63)
+	require.Equal(t, uint64(1), a.Counters().ControlMalformed)
+	w.run(6 * time.Second)
+	require.Empty(t, a.conns)
+	hangups := 0
+	for _, o := range a.Drain(nil) {
+		require.Equal(t, OutHangup, o.Kind)
+		hangups++
+	}
+	require.Zero(t, hangups, "the world has drained them")
+	require.Empty(t, a.peers)
+}

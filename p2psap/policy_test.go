@@ -1,0 +1,123 @@
+package p2psap
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// update is used by golden: go test ./p2psap -run 'Table|Transcript' -update
+var update = flag.Bool("update", false, "write golden files anew")
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+// table renders Table I through the policy, for every condition of each column.
+func table(t *testing.T) string {
+	conditions := func(c Column) (out []Conditions) {
+		for l := SameProcess; l <= OtherCluster; l++ {
+			for n := Ethernet; n <= Memory; n++ {
+				if l.Intra() == c.Intra && (n == Ethernet) != c.InfiniBand {
+					out = append(out, Conditions{c.Mode, l, n})
+				}
+			}
+		}
+		return out
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-30s", "")
+	var cells [][]string
+	for _, column := range Columns() {
+		fmt.Fprintf(&b, " | %-16s", column)
+		var first Composition
+		for i, c := range conditions(column) {
+			got, err := TablePolicy{}.Compose(c)
+			require.NoError(t, err)
+			if i == 0 {
+				first = got
+			}
+			require.Equal(t, first, got, "%v", c)
+			require.Equal(t, column.String(), got.Column)
+			require.LessOrEqual(t, len(got.Protocols), maxProtocols)
+		}
+		cells = append(cells, first.Protocols)
+	}
+	b.WriteByte('\n')
+	for _, row := range TableRows() {
+		fmt.Fprintf(&b, "%-30s", row)
+		for _, cell := range cells {
+			mark := ""
+			for i, name := range cell {
+				if name == row {
+					mark = fmt.Sprintf("x %d", i+1) // its place in the stack
+				}
+			}
+			fmt.Fprintf(&b, " | %-16s", mark)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func TestTableI(t *testing.T) { golden(t, "testdata/table1.golden", table(t)) }
+
+func TestRTOFloors(t *testing.T) {
+	at := func(p TablePolicy, l Locality) time.Duration {
+		c, err := p.Compose(Conditions{microproto.ModeSynchronous, l, Ethernet})
+		require.NoError(t, err)
+		return time.Duration(c.Options[OptionRTOFloor])
+	}
+	require.Equal(t, 2*time.Millisecond, at(TablePolicy{}, SameCluster))
+	require.Equal(t, 200*time.Millisecond, at(TablePolicy{}, OtherCluster))
+	require.Equal(t, time.Second, at(TablePolicy{Intra: time.Second}, SameHost))
+	require.Equal(t, time.Minute, at(TablePolicy{Inter: time.Minute}, OtherCluster))
+}
+
+func TestConditionsOutsideTheTable(t *testing.T) {
+	for _, c := range []Conditions{
+		{0, SameHost, Ethernet}, {3, SameHost, Ethernet}, {microproto.ModeSynchronous, 0, Ethernet},
+		{microproto.ModeSynchronous, 5, Ethernet}, {microproto.ModeSynchronous, SameHost, 0}, {microproto.ModeSynchronous, SameHost, 5},
+	} {
+		_, err := TablePolicy{}.Compose(c)
+		require.ErrorContains(t, err, "no column of Table I", "%v", c)
+	}
+}
+
+// A column whose micro-protocols are not built is refused, and they are named.
+func TestMissingMicroProtocols(t *testing.T) {
+	intra := standIns("SequencedSegment", "PositiveAck", "Retransmit", "RTTEstimation", "ReliableFIFO")
+	w := newWorld(t, 1)
+	far := func(cluster string) func(*NodeConfig) {
+		return func(c *NodeConfig) { c.Cluster, c.Network, c.Catalog = cluster, Ethernet, intra }
+	}
+	a := w.add("a", far("east"))
+	w.add("b", far("west"))
+	w.connect()
+	w.run(10 * time.Millisecond)
+	require.Equal(t, OtherCluster, a.Locality("b"))
+	_, err := a.Open(w.now, "b", syncOptions("s"))
+	var missing *MissingError
+	require.ErrorAs(t, err, &missing)
+	require.Equal(t, []string{"DuplicateAck", "WindowCongestionControl", "TCPNewRenoCongestionAvoidance"}, missing.Names)
+	require.Equal(t, "sync inter ether", missing.Column)
+	_, err = a.Open(w.now, "b", asyncOptions("s"))
+	require.ErrorContains(t, err, "DCCPAck, DCCPWindowCongestionControl, TCPCongestionAvoidance")
+
+	composition, err := TablePolicy{}.Compose(Conditions{microproto.ModeSynchronous, SameHost, Ethernet})
+	require.NoError(t, err)
+	require.NoError(t, Missing(intra, composition))
+}
