@@ -7,7 +7,7 @@ import (
 )
 
 // Contact radius and coefficients of the 2-D solution −A ln r + B, as PETSc's
-// snes/tutorials/ex9 gives them: a² (1 − ln a) = 1 − a² fixes a.
+// snes/tutorials/ex9 gives them: a² (ln 2 − ln a) = 1 − a² fixes a, and u = 0 at r = 2.
 const (
 	ball2DContact = 0.697965148223374
 	ball2DA       = 0.680259411891719

@@ -220,3 +220,23 @@ func TestExactSolutionsSolveTheirProblems(t *testing.T) {
 		})
 	}
 }
+
+// Inside the contact set the source does not show in the solution.
+func TestQuarticSource(t *testing.T) {
+	for _, name := range []string{"quartic", "quartic2d"} {
+		p := problem(t, name, 3)
+		for r2, want := range map[float64]float64{0: -8 * 0.49 * 1.49, 0.45: -8 * 0.49 * 1.04} {
+			require.InDelta(t, want, p.Source.At(solver.Point{math.Sqrt(r2)}), 1e-12, name)
+		}
+		require.InDelta(t, -4*2, p.Source.At(solver.Point{1})+4*float64(p.Dimension)*0.51, 1e-12, name)
+	}
+}
+
+// The constants of ball2d match value and slope at the contact radius to the
+// last digit, and vanish at r = 2.
+func TestBall2DConstants(t *testing.T) {
+	a, height := ball2DContact, math.Sqrt(1-ball2DContact*ball2DContact)
+	require.InDelta(t, height, -ball2DA*math.Log(a)+ball2DB, 1e-14)
+	require.InDelta(t, a/height, ball2DA/a, 1e-14)
+	require.InDelta(t, 0, -ball2DA*math.Ln2+ball2DB, 1e-14)
+}

@@ -250,6 +250,17 @@ func TestPicturesOfEveryDimension(t *testing.T) {
 	require.ErrorContains(t, Write(filepath.Join(t.TempDir(), "u.png"), flat), "cannot be drawn")
 }
 
+// In 3-D the picture is of the plane in the middle of z.
+func TestSliceIsTheMiddlePlane(t *testing.T) {
+	s := sample(3)
+	g, err := newGrid(s)
+	require.NoError(t, err)
+	middle := newSlice(g)
+	values, _ := closed(s)
+	columns, rows := middle.Dims()
+	require.Equal(t, values[3*columns*rows:4*columns*rows], middle.u)
+}
+
 func TestRefusedPaths(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "d.csv"), 0o700))

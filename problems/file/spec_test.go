@@ -225,6 +225,12 @@ func TestValidateSeesProblemsWrittenInGo(t *testing.T) {
 	require.Equal(t, "obstacle", v.Key)
 	require.Equal(t, solver.Point{}, v.At, "the worst place, not the first")
 	require.EqualError(t, v, "obstacle: the value 1 is above the boundary data's 0.25, by 0.75, at (x, y, z) = (0, 0, 0)")
+	// Wherever it lies, whichever core finds it.
+	for _, slope := range []float64{-0.1, 0.1} {
+		p.Obstacle = func(q solver.Point) float64 { return 1 - q[0] + slope*q[2] }
+		require.ErrorAs(t, Validate(p), &v)
+		require.Equal(t, solver.Point{0, 0, max(0, 10*slope)}, v.At)
+	}
 	p.Boundary = nil
 	require.ErrorContains(t, Validate(p), "the problem has no boundary data")
 	p.Boundary = p.Obstacle
