@@ -1,0 +1,130 @@
+package p2psap
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// samples are one message of each kind.
+func samples() [][]byte {
+	make := func(k controlKind, sequence uint64, body interface{ append(*writer) }) []byte {
+		var w writer
+		envelope{kind: k, sequence: sequence, ack: 3}.append(&w)
+		if body != nil {
+			body.append(&w)
+		}
+		return w
+	}
+	return [][]byte{
+		make(kindHello, 0, &hello{Run: "r", Version: "v", Catalog: 1, Name: "b", Incarnation: 9, Host: "h", Process: 2, Cluster: "c", Network: Memory, Offer: []byte("b")}),
+		make(kindHeartbeat, 0, nil),
+		make(kindOpen, 1, &open{Session: 7, Name: "s", Mode: microproto.ModeSynchronous, Protocols: []string{"A", "B"}, Fingerprint: 5, Port: 6, FrameBytes: 1400, ReceiveBytes: 65536, Slots: []SlotSpec{{1, 64}}}),
+		make(kindOpenAck, 2, &openAck{To: 1, From: 2, FrameBytes: 1400}),
+		make(kindReject, 3, &reject{To: 1, From: 2, Reason: "why"}),
+		make(kindClose, 4, &closing{To: 1, From: 2, Accepted: 3}),
+		make(kindCloseAck, 5, &closing{To: 1, From: 2}),
+		make(kindGoodbye, 6, nil),
+	}
+}
+
+// decode parses a message and encodes it again.
+func decode(msg []byte) ([]byte, error) {
+	e, r, err := parseEnvelope(msg)
+	if err != nil || r == nil {
+		return nil, ErrMalformed
+	}
+	var w writer
+	e.append(&w)
+	var body interface{ append(*writer) }
+	switch e.kind {
+	case kindHello:
+		h, herr := parseHello(r)
+		body, err = &h, herr
+	case kindOpen:
+		o, oerr := parseOpen(r)
+		body, err = &o, oerr
+	case kindOpenAck:
+		a, aerr := parseOpenAck(r)
+		body, err = &a, aerr
+	case kindReject:
+		j, jerr := parseReject(r)
+		body, err = &j, jerr
+	case kindClose, kindCloseAck:
+		c, cerr := parseClosing(r, e.kind)
+		body, err = &c, cerr
+	default:
+		return w, r.end(e.kind)
+	}
+	if err == nil {
+		body.append(&w)
+	}
+	return w, err
+}
+
+func TestControlMessages(t *testing.T) {
+	for _, msg := range samples() {
+		again, err := decode(msg)
+		require.NoError(t, err)
+		require.Equal(t, msg, again)
+		for i := range msg {
+			_, err := decode(msg[:i])
+			require.ErrorIs(t, err, ErrMalformed, "cut at %d", i)
+		}
+		_, err = decode(append(bytes.Clone(msg), 0))
+		require.ErrorIs(t, err, ErrMalformed, "one byte more")
+	}
+	_, err := decode(make([]byte, MaxControlBytes+1))
+	require.ErrorIs(t, err, ErrMalformed)
+}
+
+// Whatever is accepted has one encoding: it comes out as it went in.
+func FuzzControl(f *testing.F) {
+	for _, msg := range samples() {
+		f.Add(msg)
+	}
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		again, err := decode(msg)
+		if err == nil {
+			require.Equal(t, msg, again)
+		} else {
+			require.ErrorIs(t, err, ErrMalformed)
+		}
+	})
+}
+
+// A node takes any bytes on a control connection and on the link, before and
+// after a hello, without panic, without end and without growing.
+func FuzzNode(f *testing.F) {
+	for _, msg := range samples() {
+		f.Add(msg, []byte{1, 0, 0, 0, 0, 0, 0, 0, 0})
+	}
+	f.Fuzz(func(t *testing.T, msg, frame []byte) {
+		w := newWorld(t, 1)
+		a := w.add("a", nil)
+		w.add("b", nil)
+		w.connect()
+		w.run(10 * time.Millisecond)
+		id, err := a.Open(w.now, "b", asyncOptions("s"))
+		require.NoError(t, err)
+		w.settle()
+		for c := range w.conns {
+			if c.node == a.index {
+				a.Control(w.now, c.id, bytes.Clone(msg))
+				a.Control(w.now, c.id, bytes.Clone(msg))
+			}
+		}
+		a.ControlUp(w.now, 1000, "")
+		a.Control(w.now, 1000, msg)
+		a.Control(w.now, 1000, msg)
+		a.Frame(w.now, microproto.NewBuffer(frame, nil).Frame(2, 0, len(frame)))
+		w.run(20 * time.Second)
+		require.LessOrEqual(t, len(a.peers), 3)
+		require.LessOrEqual(t, len(a.conns), 2)
+		a.Close(w.now, id)
+	})
+}
