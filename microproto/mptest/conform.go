@@ -37,6 +37,14 @@ type Subject struct {
 // Conform is the conformance suite of a micro-protocol.
 func Conform(t *testing.T, s Subject) {
 	t.Helper()
+	s.defaults()
+	for _, c := range s.checks() {
+		t.Run(c.name, func(t *testing.T) { c.run(t) })
+	}
+	t.Run("takes any bytes", s.anyBytes)
+}
+
+func (s *Subject) defaults() {
 	if s.Config.MTU == 0 {
 		s.Config.MTU = 200
 	}
@@ -52,14 +60,23 @@ func Conform(t *testing.T, s Subject) {
 	if s.Quiet == 0 {
 		s.Quiet = time.Minute
 	}
-	t.Run("declares what it is", s.declares)
-	t.Run("replays", s.replays)
-	t.Run("keeps to its header", s.isolated)
-	t.Run("accounts for every message", s.conserves)
-	t.Run("falls quiet", s.quiet)
-	t.Run("stays within limits", s.bounded)
-	t.Run("takes any bytes", s.anyBytes)
-	t.Run("is replaced while running", s.replaced)
+}
+
+type check struct {
+	name string
+	run  func(t require.TestingT)
+}
+
+func (s *Subject) checks() []check {
+	return []check{
+		{"declares what it is", s.declares},
+		{"replays", s.replays},
+		{"keeps to its header", s.isolated},
+		{"accounts for every message", s.conserves},
+		{"falls quiet", s.quiet},
+		{"stays within limits", s.bounded},
+		{"is replaced while running", s.replaced},
+	}
 }
 
 // bench is one run of a subject.
@@ -100,6 +117,14 @@ func (s *Subject) bench(tb require.TestingT, seed uint64, f Faults, tracer [2]mi
 		}
 	}
 	b.pair = NewPair(b.ends[0], b.ends[1], seed, f)
+	frames, most := 0, 2000*s.Messages
+	b.pair.OnFrame = func(int, microproto.Frame) bool {
+		if frames++; frames > most {
+			b.pair.note(fmt.Errorf("mptest: %d frames for %d messages each way, and no end", frames, s.Messages))
+			return false
+		}
+		return true
+	}
 	return b
 }
 
@@ -218,7 +243,7 @@ func (b *bench) close(tb require.TestingT) {
 	}
 }
 
-func (s *Subject) declares(t *testing.T) {
+func (s *Subject) declares(t require.TestingT) {
 	b := s.bench(t, 1, Faults{}, [2]microproto.Tracer{})
 	require.Contains(t, b.ends[0].Names(), s.Protocol)
 	require.Equal(t, b.ends[0].Fingerprint(), s.bench(t, 2, Faults{}, [2]microproto.Tracer{}).ends[0].Fingerprint(),
@@ -227,7 +252,7 @@ func (s *Subject) declares(t *testing.T) {
 	require.Positive(t, b.ends[0].MaxPayload(), "the header leaves no room for payload in an MTU of %d", s.Config.MTU)
 }
 
-func (s *Subject) replays(t *testing.T) {
+func (s *Subject) replays(t require.TestingT) {
 	for seed := range uint64(3) {
 		var sums [2][2]uint64
 		var got [2][][]byte
@@ -244,7 +269,7 @@ func (s *Subject) replays(t *testing.T) {
 	}
 }
 
-func (s *Subject) isolated(t *testing.T) {
+func (s *Subject) isolated(t require.TestingT) {
 	checks := [2]*Isolation{{}, {}}
 	b := s.bench(t, 7, *s.Faults, [2]microproto.Tracer{checks[0], checks[1]})
 	for end := range checks {
@@ -256,7 +281,7 @@ func (s *Subject) isolated(t *testing.T) {
 	}
 }
 
-func (s *Subject) conserves(t *testing.T) {
+func (s *Subject) conserves(t require.TestingT) {
 	for seed := range uint64(5) {
 		b := s.bench(t, 100+seed, *s.Faults, [2]microproto.Tracer{})
 		require.NoError(t, b.run(s.Quiet), "seed %d", seed)
@@ -277,7 +302,7 @@ func (s *Subject) conserves(t *testing.T) {
 	}
 }
 
-func (s *Subject) quiet(t *testing.T) {
+func (s *Subject) quiet(t require.TestingT) {
 	b := s.bench(t, 3, Faults{Delay: 200 * time.Microsecond}, [2]microproto.Tracer{})
 	require.NoError(t, b.run(s.Quiet))
 	sent := b.pair.Link.Stats(0).Sent + b.pair.Link.Stats(1).Sent
@@ -293,7 +318,7 @@ func (s *Subject) quiet(t *testing.T) {
 	b.close(t)
 }
 
-func (s *Subject) bounded(t *testing.T) {
+func (s *Subject) bounded(t require.TestingT) {
 	for k, l := range []microproto.Limits{
 		{Messages: 6},
 		{Messages: 40, Timers: 1},
@@ -370,7 +395,7 @@ func hostile(rt *rapid.T, corpus [][]byte) []byte {
 
 // replaced swaps the subject for a fresh one in the middle of the traffic. A
 // refusal is fine and must change nothing; what is accepted must go on working.
-func (s *Subject) replaced(t *testing.T) {
+func (s *Subject) replaced(t require.TestingT) {
 	for seed := range uint64(4) {
 		b := s.bench(t, 200+seed, *s.Faults, [2]microproto.Tracer{})
 		require.NoError(t, b.pair.Open())
@@ -400,7 +425,7 @@ func (s *Subject) replaced(t *testing.T) {
 	}
 }
 
-func (s *Subject) fresh(t *testing.T, end int) microproto.MicroProtocol {
+func (s *Subject) fresh(t require.TestingT, end int) microproto.MicroProtocol {
 	for _, mp := range s.New(end) {
 		if mp.Name() == s.Protocol {
 			return mp

@@ -1,0 +1,189 @@
+package mptest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/stretchr/testify/require"
+)
+
+type (
+	exec    = microproto.Exec
+	message = microproto.Message
+)
+
+// spaced is a micro-protocol that numbers its segments, lets one go every
+// millisecond, and drops what comes twice or late. faults spoil it, one by one.
+type spaced struct {
+	fault    string
+	number   microproto.Attr[uint32]
+	bit      microproto.HoldBit
+	waiting  []*message
+	sent     uint32
+	seen     uint32
+	ticking  bool
+	leaked   *message
+	tickedAt int
+}
+
+var spacedTick = microproto.NewEvent[*spaced]("spaced.tick")
+
+func (s *spaced) Name() string { return "spaced" }
+
+func (s *spaced) Attach(b *microproto.Binder) error {
+	s.number = microproto.WireAttr[uint32](b, "number")
+	s.bit = b.HoldBit("spaced")
+	microproto.Bind(b, microproto.SegmentFromUser, 0, s.out)
+	microproto.Bind(b, microproto.SegmentFromNet, 0, s.in)
+	microproto.Bind(b, spacedTick, 0, func(x *exec, _ *spaced) { s.tick(x) })
+	return nil
+}
+
+func (s *spaced) out(x *exec, m *message) {
+	if len(s.waiting) >= 64 {
+		x.Drop(m, "spaced")
+		return
+	}
+	s.sent++
+	s.number.Set(m, s.sent)
+	x.Hold(m, s.bit)
+	s.waiting = append(s.waiting, m)
+	if s.fault == "foreign header" {
+		m.Header()[4] = 0xff
+	}
+	if s.fault == "own clock" {
+		s.number.Set(m, uint32(time.Now().UnixNano()))
+	}
+	if !s.ticking {
+		s.arm(x)
+	}
+}
+
+func (s *spaced) arm(x *exec) {
+	s.ticking = microproto.RaiseAfter(x, spacedTick, time.Millisecond, s) != 0
+	if !s.ticking { // no timer: send at once rather than never
+		s.tick(x)
+	}
+}
+
+func (s *spaced) tick(x *exec) {
+	s.ticking = false
+	if s.fault == "chatter" {
+		for range 100 {
+			if m, err := x.NewMessage(microproto.Down); err == nil {
+				s.number.Set(m, 0)
+				x.Forward(m)
+			}
+		}
+		microproto.RaiseAfter(x, spacedTick, time.Millisecond, s)
+	}
+	if len(s.waiting) == 0 {
+		return
+	}
+	m := s.waiting[0]
+	s.waiting = s.waiting[1:]
+	x.Release(m, s.bit)
+	if len(s.waiting) > 0 {
+		s.arm(x)
+	}
+}
+
+func (s *spaced) in(x *exec, m *message) {
+	n := s.number.Get(m)
+	switch {
+	case s.fault == "trusting" && n > 1000:
+		x.Fail(errors.New("number out of range"))
+	case s.fault == "swallow":
+		x.Halt() // and never done with: nothing arrives
+	case n <= s.seen:
+		x.Drop(m, "late")
+	default:
+		s.seen = n
+	}
+}
+
+func (s *spaced) Detach(x *exec) (microproto.State, error) {
+	if s.fault == "half detached" {
+		s.Close(x)
+		x.Fail(errors.New("half detached"))
+		return nil, errors.New("half detached")
+	}
+	return s, nil
+}
+
+func (s *spaced) Close(x *exec) { s.waiting = nil }
+
+func (s *spaced) Adopt(x *exec, from microproto.State) error {
+	old, ok := from.(*spaced)
+	if !ok {
+		return fmt.Errorf("state of %T", from)
+	}
+	s.sent, s.seen, s.waiting = old.sent, old.seen, old.waiting
+	for _, m := range s.waiting {
+		x.Hold(m, s.bit)
+	}
+	if len(s.waiting) > 0 {
+		s.arm(x)
+	}
+	return nil
+}
+
+// other owns the header byte behind spaced's.
+type other struct{}
+
+func (other) Name() string { return "other" }
+func (other) Attach(b *microproto.Binder) error {
+	b.Header(1)
+	return nil
+}
+
+func subject(fault string) Subject {
+	return Subject{Protocol: "spaced", New: func(int) []microproto.MicroProtocol {
+		return []microproto.MicroProtocol{Top(), &spaced{fault: fault}, other{}, Bottom(nil)}
+	}}
+}
+
+func TestConformAcceptsASoundMicroProtocol(t *testing.T) { Conform(t, subject("")) }
+
+// recorder is a TestingT that only notes that a check failed.
+type recorder struct{ failed bool }
+
+var errStop = errors.New("stop")
+
+func (r *recorder) Errorf(string, ...any) { r.failed = true }
+func (r *recorder) FailNow()              { r.failed = true; panic(errStop) }
+
+func fails(run func(t require.TestingT)) (failed bool) {
+	r := &recorder{}
+	defer func() {
+		if p := recover(); p != nil && p != errStop { //nolint:errorlint // identity of the sentinel
+			panic(p)
+		}
+		failed = r.failed
+	}()
+	run(r)
+	return r.failed
+}
+
+func TestConformCatchesWhatIsWrong(t *testing.T) {
+	for fault, caughtBy := range map[string]string{
+		"own clock":      "replays",
+		"foreign header": "keeps to its header",
+		"swallow":        "accounts for every message",
+		"chatter":        "falls quiet",
+		"half detached":  "is replaced while running",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			s := subject(fault)
+			s.defaults()
+			for _, c := range s.checks() {
+				if c.name == caughtBy {
+					require.True(t, fails(c.run), "%q is not caught by %q", fault, c.name)
+				}
+			}
+		})
+	}
+}
