@@ -21,6 +21,7 @@ func (d *document) build(name string, n [3]int) (*solver.Problem, error) {
 		Diffusion: d.diffusion.formula.coefficient(),
 		Reaction:  d.reaction.formula.coefficient(),
 		Source:    d.f.formula.coefficient(),
+		Upwind:    d.upwind,
 	}
 	for a := range d.dimension {
 		p.Velocity[a] = d.velocity[a].formula.coefficient()

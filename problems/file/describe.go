@@ -69,7 +69,11 @@ func (s *Spec) Describe() Description {
 		for a := range doc.dimension {
 			parts = append(parts, doc.velocity[a].text)
 		}
-		d.Entries = append(d.Entries, Entry{"velocity", "(" + strings.Join(parts, ", ") + ")"})
+		text := "(" + strings.Join(parts, ", ") + "), central differences"
+		if doc.upwind {
+			text = strings.Replace(text, "central", "upwind", 1) + " where they are needed"
+		}
+		d.Entries = append(d.Entries, Entry{"velocity", text})
 	}
 	return d
 }

@@ -20,6 +20,7 @@ type document struct {
 	obstacle, upper, boundary, f, exact field
 	diffusion, reaction                 field
 	velocity                            [3]field
+	upwind                              bool
 }
 
 // field is one function of the problem: a formula, an array, the obstacle's own
@@ -39,7 +40,7 @@ type attach func(name string) ([]byte, error)
 
 var documentKeys = []string{
 	"dimension", "domain", "obstacle", "f", "boundary", "upper",
-	"diffusion", "velocity", "reaction", "exact", "time",
+	"diffusion", "velocity", "upwind", "reaction", "exact", "time",
 }
 
 func parseDocument(file string, text []byte, open attach) (*document, error) {
@@ -137,7 +138,7 @@ func (d *document) readFields(get func(string) entry, in scope, open attach) err
 			return err
 		}
 	}
-	if err := d.readVelocity(get("velocity"), in); err != nil {
+	if err := d.readVelocity(get("velocity"), get("upwind"), in); err != nil {
 		return err
 	}
 	if k := d.diffusion.formula; k.constant && k.value <= 0 {
@@ -165,7 +166,14 @@ func fixed(at source, text string) (field, error) {
 	return field{source: at, text: text, formula: &f}, err
 }
 
-func (d *document) readVelocity(e entry, in scope) error {
+func (d *document) readVelocity(e, upwind entry, in scope) error {
+	if !upwind.null() {
+		b, ok := upwind.value.(*ast.BoolNode)
+		if !ok {
+			return upwind.errorf("there should be true or false, not %s", kind(upwind.value))
+		}
+		d.upwind = b.Value
+	}
 	if e.null() {
 		for a := range d.velocity {
 			d.velocity[a], _ = fixed(e.source, "0")

@@ -26,6 +26,7 @@ f: |
 boundary: obstacle
 diffusion: "1 + x^2"
 velocity: [1, "y"]
+upwind: true
 reaction: 0x10
 exact: "x"
 time: null
@@ -51,6 +52,7 @@ func TestEveryKey(t *testing.T) {
 	require.InDelta(t, math.Sin(0.5)+1, p.Source.At(q), 1e-15)
 	require.Equal(t, 1.25, p.Diffusion.At(q))
 	require.Equal(t, 1.0, p.Velocity[0].Value)
+	require.True(t, p.Upwind)
 	require.Equal(t, 1.0, p.Velocity[1].At(q))
 	require.True(t, p.Velocity[2].Constant())
 	require.Equal(t, solver.Coefficient{Value: 16}, p.Reaction)

@@ -72,7 +72,7 @@ func Validate(p *solver.Problem) error {
 	if worst != nil {
 		return worst.tooHigh()
 	}
-	return nil
+	return p.Validate()
 }
 
 // inspection of some layers of the grid, ended by the first error.

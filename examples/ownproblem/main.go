@@ -1,0 +1,69 @@
+// Command ownproblem shows a problem of a user's own in one file: the pressure in
+// the oil film of a journal bearing, which cannot fall below 0, because the oil
+// cavitates there. With θ round the shaft and y along it, ε the eccentricity:
+//
+//	−div((1 + ε cos θ)³ ∇u) ≥ ε sin θ, u ≥ 0, complementary; u = 0 on the rim
+//
+// (Cryer, "The method of Christopherson for solving free boundary problems for
+// infinite journal bearings by means of finite differences", 1971).
+package main
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"os"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// bearing is all that the solver has to know.
+func bearing(eccentricity, length float64, n [2]int) *solver.Problem {
+	film := func(q solver.Point) float64 { return 1 + eccentricity*math.Cos(q[0]) }
+	none := func(solver.Point) float64 { return 0 }
+	return &solver.Problem{
+		Name:      "bearing",
+		Dimension: 2,
+		Hi:        solver.Point{2 * math.Pi, length},
+		N:         [3]int{n[0], n[1], 1},
+		Diffusion: solver.Coefficient{Of: func(q solver.Point) float64 { return math.Pow(film(q), 3) }},
+		Source:    solver.Coefficient{Of: func(q solver.Point) float64 { return eccentricity * math.Sin(q[0]) }},
+		Obstacle:  none,
+		Boundary:  none,
+	}
+}
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run solves the bearing on one thread of one peer and says what came out. The
+// numbers 0 leave the rhythm of the checks and the number of sweeps open.
+func run(w io.Writer) error {
+	p := bearing(0.4, 4, [2]int{63, 31})
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	s, err := solver.SolveSequential(p, solver.Jacobi, 1e-8, 0, 0, 0)
+	if err != nil {
+		return err
+	}
+	e, err := solver.Evaluate(p, s.U, nil)
+	if err != nil {
+		return err
+	}
+	highest, at := 0.0, 0
+	for i, u := range s.U {
+		if u > highest {
+			highest, at = u, i
+		}
+	}
+	where := p.At(at%p.N[0]+1, at/p.N[0]+1, 1)
+	fmt.Fprintf(w, "relative residual  %.1e after %d sweeps\n", e.RelativeResidual, s.Sweeps)
+	fmt.Fprintf(w, "highest pressure   %.4f at θ = %.3f, y = %.3f\n", highest, where[0], where[1])
+	fmt.Fprintf(w, "cavitation         %d of %d points\n", e.ContactPoints, p.Points())
+	return nil
+}
