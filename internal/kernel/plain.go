@@ -1,43 +1,48 @@
 package kernel
 
-// Row loops in plain Go. Every slice is cut to the length of the row beforehand,
-// so that the compiler can drop all bounds checks (check with
+// Loops in plain Go. Every slice is cut to the length of the row beforehand, so
+// that the compiler drops the bounds checks within a row (check with
 // go build -gcflags=-d=ssa/check_bce).
 
-// relaxSimple is the common case: one diagonal, a constant source, no upper
-// obstacle.
-func relaxSimple(l *line, diag, off, step, f float64) {
-	dst := l.dst
-	m := len(dst)
-	east := l.c[2:][:m]
-	s, n, b, t, phi := l.s[:m], l.n[:m], l.b[:m], l.t[:m], l.phi[:m]
-	w, u := l.c[0], l.c[1]
-	for i := range dst {
-		e := east[i]
-		sum := ((w + e) + (s[i] + n[i])) + (b[i] + t[i])
-		r := (float64(diag*u) - float64(off*sum)) - f
-		v := u - float64(step*r)
-		if p := phi[i]; p > v {
-			v = p
+// relaxSimple relaxes rows [lo, hi) of a plane in the common case: 3-D, one
+// diagonal, a constant source, an obstacle that varies, no upper one.
+func (sw *Sweep) relaxSimple(dst, below, src []float64, x0, x1, lo, hi, z int) {
+	l := &sw.layout
+	row, plane, m := l.Row, l.Plane, x1-x0
+	i, at := l.Index(x0, lo, z), l.Dense(x0, lo, z)
+	diag, off, step, f := sw.operator.Diag, sw.operator.Off, sw.step, sw.source.Value
+	for range hi - lo {
+		d, phi := dst[i:][:m], sw.lower.Array[at:][:m]
+		east := src[i+1:][:m]
+		s, n := src[i-row:][:m], src[i+row:][:m]
+		b, t := below[i-plane:][:m], src[i+plane:][:m]
+		w, u := src[i-1], src[i]
+		for x := range d {
+			e := east[x]
+			sum := ((w + e) + (s[x] + n[x])) + (b[x] + t[x])
+			r := (float64(diag*u) - float64(off*sum)) - f
+			v := u - float64(step*r)
+			if p := phi[x]; p > v {
+				v = p
+			}
+			d[x] = v
+			w, u = u, e
 		}
-		dst[i] = v
-		w, u = u, e
+		i += row
+		at += l.N[0]
 	}
 }
 
-func relaxIsotropic(l *line, diag, off, step float64) {
-	defectIsotropic(l.dst, l, diag, off)
-	project(l, step)
-}
-
-func relaxConstant(l *line, k *[Directions]float64, step float64) {
-	defectConstant(l.dst, l, k)
-	project(l, step)
-}
-
-func (s *Sweep) relaxVariable(l *line) {
-	s.defectVariable(l.dst, l)
-	project(l, s.step)
+// defect writes A·u − f of a row to r.
+func (sw *Sweep) defect(r []float64, l *line) {
+	switch sw.operator.Form {
+	case Isotropic:
+		defectIsotropic(r, l, sw.operator.Diag, sw.operator.Off)
+	case Constant:
+		defectConstant(r, l, &sw.rows.values)
+	default:
+		sw.defectVariable(r, l)
+	}
 }
 
 // project turns a row of A·u − f in dst into the relaxed values.

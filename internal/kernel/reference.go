@@ -7,7 +7,7 @@ func referenceSweep(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
 				i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
-				r := s.defect(below, src, i, d)
+				r := s.defectAt(below, src, i, d)
 				u, phi, psi := src[i], s.lower.At(d), s.upper.At(d)
 				if n != nil {
 					n.Add(clampResidual(r, u, phi, psi))
@@ -28,8 +28,8 @@ func referenceSweep(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
 	}
 }
 
-// defect is (A·u − f) at padded index i, dense index d.
-func (s *Sweep) defect(below, src []float64, i, d int) float64 {
+// defectAt is (A·u − f) at padded index i, dense index d.
+func (s *Sweep) defectAt(below, src []float64, i, d int) float64 {
 	l, f := s.layout, s.source.At(d)
 	switch l.Dim {
 	case 1:

@@ -2,7 +2,7 @@ package kernel
 
 import "math"
 
-// instructions names the instruction set of a variant's row loops.
+// instructions names the instruction set of a variant's loops.
 type instructions int
 
 const (
@@ -11,24 +11,16 @@ const (
 	avx512
 )
 
-// line is one row of a box: where to read and write. c holds one more value on
-// either side; the others are as long as the row. Neighbours of unused axes are
-// rows of −0: adding −0 changes no bit, so one loop serves 1-D, 2-D and 3-D.
-type line struct {
-	dst, c, s, n, b, t []float64
-	f, phi, psi        []float64
-	at                 int // dense index of the row's first point
-}
-
-// constantRows stand for fields without an array, so that row loops read rows
-// only.
+// constantRows stand for what has no array, so that loops read rows only.
+// Neighbours of unused axes are rows of −0: adding −0 changes no bit, so one loop
+// serves 1-D, 2-D and 3-D.
 type constantRows struct {
 	source, lower, upper []float64
 	none                 []float64             // −0
 	zero                 []float64             // coefficients of unused axes
 	values               [Directions]float64   // coefficients, 0 on unused axes
 	arrays               [Directions][]float64 // coefficient arrays; nil on unused axes
-	simple               bool                  // isotropic 3-D, constant source, no upper obstacle
+	simple               bool                  // isotropic, constant source, no upper obstacle
 }
 
 func newConstantRows(s *Sweep) constantRows {
@@ -49,7 +41,7 @@ func newConstantRows(s *Sweep) constantRows {
 		r.zero = filled(m, 0)
 		copy(r.arrays[:used], s.operator.Arrays[:used])
 	}
-	r.simple = s.operator.Form == Isotropic && s.layout.Dim == 3 && s.source.Array == nil &&
+	r.simple = s.operator.Form == Isotropic && s.source.Array == nil &&
 		s.upper.Array == nil && math.IsInf(s.upper.Value, 1)
 	return r
 }
@@ -62,43 +54,81 @@ func filled(m int, v float64) []float64 {
 	return row
 }
 
+// residualBatch is how many values of the residual are computed before they are
+// added up, so that they are still in the first-level cache.
+const residualBatch = 1024
+
 // rowSweep goes through a box by rows, in tiles of rows that keep the planes
 // above and below in the second-level cache.
 func rowSweep(isa instructions) func(*Sweep, *Norm, []float64, []float64, []float64, Box) {
 	return func(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
-		if s.layout.Dim == 1 && &below[0] != &src[0] {
+		jacobi := &below[0] == &src[0]
+		if s.layout.Dim == 1 && !jacobi {
 			// Point after point: each reads the one just written.
 			referenceSweep(s, n, dst, below, src, b)
 			return
 		}
-		stream := isa != plain && dst != nil && &below[0] == &src[0] && s.streams(b)
-		for lo := b.Lo[1]; lo < b.Hi[1]; lo += s.tile {
-			hi := min(lo+s.tile, b.Hi[1])
+		batch := s.tile // rows that one call works on
+		if n != nil {
+			batch = min(batch, max(1, residualBatch/(b.Hi[0]-b.Lo[0])))
+		}
+		if s.operator.Form == Variable {
+			batch = 1 // a tile's coefficients do not move from row to row
+		}
+		stream := jacobi && s.streams
+		x0, x1 := b.Lo[0], b.Hi[0]
+		for first := b.Lo[1]; first < b.Hi[1]; first += s.tile {
+			end := min(first+s.tile, b.Hi[1])
 			for z := b.Lo[2]; z < b.Hi[2]; z++ {
-				for y := lo; y < hi; y++ {
-					l := s.line(dst, below, src, b.Lo[0], b.Hi[0], y, z)
-					if n != nil {
-						r := n.scratch(b.Hi[0] - b.Lo[0])
-						s.residualLine(isa, r, &l)
-						n.addRow(r)
-					}
-					if dst != nil {
-						s.relaxLine(isa, &l, stream)
+				for lo := first; lo < end; lo += batch {
+					hi := min(lo+batch, end)
+					if isa == plain {
+						s.plainTile(n, dst, below, src, x0, x1, lo, hi, z)
+					} else {
+						s.vectorTile(isa, stream, n, dst, below, src, x0, x1, lo, hi, z)
 					}
 				}
 			}
 		}
-		if stream {
+		if stream && dst != nil && isa != plain {
 			fence()
 		}
 	}
 }
 
+// plainTile works on rows [lo, hi) of a plane in plain Go.
+func (s *Sweep) plainTile(n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
+	if n == nil && s.rows.simple && s.layout.Dim == 3 && s.lower.Array != nil {
+		s.relaxSimple(dst, below, src, x0, x1, lo, hi, z)
+		return
+	}
+	for y := lo; y < hi; y++ {
+		l := s.line(dst, below, src, x0, x1, y, z)
+		if n != nil {
+			r := n.scratch(x1 - x0)
+			s.defect(r, &l)
+			clampRow(r, &l)
+			n.addRow(r)
+		}
+		if dst != nil {
+			s.defect(l.dst, &l)
+			project(&l, s.step)
+		}
+	}
+}
+
+// line is one row of a box: where to read and write. c holds one more value on
+// either side; the others are as long as the row.
+type line struct {
+	dst, c, s, n, b, t []float64
+	f, phi, psi        []float64
+	at                 int // dense index of the row's first point
+}
+
 // line gathers the slices of one row, each cut to its length.
-func (s *Sweep) line(dst, below, src []float64, lo, hi, y, z int) line {
-	l, m := &s.layout, hi-lo
-	i := l.Index(lo, y, z)
-	at := l.Dense(lo, y, z)
+func (s *Sweep) line(dst, below, src []float64, x0, x1, y, z int) line {
+	l, m := &s.layout, x1-x0
+	i, at := l.Index(x0, y, z), l.Dense(x0, y, z)
 	r := line{c: src[i-1:][: m+2 : m+2], at: at}
 	none := s.rows.none[:m]
 	r.s, r.n, r.b, r.t = none, none, none, none
@@ -129,43 +159,4 @@ func part(array, constant []float64, at, m int) []float64 {
 // coefficient is the row's part of a coefficient array.
 func (s *Sweep) coefficient(direction int, l *line) []float64 {
 	return part(s.rows.arrays[direction], s.rows.zero, l.at, len(l.s))
-}
-
-func (s *Sweep) relaxLine(isa instructions, l *line, stream bool) {
-	switch {
-	case isa != plain:
-		s.relaxVector(isa, l, stream)
-	case s.rows.simple:
-		relaxSimple(l, s.operator.Diag, s.operator.Off, s.step, s.source.Value)
-	case s.operator.Form == Isotropic:
-		relaxIsotropic(l, s.operator.Diag, s.operator.Off, s.step)
-	case s.operator.Form == Constant:
-		relaxConstant(l, &s.rows.values, s.step)
-	default:
-		s.relaxVariable(l)
-	}
-}
-
-func (s *Sweep) residualLine(isa instructions, r []float64, l *line) {
-	if isa != plain {
-		s.residualVector(isa, r, l)
-		return
-	}
-	switch s.operator.Form {
-	case Isotropic:
-		defectIsotropic(r, l, s.operator.Diag, s.operator.Off)
-	case Constant:
-		defectConstant(r, l, &s.rows.values)
-	default:
-		s.defectVariable(r, l)
-	}
-	clampRow(r, l)
-}
-
-// streams tells whether a box is so large that what is written now will have left
-// the caches before it is read: then stores that pass the caches save the read
-// of every line written.
-func (s *Sweep) streams(b Box) bool {
-	const lastLevelBytes = 32 << 20
-	return b.Points() >= lastLevelBytes/8
 }

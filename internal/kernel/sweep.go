@@ -88,6 +88,11 @@ type Config struct {
 	// TileBytes is how much of a tile of the planes read and written should stay
 	// in a core's second-level cache; 0: 384 KiB.
 	TileBytes int
+	// StreamFrom is the size of the block in points from which new values are
+	// stored past the caches, where the variant can: then a line written is not
+	// read first. 0: 1 Mi points, whose three arrays fill a last-level cache of
+	// 24 MiB; negative: never.
+	StreamFrom int
 }
 
 // Sweep relaxes one block. It is read-only after New and may be used by several
@@ -100,11 +105,15 @@ type Sweep struct {
 	upper    Field
 	step     float64
 	kernel   *Kernel
-	tile     int // rows of a tile
+	tile     int  // rows of a tile
+	streams  bool // stores pass the caches
 	rows     constantRows
 }
 
-const defaultTileBytes = 384 << 10
+const (
+	defaultTileBytes  = 384 << 10
+	defaultStreamFrom = 1 << 20
+)
 
 // New checks the configuration: arrays must have Layout.Points() values, the
 // step must be positive and finite. The arrays stay the caller's and are read by
@@ -148,6 +157,11 @@ func New(c Config) (*Sweep, error) {
 	}
 	// Five streams of a tile are alive at once: three planes read, one written, φ.
 	s.tile = max(4, bytes/(5*8*(c.Layout.N[0]+2)))
+	from := c.StreamFrom
+	if from == 0 {
+		from = defaultStreamFrom
+	}
+	s.streams = from > 0 && c.Layout.Points() >= from
 	s.rows = newConstantRows(s)
 	return s, nil
 }

@@ -8,122 +8,96 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-//go:generate go run ./gen -out rows_amd64.s -stubs rows_amd64.go -pkg kernel
+//go:generate go run ./gen -out tile_amd64.s -stubs tile_amd64.go -pkg kernel
 
 // vectorKernels lists the assembly variants that processor and system support.
 func vectorKernels() []*Kernel {
 	var k []*Kernel
 	if cpuid.CPU.Supports(cpuid.AVX, cpuid.AVX2) {
-		k = append(k, &Kernel{"avx2", "rows in assembly, 4 points at once (AVX2)", rowSweep(avx2)})
+		k = append(k, &Kernel{"avx2", "assembly, 4 points at once (AVX2)", rowSweep(avx2)})
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.BMI2) {
-		k = append(k, &Kernel{"avx512", "rows in assembly, 8 points at once (AVX-512)", rowSweep(avx512)})
+		k = append(k, &Kernel{"avx512", "assembly, 8 points at once (AVX-512)", rowSweep(avx512)})
 	}
 	return k
 }
-
-// aligned tells whether streaming stores of a whole vector may start at p.
-func aligned(p *float64) bool { return uintptr(unsafe.Pointer(p))%64 == 0 }
 
 func fence() { storeFence() }
 
-func (s *Sweep) relaxVector(isa instructions, l *line, stream bool) {
-	switch s.operator.Form {
-	case Isotropic:
-		s.relaxVectorIsotropic(isa, l, stream)
-	case Constant:
-		s.relaxVectorConstant(isa, l, stream)
-	default:
-		s.relaxVectorVariable(isa, l, stream)
+// vectorTile works on rows [lo, hi) of a plane in assembly.
+func (s *Sweep) vectorTile(isa instructions, stream bool, n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
+	var t tile
+	s.values(&t)
+	if n != nil {
+		s.place(&t, below, src, x0, x1, lo, hi, z)
+		r := n.scratch((hi - lo) * (x1 - x0))
+		t.out, t.outStep = &r[0], 8*(x1-x0)
+		s.residualTile(isa, &t)
+		n.addRow(r)
+	}
+	if dst != nil {
+		s.place(&t, below, src, x0, x1, lo, hi, z)
+		t.out, t.outStep = &dst[s.layout.Index(x0, lo, z)], t.rowStep
+		s.relaxTile(isa, stream && aligned(&t), &t)
 	}
 }
 
-func (s *Sweep) relaxVectorIsotropic(isa instructions, l *line, stream bool) {
-	diag, off, step, m := s.operator.Diag, s.operator.Off, s.step, len(l.dst)
-	dst := &l.dst[0]
-	stream = stream && aligned(dst)
+// aligned tells whether streaming stores of whole vectors may start at every row.
+func aligned(t *tile) bool {
+	return (uintptr(unsafe.Pointer(t.out))|uintptr(t.outStep))%64 == 0
+}
+
+func (s *Sweep) relaxTile(isa instructions, stream bool, t *tile) {
+	if isa == avx512 {
+		switch {
+		case s.rows.simple && stream:
+			relaxSimpleStreamAVX512(&t.out)
+		case s.rows.simple:
+			relaxSimpleAVX512(&t.out)
+		case s.operator.Form == Isotropic && stream:
+			relaxIsotropicStreamAVX512(&t.out)
+		case s.operator.Form == Isotropic:
+			relaxIsotropicAVX512(&t.out)
+		case s.operator.Form == Constant && stream:
+			relaxConstantStreamAVX512(&t.out)
+		case s.operator.Form == Constant:
+			relaxConstantAVX512(&t.out)
+		default:
+			relaxVariableAVX512(&t.out)
+		}
+		return
+	}
 	switch {
-	case isa == avx512 && stream:
-		relaxIsotropicStreamAVX512(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m, diag, off, step)
-	case isa == avx512:
-		relaxIsotropicAVX512(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m, diag, off, step)
-	case stream:
-		relaxIsotropicStreamAVX2(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m, diag, off, step)
+	case s.rows.simple && stream:
+		relaxSimpleStreamAVX2(&t.out)
+	case s.rows.simple:
+		relaxSimpleAVX2(&t.out)
+	case s.operator.Form == Isotropic && stream:
+		relaxIsotropicStreamAVX2(&t.out)
+	case s.operator.Form == Isotropic:
+		relaxIsotropicAVX2(&t.out)
+	case s.operator.Form == Constant && stream:
+		relaxConstantStreamAVX2(&t.out)
+	case s.operator.Form == Constant:
+		relaxConstantAVX2(&t.out)
 	default:
-		relaxIsotropicAVX2(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m, diag, off, step)
+		relaxVariableAVX2(&t.out)
 	}
 }
 
-func (s *Sweep) relaxVectorConstant(isa instructions, l *line, stream bool) {
-	k, step, m := &s.rows.values, s.step, len(l.dst)
-	dst := &l.dst[0]
-	stream = stream && aligned(dst)
+func (s *Sweep) residualTile(isa instructions, t *tile) {
 	switch {
-	case isa == avx512 && stream:
-		relaxConstantStreamAVX512(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m,
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6], step)
+	case s.operator.Form == Isotropic && isa == avx512:
+		residualIsotropicAVX512(&t.out)
+	case s.operator.Form == Isotropic:
+		residualIsotropicAVX2(&t.out)
+	case s.operator.Form == Constant && isa == avx512:
+		residualConstantAVX512(&t.out)
+	case s.operator.Form == Constant:
+		residualConstantAVX2(&t.out)
 	case isa == avx512:
-		relaxConstantAVX512(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m,
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6], step)
-	case stream:
-		relaxConstantStreamAVX2(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m,
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6], step)
+		residualVariableAVX512(&t.out)
 	default:
-		relaxConstantAVX2(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m,
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6], step)
-	}
-}
-
-func (s *Sweep) relaxVectorVariable(isa instructions, l *line, stream bool) {
-	k, step, m := s.coefficients(l), s.step, len(l.dst)
-	dst := &l.dst[0]
-	stream = stream && aligned(dst)
-	switch {
-	case isa == avx512 && stream:
-		relaxVariableStreamAVX512(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0],
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6], m, step)
-	case isa == avx512:
-		relaxVariableAVX512(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0],
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6], m, step)
-	case stream:
-		relaxVariableStreamAVX2(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0],
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6], m, step)
-	default:
-		relaxVariableAVX2(dst, &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0],
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6], m, step)
-	}
-}
-
-// coefficients are the rows of all seven coefficient arrays.
-func (s *Sweep) coefficients(l *line) (k [Directions]*float64) {
-	for d := range k {
-		k[d] = &s.coefficient(d, l)[0]
-	}
-	return k
-}
-
-func (s *Sweep) residualVector(isa instructions, r []float64, l *line) {
-	m, op := len(r), &s.operator
-	switch {
-	case op.Form == Isotropic && isa == avx512:
-		residualIsotropicAVX512(&r[0], &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m, op.Diag, op.Off)
-	case op.Form == Isotropic:
-		residualIsotropicAVX2(&r[0], &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m, op.Diag, op.Off)
-	case op.Form == Constant && isa == avx512:
-		k := &s.rows.values
-		residualConstantAVX512(&r[0], &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m,
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6])
-	case op.Form == Constant:
-		k := &s.rows.values
-		residualConstantAVX2(&r[0], &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0], m,
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6])
-	case isa == avx512:
-		k := s.coefficients(l)
-		residualVariableAVX512(&r[0], &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0],
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6], m)
-	default:
-		k := s.coefficients(l)
-		residualVariableAVX2(&r[0], &l.c[0], &l.s[0], &l.n[0], &l.b[0], &l.t[0], &l.f[0], &l.phi[0], &l.psi[0],
-			k[0], k[1], k[2], k[3], k[4], k[5], k[6], m)
+		residualVariableAVX2(&t.out)
 	}
 }

@@ -5,11 +5,7 @@ package kernel
 // vectorKernels: this build has no assembly.
 func vectorKernels() []*Kernel { return nil }
 
-func (s *Sweep) relaxVector(instructions, *line, bool) {
-	panic("kernel: this build has no assembly")
-}
-
-func (s *Sweep) residualVector(instructions, []float64, *line) {
+func (s *Sweep) vectorTile(instructions, bool, *Norm, []float64, []float64, []float64, int, int, int, int, int) {
 	panic("kernel: this build has no assembly")
 }
 

@@ -23,11 +23,13 @@ func (avx2) broadcast(m operand.Mem) operand.Op {
 	return y
 }
 
-func (avx2) loops(r *row, body func(v vector, offset int)) {
-	whole(r, "one", 4, func() { body(ymm{}, 0) })
-	whole(r, "point", 1, func() { body(scalar{}, 0) })
-	VZEROUPPER()
-	RET()
+func (avx2) loops(l *loop, body func(v vector, offset int)) {
+	whole(l, "pair", 8, func() {
+		body(ymm{}, 0)
+		body(ymm{}, 4)
+	})
+	whole(l, "one", 4, func() { body(ymm{}, 0) })
+	whole(l, "point", 1, func() { body(scalar{}, 0) })
 }
 
 type ymm struct{ packed }

@@ -23,24 +23,22 @@ func (avx512) broadcast(m operand.Mem) operand.Op {
 	return z
 }
 
-func (avx512) loops(r *row, body func(v vector, offset int)) {
-	whole(r, "pair", 16, func() {
+func (avx512) loops(l *loop, body func(v vector, offset int)) {
+	whole(l, "pair", 16, func() {
 		body(zmm{}, 0)
 		body(zmm{}, 8)
 	})
-	whole(r, "one", 8, func() { body(zmm{}, 0) })
+	whole(l, "one", 8, func() { body(zmm{}, 0) })
 	rest := GP64()
-	MOVQ(r.count, rest)
-	SUBQ(r.index, rest)
-	JZ(operand.LabelRef("done"))
+	MOVQ(l.count, rest)
+	SUBQ(l.index, rest)
+	JZ(operand.LabelRef("next"))
 	bits, mask := GP64(), K()
 	MOVQ(operand.U32(0xff), bits)
 	BZHIQ(rest, bits, bits)
 	KMOVW(bits.As32(), mask)
 	body(masked{mask: mask}, 0)
-	Label("done")
-	VZEROUPPER()
-	RET()
+	Label("next")
 }
 
 type zmm struct{ packed }

@@ -1,11 +1,9 @@
-// Command gen writes the assembly rows of package kernel (go generate in that
-// package). Each row loop is written once, over a small set of vector
-// operations, and emitted for AVX2 and for AVX-512.
+// Command gen writes the assembly loops of package kernel (go generate in that
+// package). Each loop is written once, over a small set of vector operations,
+// and emitted for AVX2 and for AVX-512.
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build" //nolint:staticcheck // avo programs read as assembly
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -14,10 +12,14 @@ import (
 func main() {
 	ConstraintExpr("amd64,!noasm")
 	for _, s := range []set{avx2{}, avx512{}} {
-		for _, f := range []form{isotropic, constant, variable} {
-			defect(s, f)
+		for _, f := range []form{simple, isotropic, constant, variable} {
+			if f != simple {
+				residual(s, f)
+			}
 			relax(s, f, false)
-			relax(s, f, true)
+			if f != variable {
+				relax(s, f, true)
+			}
 		}
 	}
 	TEXT("storeFence", NOSPLIT, "func()")
@@ -27,179 +29,181 @@ func main() {
 	Generate()
 }
 
-// form is the shape of the operator, as kernel.Form.
+// form is the shape of the operator, as kernel.Form; simple is the isotropic one
+// with a constant source and no upper obstacle.
 type form int
 
 const (
 	isotropic form = iota
 	constant
 	variable
+	simple
 )
 
-func (f form) String() string { return [...]string{"Isotropic", "Constant", "Variable"}[f] }
-
-// Coefficients by direction: center, west, east, south, north, bottom, top.
-var directions = [...]string{"kc", "kw", "ke", "ks", "kn", "kb", "kt"}
-
-// row is the state of one emitted function.
-type row struct {
-	form    form
-	ptr     map[string]reg.GPVirtual
-	index   reg.GPVirtual
-	count   reg.GPVirtual
-	scalars map[string]operand.Op // broadcast values
+func (f form) String() string {
+	return [...]string{"Isotropic", "Constant", "Variable", "Simple"}[f]
 }
 
-func signature(f form, out string, relaxing bool) string {
-	args := out + ", c, s, n, b, t, f, phi, psi"
-	if f == variable {
-		for _, k := range directions {
-			args += ", " + k
-		}
-	}
-	args += " *float64, count int"
-	switch {
-	case f == isotropic:
-		args += ", diag, off"
-	case f == constant:
-		for _, k := range directions {
-			args += ", " + k
-		}
-	}
-	if relaxing {
-		args += ", step"
-	}
-	if f != variable || relaxing {
-		args += " float64"
-	}
-	return "func(" + args + ")"
+// Byte offsets of the fields of kernel.tile; a test there compares them.
+var fields = map[string]int{
+	"out": 0, "c": 8, "s": 16, "n": 24, "b": 32, "t": 40, "f": 48, "phi": 56, "psi": 64,
+	"count": 72, "rows": 80,
+	"outStep": 88, "rowStep": 96, "planeStep": 104, "fStep": 112, "phiStep": 120, "psiStep": 128,
+	"step": 136, "source": 144,
+	"kc": 152, "kw": 160, "ke": 168, "ks": 176, "kn": 184, "kb": 192, "kt": 200,
+	"pc": 208, "pw": 216, "pe": 224, "ps": 232, "pn": 240, "pb": 248, "pt": 256,
 }
 
-func (r *row) begin(s set, out string, scalars []string) {
-	r.ptr = map[string]reg.GPVirtual{}
-	for _, p := range []string{out, "c", "s", "n", "b", "t", "f", "phi", "psi"} {
-		g := GP64()
-		Load(Param(p), g)
-		r.ptr[p] = g
-	}
-	r.count = GP64()
-	Load(Param("count"), r.count)
-	r.scalars = map[string]operand.Op{}
-	for _, name := range scalars {
-		r.scalars[name] = s.broadcast(param(name))
-	}
-	r.index = GP64()
-	XORQ(r.index, r.index)
+// steps says which field moves a pointer from row to row.
+var steps = map[string]string{
+	"out": "outStep", "c": "rowStep", "s": "rowStep", "n": "rowStep", "b": "planeStep", "t": "planeStep",
+	"f": "fStep", "phi": "phiStep", "psi": "psiStep",
 }
 
-// param is the memory operand of a scalar parameter.
-func param(name string) operand.Mem {
-	b, err := Param(name).Resolve()
-	if err != nil {
-		panic(err)
-	}
-	return b.Addr
+// loop is the state of one emitted function.
+type loop struct {
+	form     form
+	tile     reg.Register
+	pointers []string
+	ptr      map[string]reg.GPVirtual
+	index    reg.GPVirtual
+	count    reg.GPVirtual
+	scalars  map[string]operand.Op // broadcast values
 }
 
-// at is element index+offset+unroll of the row p points to.
-func (r *row) at(p string, offset int) operand.Mem {
-	return operand.Mem{Base: r.ptr[p], Index: r.index, Scale: 8, Disp: 8 * offset}
+func (l *loop) field(name string) operand.Mem {
+	at, ok := fields[name]
+	if !ok {
+		panic("no field " + name)
+	}
+	return operand.Mem{Base: l.tile, Disp: at}
+}
+
+// at is element index+offset of the row that p points to.
+func (l *loop) at(p string, offset int) operand.Mem {
+	return operand.Mem{Base: l.ptr[p], Index: l.index, Scale: 8, Disp: 8 * offset}
 }
 
 // coefficient is the operand of a coefficient: a broadcast register, or a row
-// whose pointer is read from the frame, since registers have run out.
-func (r *row) coefficient(name string, offset int) operand.Op {
-	if r.form == constant {
-		return r.scalars[name]
+// whose pointer is read from the tile, since registers have run out.
+func (l *loop) coefficient(direction string, offset int) operand.Op {
+	if l.form != variable {
+		return l.scalars["k"+direction]
 	}
 	g := GP64()
-	Load(Param(name), g)
-	return operand.Mem{Base: g, Index: r.index, Scale: 8, Disp: 8 * offset}
+	MOVQ(l.field("p"+direction), g)
+	return operand.Mem{Base: g, Index: l.index, Scale: 8, Disp: 8 * offset}
+}
+
+// emit writes a function that goes through the rows of a tile.
+func emit(s set, name, doc string, f form, scalars []string, body func(l *loop, v vector, offset int)) {
+	// The address of a tile is that of its first field; naming the type would need
+	// the package to compile without the functions that are about to be written.
+	TEXT(name+s.name(), NOSPLIT, "func(tile **float64)")
+	Doc(name + s.name() + " " + doc)
+	Pragma("noescape")
+	l := &loop{form: f, ptr: map[string]reg.GPVirtual{}, scalars: map[string]operand.Op{}}
+	l.tile = Load(Param("tile"), GP64())
+	l.pointers = []string{"out", "c", "s", "n", "b", "t", "phi"}
+	if f != simple {
+		l.pointers = append(l.pointers, "f", "psi")
+	}
+	for _, p := range l.pointers {
+		l.ptr[p] = GP64()
+		MOVQ(l.field(p), l.ptr[p])
+	}
+	for _, k := range scalars {
+		l.scalars[k] = s.broadcast(l.field(k))
+	}
+	l.scalars["zero"] = s.zero()
+	l.count, l.index = GP64(), GP64()
+	MOVQ(l.field("count"), l.count)
+	Label("row")
+	XORQ(l.index, l.index)
+	s.loops(l, func(v vector, offset int) { body(l, v, offset) })
+	for _, p := range l.pointers {
+		ADDQ(l.field(steps[p]), l.ptr[p])
+	}
+	DECQ(l.field("rows"))
+	JNZ(operand.LabelRef("row"))
+	VZEROUPPER()
+	RET()
 }
 
 // sum emits A·u − f at the vector that starts offset elements after index; it
 // also returns u.
-func (r *row) sum(v vector, offset int) (u, res reg.Register) {
+func (l *loop) sum(v vector, offset int) (u, res reg.Register) {
 	pair := func(low, high string, lowAt, highAt int, kl, kh string) reg.Register {
-		x := v.load(r.at(low, lowAt+offset))
-		if r.form == isotropic {
-			v.add(v.operand(r.at(high, highAt+offset)), x, x)
+		x := v.load(l.at(low, lowAt+offset))
+		if l.form == isotropic || l.form == simple {
+			v.add(v.operand(l.at(high, highAt+offset)), x, x)
 			return x
 		}
-		v.mul(v.operand(r.coefficient(kl, offset)), x, x)
-		y := v.load(r.at(high, highAt+offset))
-		v.mul(v.operand(r.coefficient(kh, offset)), y, y)
+		v.mul(v.operand(l.coefficient(kl, offset)), x, x)
+		y := v.load(l.at(high, highAt+offset))
+		v.mul(v.operand(l.coefficient(kh, offset)), y, y)
 		v.add(y, x, x)
 		return x
 	}
-	a := pair("c", "c", 0, 2, "kw", "ke")
-	v.add(pair("s", "n", 0, 0, "ks", "kn"), a, a)
-	v.add(pair("b", "t", 0, 0, "kb", "kt"), a, a)
-	u = v.load(r.at("c", 1+offset))
+	a := pair("c", "c", 0, 2, "w", "e")
+	v.add(pair("s", "n", 0, 0, "s", "n"), a, a)
+	v.add(pair("b", "t", 0, 0, "b", "t"), a, a)
+	u = v.load(l.at("c", 1+offset))
 	res = v.vector()
-	if r.form == isotropic {
-		v.mul(r.scalars["off"], a, a)
-		v.mul(r.scalars["diag"], u, res)
-	} else {
-		v.mul(v.operand(r.coefficient("kc", offset)), u, res)
+	v.mul(v.operand(l.coefficient("c", offset)), u, res)
+	if l.form == isotropic || l.form == simple {
+		v.mul(l.scalars["kw"], a, a)
 	}
 	v.sub(a, res, res)
-	v.sub(v.operand(r.at("f", offset)), res, res)
+	if l.form == simple {
+		v.sub(l.scalars["source"], res, res)
+	} else {
+		v.sub(v.operand(l.at("f", offset)), res, res)
+	}
 	return u, res
 }
 
-func scalarsOf(f form, relaxing bool) []string {
-	var names []string
+// scalarsOf lists the values to broadcast: of the isotropic forms, the diagonal
+// lies in kc and the off-diagonal in kw.
+func scalarsOf(f form) []string {
 	switch f {
+	case simple:
+		return []string{"kc", "kw", "source"}
 	case isotropic:
-		names = []string{"diag", "off"}
+		return []string{"kc", "kw"}
 	case constant:
-		names = directions[:]
+		return []string{"kc", "kw", "ke", "ks", "kn", "kb", "kt"}
 	}
-	if relaxing {
-		names = append(names[:len(names):len(names)], "step")
-	}
-	return names
+	return nil
 }
 
-// relax emits the relaxation of a row; streaming stores pass the caches.
+// relax emits the relaxation of a tile; streaming stores pass the caches.
 func relax(s set, f form, streaming bool) {
-	name := "relax" + f.String()
+	name, doc := "relax"+f.String(), "relaxes the points of a tile."
 	if streaming {
 		name += "Stream"
+		doc = "relaxes the points of a tile whose rows of out are aligned to 64 bytes, with stores that pass the caches."
 	}
-	TEXT(name+s.name(), NOSPLIT, signature(f, "dst", true))
-	doc := "%s%s relaxes count points of a row."
-	if streaming {
-		doc = "%s%s relaxes count points of a row whose dst is aligned to a vector, with stores that pass the caches."
-	}
-	Doc(fmt.Sprintf(doc, name, s.name()))
-	Pragma("noescape")
-	r := &row{form: f}
-	r.begin(s, "dst", scalarsOf(f, true))
-	s.loops(r, func(v vector, offset int) {
-		u, res := r.sum(v, offset)
-		v.mul(r.scalars["step"], res, res)
+	emit(s, name, doc, f, append(scalarsOf(f), "step"), func(l *loop, v vector, offset int) {
+		u, res := l.sum(v, offset)
+		v.mul(l.scalars["step"], res, res)
 		v.sub(res, u, u)
-		v.max(u, v.load(r.at("phi", offset)), u)
-		v.min(u, v.load(r.at("psi", offset)), u)
-		v.store(u, r.at("dst", offset), streaming)
+		v.max(u, v.load(l.at("phi", offset)), u)
+		if f != simple {
+			v.min(u, v.load(l.at("psi", offset)), u)
+		}
+		v.store(u, l.at("out", offset), streaming)
 	})
 }
 
-// defect emits the VI residual of a row.
-func defect(s set, f form) {
-	name := "residual" + f.String() + s.name()
-	TEXT(name, NOSPLIT, signature(f, "r", false))
-	Doc(name + " writes the residual of count points of a row to r.")
-	Pragma("noescape")
-	r := &row{form: f}
-	r.begin(s, "r", scalarsOf(f, false))
-	zero := s.zero()
-	s.loops(r, func(v vector, offset int) {
-		u, res := r.sum(v, offset)
-		v.clear(zero, lessEqual, v.operand(r.at("phi", offset)), u, greater, res)
-		v.clear(zero, greaterEqual, v.operand(r.at("psi", offset)), u, less, res)
-		v.store(res, r.at("r", offset), false)
+// residual emits the VI residual of a tile.
+func residual(s set, f form) {
+	doc := "writes the residual of the points of a tile to out."
+	emit(s, "residual"+f.String(), doc, f, scalarsOf(f), func(l *loop, v vector, offset int) {
+		u, res := l.sum(v, offset)
+		zero := l.scalars["zero"].(reg.Register)
+		v.clear(zero, lessEqual, v.operand(l.at("phi", offset)), u, greater, res)
+		v.clear(zero, greaterEqual, v.operand(l.at("psi", offset)), u, less, res)
+		v.store(res, l.at("out", offset), false)
 	})
 }

@@ -19,8 +19,8 @@ type set interface {
 	name() string
 	zero() reg.Register
 	broadcast(m operand.Mem) operand.Op
-	// loops emits the loop over the row: body for whole vectors, and for the rest.
-	loops(r *row, body func(v vector, offset int))
+	// loops emits the loop over a row: body for whole vectors, and for the rest.
+	loops(l *loop, body func(v vector, offset int))
 }
 
 // vector is a way to work on some points at once. Operands stand in the order
@@ -40,16 +40,17 @@ type vector interface {
 }
 
 // whole emits "while index + step ≤ count { body }".
-func whole(r *row, label string, step int, body func()) {
+func whole(l *loop, label string, step int, body func()) {
 	end := GP64()
-	MOVQ(r.count, end)
+	MOVQ(l.count, end)
 	SUBQ(operand.U8(step), end)
-	Label(label)
-	CMPQ(r.index, end)
+	CMPQ(l.index, end)
 	JG(operand.LabelRef(label + "Done"))
+	Label(label)
 	body()
-	ADDQ(operand.U8(step), r.index)
-	JMP(operand.LabelRef(label))
+	ADDQ(operand.U8(step), l.index)
+	CMPQ(l.index, end)
+	JLE(operand.LabelRef(label))
 	Label(label + "Done")
 }
 

@@ -1,0 +1,65 @@
+package kernel
+
+// tile is what the assembly loops work on: some rows of one plane. Their offsets
+// are known to the generator. The pointers move by the steps, in bytes, from row
+// to row; a step of 0 repeats a row that stands for a constant.
+type tile struct {
+	out              *float64 // new values, or the residual
+	c                *float64 // the west neighbour of the first point
+	s, n, b, t       *float64 // neighbours in y and z; rows of −0 for unused axes
+	f, phi, psi      *float64
+	count, rows      int // points of a row, rows (counted down)
+	outStep          int
+	rowStep          int // of c, s, n
+	planeStep        int // of b, t
+	fStep            int
+	phiStep, psiStep int
+	step, source     float64
+	k                [Directions]float64  // coefficients; diagonal and off-diagonal when isotropic
+	p                [Directions]*float64 // rows of coefficients
+}
+
+// place points the tile at rows [lo, hi) of x in [x0, x1) and plane z. out is set
+// by the caller.
+func (s *Sweep) place(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
+	l := &s.layout
+	i, at := l.Index(x0, lo, z), l.Dense(x0, lo, z)
+	t.count, t.rows = x1-x0, hi-lo
+	t.rowStep = 8 * l.Row
+	t.c = &src[i-1]
+	none := &s.rows.none[0]
+	t.s, t.n, t.b, t.t = none, none, none, none
+	switch l.Dim {
+	case 2:
+		t.s, t.n = &below[i-l.Row], &src[i+l.Row]
+	case 3:
+		t.s, t.n = &src[i-l.Row], &src[i+l.Row]
+		t.b, t.t = &below[i-l.Plane], &src[i+l.Plane]
+		t.planeStep = t.rowStep
+	}
+	t.f, t.fStep = s.first(s.source.Array, s.rows.source, at)
+	t.phi, t.phiStep = s.first(s.lower.Array, s.rows.lower, at)
+	t.psi, t.psiStep = s.first(s.upper.Array, s.rows.upper, at)
+	if s.operator.Form == Variable {
+		for d := range t.p {
+			t.p[d], _ = s.first(s.rows.arrays[d], s.rows.zero, at)
+		}
+	}
+}
+
+// first is the first value of a field in a tile and the field's step.
+func (s *Sweep) first(array, constant []float64, at int) (*float64, int) {
+	if array != nil {
+		return &array[at], 8 * s.layout.N[0]
+	}
+	return &constant[0], 0
+}
+
+// values sets what is the same in every tile.
+func (s *Sweep) values(t *tile) {
+	t.step, t.source = s.step, s.source.Value
+	t.k = s.rows.values
+	if s.operator.Form == Isotropic {
+		t.k[Center], t.k[West] = s.operator.Diag, s.operator.Off
+	}
+}
