@@ -1,0 +1,423 @@
+package driver
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+const patience = 20 * time.Second
+
+func limit(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start runs a node over UDP on loopback.
+func start(t *testing.T, name string, change func(*Config)) *Node {
+	t.Helper()
+	link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
+	require.NoError(t, err)
+	c := Config{
+		Name: name, Link: link, Network: p2psap.Memory, Listen: "127.0.0.1:0", Catalog: standIns(),
+		Policy: p2psap.TablePolicy{}, Run: "test", Version: "v1", Linger: 150 * time.Millisecond,
+	}
+	if change != nil {
+		change(&c)
+	}
+	n, err := New(c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	return n
+}
+
+// join connects two nodes, from both ends at once.
+func join(t *testing.T, a, b *Node) {
+	t.Helper()
+	ctx := limit(t)
+	var wg sync.WaitGroup
+	for _, x := range [][2]*Node{{a, b}, {b, a}} {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if err := x[0].Connect(ctx, x[1].config.Name, x[1].ControlAddr().String()); err != nil {
+				t.Errorf("connect: %v", err)
+			}
+		}()
+	}
+	wg.Wait()
+}
+
+// open opens a session at both ends.
+func open(t *testing.T, a, b *Node, o p2psap.OpenOptions) (sa, sb *Socket) {
+	t.Helper()
+	ctx := limit(t)
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		sb, err = b.Open(ctx, a.config.Name, o)
+		done <- err
+	}()
+	sa, err := a.Open(ctx, b.config.Name, o)
+	require.NoError(t, err)
+	require.NoError(t, <-done)
+	return sa, sb
+}
+
+func options(name string, m microproto.Mode) p2psap.OpenOptions {
+	return p2psap.OpenOptions{Name: name, Mode: m, Slots: []p2psap.SlotSpec{{Tag: 1, Length: 512}, {Tag: 2, Length: 8}}}
+}
+
+func TestSynchronousExchange(t *testing.T) {
+	a, b := start(t, "a", nil), start(t, "b", nil)
+	join(t, a, b)
+	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+	const messages = 2000
+	ctx := limit(t)
+	var wg sync.WaitGroup
+	for _, s := range []*Socket{sa, sb} {
+		wg.Add(2)
+		go func() {
+			defer wg.Done()
+			data := make([]byte, messages*8)
+			var last p2psap.Transfer
+			for i := range uint64(messages) {
+				binary.LittleEndian.PutUint64(data[8*i:], i)
+				tr, err := s.Send(ctx, 2, p2psap.Label(i), data[8*i:8*i+8])
+				if err != nil || tr != last+1 {
+					t.Errorf("send %d: transfer %d, %v", i, tr, err)
+					return
+				}
+				last = tr
+			}
+			for {
+				r, err := s.Wait(ctx, last)
+				if err != nil {
+					t.Errorf("wait: %v", err)
+					return
+				}
+				if r.Accepted {
+					return
+				}
+			}
+		}()
+		go func() {
+			defer wg.Done()
+			slot := p2psap.Slot{Tag: 2, Data: make([]byte, 8)}
+			for i := range uint64(messages) {
+				got, err := s.Receive(ctx, &slot)
+				if err != nil || got.Label != i || binary.LittleEndian.Uint64(slot.Data) != i {
+					t.Errorf("receive %d: %+v, %v", i, got, err)
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	require.Equal(t, uint64(messages), sa.Info().MessagesReceived)
+	require.Equal(t, p2psap.SameProcess, sa.Info().Conditions.Locality)
+	require.NoError(t, sa.Close())
+	_, err := sb.Receive(ctx, &p2psap.Slot{Tag: 2, Data: make([]byte, 8)})
+	require.ErrorIs(t, err, p2psap.ErrPeerClosed)
+	require.NoError(t, sb.Close())
+	require.NoError(t, sb.Close(), "twice")
+	_, err = sb.Send(ctx, 2, 0, make([]byte, 8))
+	require.ErrorIs(t, err, p2psap.ErrClosed)
+	require.Equal(t, uint64(messages), sb.Info().MessagesSent, "known after the end too")
+}
+
+func TestAsynchronousNewestWins(t *testing.T) {
+	a, b := start(t, "a", nil), start(t, "b", nil)
+	join(t, a, b)
+	sa, sb := open(t, a, b, options("s", microproto.ModeAsynchronous))
+	ctx := limit(t)
+	slot := p2psap.Slot{Tag: 2, Data: make([]byte, 8)}
+	_, fresh, err := sb.Poll(&slot)
+	require.NoError(t, err)
+	require.False(t, fresh)
+	for i := range uint64(100) {
+		tr, err := sa.TrySend(2, p2psap.Label(i), binary.LittleEndian.AppendUint64(nil, i))
+		require.NoError(t, err)
+		ready, err := sa.Wait(ctx, tr)
+		require.NoError(t, err)
+		require.True(t, ready.Accepted)
+	}
+	for slot.Data[0] != 99 {
+		_, err := sb.Wait(ctx, 0)
+		require.NoError(t, err)
+		_, _, err = sb.Poll(&slot)
+		require.NoError(t, err)
+	}
+}
+
+func TestWaitAnyTimesOutPrecisely(t *testing.T) {
+	a, b := start(t, "a", nil), start(t, "b", nil)
+	join(t, a, b)
+	sa, _ := open(t, a, b, options("s", microproto.ModeAsynchronous))
+	ctx := limit(t)
+	for b.WaitAny(ctx, 0) == nil && b.arrivedNow() {
+	}
+	precise := func() bool {
+		begin := time.Now()
+		require.NoError(t, b.WaitAny(ctx, 100*time.Microsecond))
+		took := time.Since(begin)
+		require.GreaterOrEqual(t, took, 100*time.Microsecond)
+		// The runtime's own timers take a millisecond always; a busy machine now and then.
+		return took < 900*time.Microsecond || runtime.GOOS != "linux"
+	}
+	for !precise() {
+		require.NoError(t, ctx.Err(), "never in time")
+	}
+	_, err := sa.Send(ctx, 2, 1, make([]byte, 8))
+	require.NoError(t, err)
+	require.NoError(t, b.WaitAny(ctx, NoTimeout))
+	require.NoError(t, ctx.Err())
+	short, cancel := context.WithCancel(ctx)
+	cancel()
+	for err = nil; err == nil; err = b.WaitAny(short, NoTimeout) {
+	}
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func (n *Node) arrivedNow() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.arrived
+}
+
+// Blocked calls end with the session, the node, the context and the peer.
+func TestBlockedCallsEnd(t *testing.T) {
+	type act func(a, b *Node, sa, sb *Socket, cancel func())
+	for name, c := range map[string]struct {
+		do   act
+		want error
+	}{
+		"context":  {func(_, _ *Node, _, _ *Socket, cancel func()) { cancel() }, context.Canceled},
+		"socket":   {func(_, _ *Node, sa, _ *Socket, _ func()) { _ = sa.Close() }, p2psap.ErrClosed},
+		"node":     {func(a, _ *Node, _, _ *Socket, _ func()) { _ = a.Close() }, p2psap.ErrClosed},
+		"far end":  {func(_, _ *Node, _, sb *Socket, _ func()) { _ = sb.Close() }, p2psap.ErrPeerClosed},
+		"far node": {func(_, b *Node, _, _ *Socket, _ func()) { _ = b.Close() }, p2psap.ErrPeerClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := start(t, "a", nil), start(t, "b", nil)
+			join(t, a, b)
+			sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+			ctx, cancel := context.WithCancel(limit(t))
+			defer cancel()
+			calls := map[string]func() error{
+				"receive": func() error { _, err := sa.Receive(ctx, &p2psap.Slot{Tag: 2, Data: make([]byte, 8)}); return err },
+				"wait":    func() error { _, err := sa.Wait(ctx, 0); return err },
+				"send": func() error { // past the grant: nobody receives
+					for {
+						if _, err := sa.Send(ctx, 1, 0, make([]byte, 512)); err != nil {
+							return err
+						}
+					}
+				},
+			}
+			results := make(chan string, len(calls))
+			for name, call := range calls {
+				go func() {
+					if err := call(); err == nil || !strings.Contains(fmt.Sprint(err), c.want.Error()) {
+						results <- fmt.Sprintf("%s: %v", name, err)
+					} else {
+						results <- ""
+					}
+				}()
+			}
+			blocked := func() bool {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				return len(sa.waiters.list) == len(calls)
+			}
+			require.Eventually(t, blocked, patience, time.Millisecond)
+			c.do(a, b, sa, sb, cancel)
+			for range calls {
+				require.Empty(t, <-results)
+			}
+		})
+	}
+}
+
+func TestOpenThatNobodyAnswers(t *testing.T) {
+	a, b := start(t, "a", nil), start(t, "b", nil)
+	join(t, a, b)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	_, err := a.Open(ctx, "b", options("s", microproto.ModeSynchronous))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, `session "s" with "b" (opening)`)
+	// Later both want it.
+	open(t, a, b, options("s", microproto.ModeSynchronous))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	require.Len(t, a.sockets, 1)
+}
+
+func TestConnectFails(t *testing.T) {
+	a := start(t, "b", nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	require.NoError(t, l.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	err = a.Connect(ctx, "a", addr)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "refused")
+
+	other := start(t, "a", func(c *Config) { c.Version = "v2" })
+	err = a.Connect(limit(t), "a", other.ControlAddr().String())
+	var refused *p2psap.RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.ErrorContains(t, err, `program version: this end has "v1", the peer "v2"`)
+
+	link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
+	require.NoError(t, err)
+	_, err = New(Config{Name: "c", Link: link, Listen: a.ControlAddr().String(), Catalog: standIns(), Policy: p2psap.TablePolicy{}})
+	require.ErrorContains(t, err, "in use")
+	_, err = link.Recv(make([]microproto.Frame, 1))
+	require.ErrorIs(t, err, net.ErrClosed, "New owns the link, also when it fails")
+}
+
+// A peer whose process stands still keeps its connections open and says nothing.
+func TestStoppedPeerIsLost(t *testing.T) {
+	quick := func(c *Config) { c.PeerTimeout = 400 * time.Millisecond }
+	a, b := start(t, "a", quick), start(t, "b", quick)
+	join(t, a, b)
+	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))
+	ctx := limit(t)
+	for range 20 { // heartbeats keep it alive
+		require.NoError(t, a.WaitAny(ctx, 50*time.Millisecond))
+	}
+	begin := time.Now()
+	b.mu.Lock() // every goroutine of b stands still
+	for {
+		if err := a.WaitAny(ctx, NoTimeout); err != nil {
+			var lost *p2psap.PeerLostError
+			require.ErrorAs(t, err, &lost)
+			require.Equal(t, "b", lost.Peer)
+			break
+		}
+	}
+	require.Less(t, time.Since(begin), 2*time.Second)
+	_, err := sa.Receive(ctx, &p2psap.Slot{Tag: 2, Data: make([]byte, 8)})
+	var lost *p2psap.PeerLostError
+	require.ErrorAs(t, err, &lost)
+	require.NoError(t, sa.Close())
+	b.mu.Unlock()
+}
+
+func TestGarbageOnEveryPort(t *testing.T) {
+	a, b := start(t, "a", func(c *Config) { c.Handshake = 300 * time.Millisecond }), start(t, "b", nil)
+	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x03abc", "\x00\x00\x00\x14P2\x01\x02aaaaaaaabbbbbbbb", "\x00"} {
+		tcp, err := net.Dial("tcp", a.ControlAddr().String())
+		require.NoError(t, err)
+		_, err = io.WriteString(tcp, garbage)
+		require.NoError(t, err)
+		require.NoError(t, tcp.SetReadDeadline(time.Now().Add(patience)))
+		n, err := io.Copy(io.Discard, tcp)
+		require.Zero(t, n)
+		if ne, ok := err.(net.Error); ok {
+			require.False(t, ne.Timeout(), "%q: the connection stands", garbage)
+		}
+		require.NoError(t, tcp.Close())
+	}
+	require.Equal(t, uint64(2), a.Stats().ControlGarbage)
+	require.Equal(t, uint64(2), a.Stats().ControlMalformed)
+	require.Equal(t, uint64(1), a.Stats().Handshakes)
+
+	join(t, a, b)
+	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+	udp, err := net.Dial("udp", a.config.Link.(*ether.Link).LocalAddr().String())
+	require.NoError(t, err)
+	for _, garbage := range []string{"x", "\x01\x00\x00\x00\x00\x00\x00\x00", strings.Repeat("P2", 600)} {
+		_, err = io.WriteString(udp, garbage)
+		require.NoError(t, err)
+	}
+	require.NoError(t, udp.Close())
+	ctx := limit(t)
+	_, err = sb.Send(ctx, 2, 7, make([]byte, 8))
+	require.NoError(t, err)
+	got, err := sa.Receive(ctx, &p2psap.Slot{Tag: 2, Data: make([]byte, 8)})
+	require.NoError(t, err)
+	require.Equal(t, uint64(7), got.Label)
+}
+
+// Close takes its goroutines with it.
+func TestNoGoroutineIsLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	a, b, c := start(t, "a", nil), start(t, "b", nil), start(t, "c", nil)
+	join(t, a, b)
+	join(t, a, c)
+	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))
+	_, err := sa.Send(limit(t), 2, 1, make([]byte, 8))
+	require.NoError(t, err)
+	begin := time.Now()
+	require.NoError(t, a.Close())
+	require.NoError(t, c.Close())
+	require.NoError(t, b.Close())
+	require.Less(t, time.Since(begin), 3*time.Second)
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, patience, time.Millisecond)
+	require.ErrorIs(t, a.Connect(limit(t), "b", ""), p2psap.ErrClosed)
+	_, err = a.Open(limit(t), "b", options("s", microproto.ModeSynchronous))
+	require.ErrorIs(t, err, p2psap.ErrClosed)
+	require.ErrorIs(t, a.WaitAny(limit(t), NoTimeout), p2psap.ErrClosed)
+}
+
+// Neither mode allocates in steady state, blocking calls included.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	a, b := start(t, "a", nil), start(t, "b", nil)
+	join(t, a, b)
+	ctx := limit(t)
+	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+		sa, sb := open(t, a, b, options("s"+mode.String(), mode))
+		data, back := make([]byte, 512), p2psap.Slot{Tag: 1, Data: make([]byte, 512)}
+		label := uint64(0)
+		exchange := func() {
+			label++
+			tr, err := sa.Send(ctx, 1, p2psap.Label(label), data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for {
+				if err := b.WaitAny(ctx, time.Second); err != nil {
+					t.Fatal(err)
+				}
+				got, fresh, err := sb.Poll(&back)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if fresh && got.Label == label {
+					break
+				}
+			}
+			for accepted := false; !accepted; {
+				r, err := sa.Wait(ctx, tr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				accepted = r.Accepted
+			}
+		}
+		for range 100 {
+			exchange()
+		}
+		// A heartbeat a second may fall in; it averages to nothing.
+		require.Zero(t, testing.AllocsPerRun(2000, exchange), mode)
+	}
+}
