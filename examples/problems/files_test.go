@@ -1,5 +1,5 @@
-// Package examples checks that what a reader would copy from here works.
-package examples
+// Package problems checks that what a reader would copy from here works.
+package problems
 
 import (
 	"path/filepath"
