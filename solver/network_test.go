@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"container/heap"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -19,8 +20,9 @@ type network struct {
 	now      time.Duration
 	nextAt   []time.Duration // −1: waits for an arrival
 	done     []bool
+	waiting  []bool
 	pace     []time.Duration // of one relaxation
-	packets  []packet
+	packets  queue
 	order    map[[3]int]time.Duration // last due time of an ordered channel
 	slots    map[[3]int]*slotBuffer
 	numbers  map[[3]int]uint64
@@ -49,6 +51,23 @@ type packet struct {
 	data     []byte
 }
 
+// queue is a heap by (due, serial).
+type queue []packet
+
+func (q queue) Len() int      { return len(q) }
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(packet)) }
+func (q queue) Less(i, j int) bool {
+	return q[i].due < q[j].due || q[i].due == q[j].due && q[i].serial < q[j].serial
+}
+
+func (q *queue) Pop() any {
+	old := *q
+	p := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return p
+}
+
 type slotBuffer struct {
 	data   []byte
 	number []uint64 // per segment; 0: nothing yet
@@ -72,12 +91,13 @@ func newNetwork(seed uint64, configs []Config) (*network, error) {
 		n.workers = append(n.workers, w)
 		n.nextAt = append(n.nextAt, 0)
 		n.done = append(n.done, false)
-		n.pace = append(n.pace, time.Duration(1+n.rng.IntN(100))*time.Microsecond)
+		n.waiting = append(n.waiting, false)
+		n.pace = append(n.pace, time.Duration(10+n.rng.IntN(200))*time.Microsecond)
 	}
 	return n, nil
 }
 
-const maxEvents = 20_000_000
+const maxEvents = 1_000_000
 
 func (n *network) run() error {
 	for {
@@ -91,14 +111,11 @@ func (n *network) run() error {
 				who, at = i, t
 			}
 		}
-		p := -1
-		for i := range n.packets {
-			q := &n.packets[i]
-			if q.due < at || q.due == at && p >= 0 && q.serial < n.packets[p].serial {
-				p, at = i, q.due
-			}
+		arrival := len(n.packets) > 0 && n.packets[0].due < at
+		if arrival {
+			at = n.packets[0].due
 		}
-		if who < 0 && p < 0 {
+		if who < 0 && !arrival {
 			if n.allDone() {
 				return nil
 			}
@@ -110,8 +127,8 @@ func (n *network) run() error {
 			n.workers[n.stopRank].Stop(n.now, Interrupted)
 			n.wake(n.stopRank)
 		}
-		if p >= 0 && n.packets[p].due == at {
-			if err := n.deliver(p); err != nil {
+		if arrival {
+			if err := n.deliver(heap.Pop(&n.packets).(packet)); err != nil {
 				return err
 			}
 			continue
@@ -141,13 +158,14 @@ func (n *network) state() string {
 }
 
 func (n *network) wake(r Rank) {
-	if n.nextAt[r] < 0 || n.nextAt[r] > n.now {
-		n.nextAt[r] = n.now
+	if n.waiting[r] { // one that relaxes is not interrupted
+		n.nextAt[r], n.waiting[r] = n.now, false
 	}
 }
 
 func (n *network) act(i int) {
 	w := n.workers[i]
+	n.waiting[i] = false
 	op := w.Next(n.now)
 	switch op.Kind {
 	case OpRelax:
@@ -162,7 +180,7 @@ func (n *network) act(i int) {
 		n.agreeSent++
 		n.post(packet{from: Rank(i), to: op.To, agree: true, label: op.Label, data: op.Message}, true)
 	case OpWait:
-		n.nextAt[i] = -1
+		n.nextAt[i], n.waiting[i] = -1, true
 		if op.Until > 0 {
 			if op.Until <= n.now {
 				panic("a wait that is over")
@@ -213,13 +231,10 @@ func (n *network) post(p packet, ordered bool) {
 	}
 	n.events++
 	p.serial = n.events
-	n.packets = append(n.packets, p)
+	heap.Push(&n.packets, p)
 }
 
-func (n *network) deliver(i int) error {
-	p := n.packets[i]
-	n.packets[i] = n.packets[len(n.packets)-1]
-	n.packets = n.packets[:len(n.packets)-1]
+func (n *network) deliver(p packet) error {
 	if n.done[p.to] {
 		return nil
 	}
