@@ -104,7 +104,7 @@ func replace(path string, write func(io.Writer) error) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			os.Remove(temporary)
+			_ = os.Remove(temporary) // the error that led here is the one to report
 		}
 	}()
 	b := bufio.NewWriterSize(f, 1<<16)
