@@ -27,7 +27,7 @@ var ErrMalformed = errors.New("not a message of the rendezvous protocol")
 // bound is the longest body of a kind; 0: no such kind.
 func bound(k Kind) int {
 	switch k {
-	case KindChallenge, KindJoin, KindWelcome, KindRefuse:
+	case KindChallenge, KindJoin, KindWelcome, KindRefuse, KindListen:
 		return MaxGreeting
 	case KindAssign, KindResult:
 		return MaxBody
@@ -50,6 +50,8 @@ func blank(k Kind) any {
 		return new(Welcome)
 	case KindRefuse:
 		return new(Refuse)
+	case KindListen:
+		return new(Listen)
 	case KindAssign:
 		return new(Assign)
 	case KindReady:

@@ -18,16 +18,17 @@ import (
 func samples() []Message {
 	return []Message{
 		Challenge{Version: 1, Program: "v1", Fingerprint: "ab", Nonce: []byte{1, 2}},
-		Join{Version: 1, Program: "v1", Fingerprint: "ab", Proof: []byte{3}, Nonce: []byte{4}, Seat: -1, Host: "h", Pid: 7, Control: "127.0.0.1:9"},
-		Welcome{Rank: 3, Proof: []byte{5}},
+		Join{Version: 1, Program: "v1", Fingerprint: "ab", Proof: []byte{3}, Nonce: []byte{4}, Seat: -1, Host: "h", Pid: 7},
+		Welcome{Proof: []byte{5}, Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63},
 		Refuse{Reason: "no"},
-		Assign{Run: "r", Rank: 1, Members: []Member{{0, "h", 7, "127.0.0.1:9"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
+		Listen{Control: "127.0.0.1:9"},
+		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
 			N: [3]int{4, 5, 6}, Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, Scheme: "delay:3", Order: "jacobi", Tolerance: 1e-6,
-			MaxSweeps: 9, Threads: 2, Slow: 1.5, MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Initial: true},
+			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slow: 1.5, Initial: true},
 		Chunk{Stream: StreamSolution, Offset: 1 << 33, Data: []byte{1, 2, 3}},
 		Ready{}, Start{},
 		Beat{Sweep: 5, Residual: 0.1},
-		Stop{Why: StopTime},
+		Stop{},
 		Lost{Rank: 2, Why: "killed"},
 		Result{Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Iterate: 2, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6, CPUSeconds: 7,
 			PeakBytes: 8, IdleBytes: 9, Kernel: "go", Sessions: []Session{{Peer: 1, Mode: "sync", Composition: []string{"A"}, Overwritten: 3}}},
@@ -81,7 +82,7 @@ func TestReadRefuses(t *testing.T) {
 		"no JSON":            {frame(KindReady, 2, "xx"), nil, ErrMalformed},
 		"unknown field":      {frame(KindReady, 7, `{"x":1}`), nil, ErrMalformed},
 		"two values":         {frame(KindReady, 4, `{}{}`), nil, ErrMalformed},
-		"wrong type":         {frame(KindStop, 9, `{"why":1}`), nil, ErrMalformed},
+		"wrong type":         {frame(KindRefuse, 12, `{"reason":1}`), nil, ErrMalformed},
 		"short chunk":        {frame(KindChunk, 3, "abc"), nil, ErrMalformed},
 		"chunk of stream 9":  {frame(KindChunk, 9, "\x09\x00\x00\x00\x00\x00\x00\x00\x00"), nil, ErrMalformed},
 		"chunk far out":      {frame(KindChunk, 9, "\x01\x7f\x00\x00\x00\x00\x00\x00\x00"), nil, ErrMalformed},
@@ -123,7 +124,7 @@ func FuzzRead(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(frame)
 	}
-	f.Add([]byte("\x00\x00\x00\x02\x0d{}\x00\x00\x00\x02\x0d{}"))
+	f.Add([]byte("\x00\x00\x00\x02\x0e{}\x00\x00\x00\x02\x0e{}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
 		var buf, again []byte

@@ -10,8 +10,9 @@
 //	launcher                     peer
 //	Challenge {version, nonce} →
 //	                           ← Join {version, fingerprint, proof, nonce}
-//	Welcome {rank, proof}      →      or Refuse {reason}
-//	                                  until every peer has joined
+//	Welcome {rank, proof, run} →      or Refuse {reason}
+//	                           ← Listen {control address}
+//	                                  until every peer listens
 //	Assign, Chunk…             →
 //	                           ← Ready
 //	Start                      →

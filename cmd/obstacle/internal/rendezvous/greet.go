@@ -70,42 +70,43 @@ func (c *Conn) Refuse(why string) error {
 	return refused
 }
 
-// Welcome gives the peer that sent j its rank, and proves to it that this is the
+// Welcome sends w to the peer that sent j, with the proof that this is the
 // launcher of its run.
-func (c *Conn) Welcome(id Identity, j Join, rank int) error {
-	return c.Send(Welcome{Rank: rank, Proof: proof(id.Secret, "welcome", j.Nonce)})
+func (c *Conn) Welcome(id Identity, j Join, w Welcome) error {
+	w.Proof = proof(id.Secret, "welcome", j.Nonce)
+	return c.Send(w)
 }
 
-// Join is the peer's half of the greeting: it returns the rank. wait bounds the
-// time until the launcher answers. j needs Seat, Host, Pid and Control.
-func (c *Conn) Join(id Identity, j Join, wait time.Duration) (rank int, err error) {
+// Join is the peer's half of the greeting. wait bounds the time until the launcher
+// answers. j needs Seat, Host and Pid.
+func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	m, err := c.ReceiveWithin(GreetingTime, KindChallenge)
 	if err != nil {
-		return 0, fmt.Errorf("%s is no rendezvous of this program: %w", c.Remote(), err)
+		return Welcome{}, fmt.Errorf("%s is no rendezvous of this program: %w", c.Remote(), err)
 	}
 	ch := m.(Challenge)
 	j.Version, j.Program, j.Fingerprint = Version, id.Program, id.Fingerprint
 	j.Proof, j.Nonce = proof(id.Secret, "join", ch.Nonce), nonce()
 	if err := c.Send(j); err != nil {
-		return 0, err
+		return Welcome{}, err
 	}
 	if why := mismatch("the launcher", ch, "this peer", j); why != "" {
-		return 0, errors.New(why)
+		return Welcome{}, errors.New(why)
 	}
 	m, err = c.ReceiveWithin(wait, KindWelcome, KindRefuse)
 	if err != nil {
-		return 0, fmt.Errorf("no answer from the rendezvous at %s: %w", c.Remote(), err)
+		return Welcome{}, fmt.Errorf("no answer from the rendezvous at %s: %w", c.Remote(), err)
 	}
 	switch m := m.(type) {
 	case Refuse:
-		return 0, fmt.Errorf("the launcher at %s refused this peer: %s", c.Remote(), m.Reason)
+		return Welcome{}, fmt.Errorf("the launcher at %s refused this peer: %s", c.Remote(), m.Reason)
 	case Welcome:
 		if !hmac.Equal(m.Proof, proof(id.Secret, "welcome", j.Nonce)) {
-			return 0, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)", c.Remote())
+			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)", c.Remote())
 		}
-		return m.Rank, nil
+		return m, nil
 	}
-	return 0, ErrMalformed
+	return Welcome{}, ErrMalformed
 }
 
 // mismatch compares what the two ends speak; empty: the same.

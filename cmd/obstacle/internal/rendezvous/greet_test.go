@@ -40,14 +40,15 @@ func TestGreeting(t *testing.T) {
 			go func() {
 				j, err := launcher.Admit(c.launcher)
 				if err == nil {
-					err = launcher.Welcome(c.launcher, j, 5)
+					err = launcher.Welcome(c.launcher, j, Welcome{Rank: 5, Run: "r"})
 				}
 				done <- err
 			}()
-			rank, err := peer.Join(c.peer, Join{Seat: 5, Control: "127.0.0.1:1"}, time.Second)
+			w, err := peer.Join(c.peer, Join{Seat: 5}, time.Second)
 			if c.peerSays == "" {
 				require.NoError(t, err)
-				require.Equal(t, 5, rank)
+				require.Equal(t, 5, w.Rank)
+				require.Equal(t, "r", w.Run)
 				require.NoError(t, <-done)
 				return
 			}

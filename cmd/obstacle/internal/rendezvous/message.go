@@ -14,6 +14,7 @@ const (
 	KindJoin
 	KindWelcome
 	KindRefuse
+	KindListen
 	KindAssign
 	KindChunk
 	KindReady
@@ -46,13 +47,21 @@ type Join struct {
 	Seat        int    `json:"seat"` // the rank wanted; -1: any
 	Host        string `json:"host"`
 	Pid         int    `json:"pid"`
-	Control     string `json:"control"` // host:port of the peer's control channel
 }
 
-// Welcome gives a peer its rank.
+// Welcome gives a peer its rank, and what it needs to know to listen.
 type Welcome struct {
-	Rank  int    `json:"rank"`
-	Proof []byte `json:"proof"`
+	Proof         []byte `json:"proof"`
+	Rank          int    `json:"rank"`
+	Run           string `json:"run"` // names the run; peers of different runs do not talk
+	MTU           int    `json:"mtu"` // bytes; 0: that of the interface
+	PeerTimeoutMS int64  `json:"peer_timeout_ms"`
+	Seed          uint64 `json:"seed"`
+}
+
+// Listen says where the other peers can reach this one.
+type Listen struct {
+	Control string `json:"control"` // host:port of its control channel
 }
 
 // Refuse says why a peer cannot take part.
@@ -70,24 +79,20 @@ type Member struct {
 
 // Assign is a peer's part of the work. The problem follows in chunks.
 type Assign struct {
-	Run           string   `json:"run"` // names the run; peers of different runs do not talk
-	Rank          int      `json:"rank"`
-	Members       []Member `json:"members"` // by rank
-	Problem       string   `json:"problem"` // its name, for messages
-	ProblemBytes  int64    `json:"problem_bytes"`
-	Fingerprint   string   `json:"problem_fingerprint"` // hex
-	N             [3]int   `json:"n"`
-	Cuts          [3][]int `json:"cuts"`
-	Scheme        string   `json:"scheme"`
-	Order         string   `json:"order"`
-	Tolerance     float64  `json:"tolerance"`
-	MaxSweeps     uint64   `json:"max_sweeps"`
-	Threads       int      `json:"threads"`
-	Slow          float64  `json:"slow"` // relaxes this many times slower; 1: as it can
-	MTU           int      `json:"mtu"`
-	PeerTimeoutMS int64    `json:"peer_timeout_ms"`
-	Seed          uint64   `json:"seed"`
-	Initial       bool     `json:"initial"` // the starting iterate of the own box follows in chunks
+	Members      []Member `json:"members"` // by rank
+	Problem      string   `json:"problem"` // its name, for messages
+	ProblemBytes int64    `json:"problem_bytes"`
+	Fingerprint  string   `json:"problem_fingerprint"` // hex
+	N            [3]int   `json:"n"`
+	Cuts         [3][]int `json:"cuts"`
+	Scheme       string   `json:"scheme"`
+	Order        string   `json:"order"`
+	Tolerance    float64  `json:"tolerance"`
+	MaxSweeps    uint64   `json:"max_sweeps"`
+	MaxTimeMS    int64    `json:"max_time_ms"` // 0: no bound
+	Threads      int      `json:"threads"`
+	Slow         float64  `json:"slow"`    // relaxes this many times slower; 1: as it can
+	Initial      bool     `json:"initial"` // the starting iterate of the own box follows in chunks
 }
 
 // Stream tells what a Chunk is part of.
@@ -120,16 +125,8 @@ type Beat struct {
 	Residual finite.Number `json:"residual"` // relative, of the whole; not a number: not known yet
 }
 
-// Why a run is stopped early.
-const (
-	StopInterrupt = "interrupt"
-	StopTime      = "time"
-)
-
 // Stop asks for an early end with the best iterate.
-type Stop struct {
-	Why string `json:"why"`
-}
+type Stop struct{}
 
 // Lost says that a peer is gone and the run with it.
 type Lost struct {
@@ -191,6 +188,9 @@ func (Welcome) Kind() Kind { return KindWelcome }
 
 // Kind is KindRefuse.
 func (Refuse) Kind() Kind { return KindRefuse }
+
+// Kind is KindListen.
+func (Listen) Kind() Kind { return KindListen }
 
 // Kind is KindAssign.
 func (Assign) Kind() Kind { return KindAssign }

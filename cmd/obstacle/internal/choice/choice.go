@@ -1,0 +1,44 @@
+// Package choice reads the words of flags that launcher and peers have in common.
+package choice
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// maxDelay bounds K of delay:K.
+const maxDelay = 1 << 20
+
+// Scheme reads the word of --scheme.
+func Scheme(s string) (solver.Scheme, error) {
+	switch s {
+	case "sync":
+		return solver.Synchronous(), nil
+	case "async":
+		return solver.Asynchronous(), nil
+	case "hybrid":
+		return nil, fmt.Errorf("--scheme hybrid: not built in this release; there are sync, async and delay:K")
+	}
+	if bound, is := strings.CutPrefix(s, "delay:"); is {
+		k, err := strconv.Atoi(bound)
+		if err != nil || k < 0 || k > maxDelay {
+			return nil, fmt.Errorf("--scheme %q: want delay:K with a whole number K from 0 to %d", s, maxDelay)
+		}
+		return solver.BoundedDelay(k), nil
+	}
+	return nil, fmt.Errorf("--scheme %q%s: want sync, async, delay:K or hybrid", s, problems.Suggest(s, []string{"sync", "async", "hybrid", "delay:1"}))
+}
+
+// Order reads the word of --order.
+func Order(s string) (solver.Order, error) {
+	for _, o := range []solver.Order{solver.Jacobi, solver.InTurn} {
+		if s == o.String() {
+			return o, nil
+		}
+	}
+	return 0, fmt.Errorf("--order %q: want jacobi or in-turn", s)
+}

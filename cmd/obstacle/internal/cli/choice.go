@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// partitionOf reads the word of --partition. auto takes slabs, whose faces lie
+// together in memory, until boxes have less than half of their surface.
+func partitionOf(s string, p *solver.Problem, peers int, weights []float64) (solver.Partition, error) {
+	if len(weights) > 0 && s != "auto" && s != "slabs" {
+		return solver.Partition{}, fmt.Errorf("--weights are for slabs, not for --partition %s", s)
+	}
+	switch s {
+	case "slabs":
+		return solver.Slabs(p.N, peers, weights)
+	case "boxes":
+		return solver.Boxes(p.N, peers)
+	case "auto":
+		slabs, err := solver.Slabs(p.N, peers, weights)
+		if len(weights) > 0 || err == nil && peers < 4 {
+			return slabs, err
+		}
+		boxes, err2 := solver.Boxes(p.N, peers)
+		if err != nil || err2 == nil && 2*surface(boxes) < surface(slabs) {
+			return boxes, err2
+		}
+		return slabs, nil
+	}
+	parts, err := numbers("partition", s)
+	if err != nil {
+		return solver.Partition{}, fmt.Errorf("--partition %q: want auto, slabs, boxes, or the parts per axis, as 1,2,2", s)
+	}
+	if len(parts) != p.Dimension {
+		return solver.Partition{}, fmt.Errorf("--partition %q: %d numbers of parts for a %d-D problem", s, len(parts), p.Dimension)
+	}
+	grid := [3]int{1, 1, 1}
+	copy(grid[:], parts)
+	return solver.GridOf(p.N, grid)
+}
+
+// surface counts the bytes of all faces.
+func surface(p solver.Partition) int {
+	total := 0
+	for r := range p.Peers() {
+		for _, n := range p.Neighbours(solver.Rank(r)) {
+			total += n.FaceBytes
+		}
+	}
+	return total
+}
+
+// defaultWorkers is how many peers and threads are fastest for projected
+// Richardson on this many processors, as measured (docs/cli.md, Defaults).
+func defaultWorkers(points, cpus int) (peers, threads int, why string) {
+	if points < smallProblem || cpus < 2 {
+		return 1, 1, fmt.Sprintf("%d points on %d processors: one peer is fastest", points, cpus)
+	}
+	return cpus, 1, fmt.Sprintf("one peer of one thread for each of %d processors", cpus)
+}
+
+// smallProblem is the number of points below which exchanging halos costs more
+// than a second peer gains.
+const smallProblem = 24 * 24 * 24

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/figure"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// comparison is the JSON of compare.
+type comparison struct {
+	Problem   string  `json:"problem"`
+	N         []int   `json:"n"`
+	Tolerance float64 `json:"tolerance"`
+	Method    string  `json:"method"`
+	Order     string  `json:"order"`
+	Threads   int     `json:"threads"`
+	Rounds    int     `json:"rounds"`
+	Reference string  `json:"reference"` // what t(1) is
+	Rows      []row   `json:"rows"`
+	Version   string  `json:"version"`
+	Figure    string  `json:"figure,omitempty"`
+}
+
+// row is one scheme on a number of peers: medians over the rounds.
+type row struct {
+	Scheme     string        `json:"scheme"`
+	Peers      int           `json:"peers"`
+	Seconds    float64       `json:"seconds"`
+	Fastest    float64       `json:"seconds_fastest"`
+	Slowest    float64       `json:"seconds_slowest"`
+	Efficiency finite.Number `json:"efficiency"`
+	Equivalent float64       `json:"sequential_equivalent_sweeps"`
+	Residual   finite.Number `json:"relative_residual"` // the largest of the rounds
+	Messages   uint64        `json:"messages"`
+	Bytes      uint64        `json:"bytes"`
+	Converged  bool          `json:"converged"` // in every round
+
+	seconds []float64
+	sweeps  []float64
+}
+
+func (a *app) compareCommand() *cobra.Command {
+	q := &request{}
+	var schemes []string
+	var peers []int
+	var rounds int
+	var out string
+	c := &cobra.Command{
+		Use:   "compare PROBLEM",
+		Short: "Compare schemes on the same work: table, efficiency, figure",
+		Long: `compare solves the same problem to the same tolerance with every scheme on every
+number of peers, several rounds with the runs interleaved, and prints the median
+time and the spread. Efficiency is t(1)/(P·t(P)); t(1) is the median time of one
+peer with the same method and threads, none of it slowed by --slow.`,
+		Example: "  obstacle compare membrane --n 24 --peers 2 --rounds 1",
+		Args:    oneArgument("problem"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.compare(c.Context(), q, args[0], schemes, peers, rounds, out)
+		},
+	}
+	f := c.Flags()
+	q.flags(f)
+	f.StringSliceVar(&schemes, "schemes", []string{"sync", "async"}, "schemes to compare: sync, async, delay:K")
+	f.IntSliceVar(&peers, "peers", []int{2}, "numbers of peers, P1,P2,…")
+	f.IntVar(&rounds, "rounds", 3, "rounds; the runs of a round come one after the other")
+	f.StringVar(&out, "out", "", "write a figure of the efficiency: .png, .svg or .pdf")
+	return c
+}
+
+func (a *app) compare(ctx context.Context, q *request, ref string, schemes []string, peers []int, rounds int, out string) error {
+	if out != "" {
+		if err := figure.Check(out); err != nil {
+			return badInput(err)
+		}
+	}
+	switch {
+	case rounds < 1 || rounds > 1000:
+		return usage("--rounds %d: want 1 to 1000", rounds)
+	case len(schemes) == 0 || len(peers) == 0:
+		return usage("nothing to compare: give --schemes and --peers")
+	}
+	if q.threads == 0 {
+		q.threads = 1
+	}
+	c := comparison{Tolerance: q.tol, Method: q.method, Order: q.order, Threads: q.threads, Rounds: rounds, Version: build.Version()}
+	cases, err := q.cases(ref, schemes, peers)
+	if err != nil {
+		return err
+	}
+	first := cases[0].work.problem
+	c.Problem, c.N = cases[0].work.spec.Name(), slices.Clone(first.N[:first.Dimension])
+	c.Reference = fmt.Sprintf("sync on 1 peer, projected %s in %s order, threads %d", q.method, q.order, q.threads)
+	ctx, interrupt, stop := interrupts(ctx)
+	defer stop()
+	for round := range rounds {
+		for i := range cases {
+			if err := a.once(ctx, &cases[i], interrupt); err != nil {
+				return err
+			}
+			a.log.Info().Int("round", round).Str("scheme", cases[i].row.Scheme).Int("peers", cases[i].row.Peers).Msg("done")
+		}
+	}
+	for i := range cases {
+		cases[i].row.sum(cases[0].row.seconds)
+		c.Rows = append(c.Rows, cases[i].row)
+	}
+	if out != "" {
+		if err := figure.Write(out, fmt.Sprintf("%s, n = %v, tolerance %g", c.Problem, c.N, c.Tolerance), series(c.Rows, cases[0].row)); err != nil {
+			return failed(err)
+		}
+		c.Figure = out
+	}
+	return a.print(c, c.text)
+}
+
+// trial is one row in the making.
+type trial struct {
+	request request
+	work    *work
+	row     row
+}
+
+// cases lists the runs of a round, the reference first.
+func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, error) {
+	one := *q
+	one.scheme, one.peers, one.slow, one.weights, one.partition = "sync", 1, nil, nil, "auto"
+	requests := []request{one}
+	for _, s := range schemes {
+		for _, p := range peers {
+			if p < 1 {
+				return nil, usage("--peers %d: want 1 or more", p)
+			}
+			if s == "sync" && p == 1 && len(q.slow) == 0 {
+				continue // the reference
+			}
+			r := *q
+			r.scheme, r.peers = s, p
+			requests = append(requests, r)
+		}
+	}
+	var out []trial
+	for _, r := range requests {
+		w, err := r.resolve(ref)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, trial{r, w, row{Scheme: w.scheme.Name(), Peers: w.peers, Converged: true}})
+	}
+	return out, nil
+}
+
+// once runs a trial and adds its times.
+func (a *app) once(ctx context.Context, t *trial, interrupt <-chan struct{}) error {
+	o, err := a.execute(ctx, &t.request, t.work, interrupt)
+	if err != nil {
+		return err
+	}
+	e, err := solver.Evaluate(t.work.problem, o.U, parallel(runtime.GOMAXPROCS(0)))
+	if err != nil {
+		return failed(err)
+	}
+	s := a.describe(&t.request, t.work)
+	s.Add(o, t.work.partition, e)
+	if err := verdict(s); err != nil {
+		fmt.Fprintf(a.err, "obstacle: %s on %d peers: %s\n", s.Scheme, s.Peers, s.Reason)
+		return err
+	}
+	r := &t.row
+	r.seconds, r.sweeps = append(r.seconds, s.Seconds), append(r.sweeps, s.SequentialEquivalentSweeps)
+	r.Residual = max(r.Residual, s.RelativeResidual)
+	r.Messages, r.Bytes = s.Messages, s.Bytes
+	r.Converged = r.Converged && s.Converged
+	return nil
+}
+
+// sum turns the rounds into a row; one holds the times of the reference.
+func (r *row) sum(one []float64) {
+	r.Seconds, r.Equivalent = median(r.seconds), median(r.sweeps)
+	r.Fastest, r.Slowest = slices.Min(r.seconds), slices.Max(r.seconds)
+	r.Efficiency = report.Efficiency(median(one), r.Peers, r.Seconds)
+}
+
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	s := slices.Sorted(slices.Values(v))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+func (c *comparison) text(w io.Writer) {
+	fmt.Fprintf(w, "%s, n = %v, tolerance %g, %d threads a peer, median of %d rounds\n", c.Problem, c.N, c.Tolerance, c.Threads, c.Rounds)
+	table(w, func(w io.Writer) {
+		fmt.Fprintln(w, "scheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")
+		for _, r := range c.Rows {
+			fmt.Fprintf(w, "%s\t%d\t%.3f\t%.3f\t%.3f\t%.0f %%\t%.1f\t%.2e\t%d\t%.1f\n", r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest,
+				100*float64(r.Efficiency), r.Equivalent, float64(r.Residual), r.Messages, float64(r.Bytes)/1e6)
+		}
+	})
+	fmt.Fprintf(w, "efficiency is t(1)/(P·t(P)), t(1) that of the first row: %s\n", c.Reference)
+	if c.Figure != "" {
+		fmt.Fprintf(w, "written %s\n", c.Figure)
+	}
+}
+
+// series sorts the rows by scheme; every scheme begins at the reference.
+func series(rows []row, one row) []figure.Series {
+	var out []figure.Series
+	for _, r := range rows[1:] {
+		i := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == r.Scheme })
+		if i < 0 {
+			i = len(out)
+			out = append(out, figure.Series{Name: r.Scheme, Points: []figure.Point{{Peers: 1, Low: 1, Mid: 1, High: 1}}})
+		}
+		at := func(t float64) float64 { return float64(report.Efficiency(one.Seconds, r.Peers, t)) }
+		out[i].Points = append(out[i].Points, figure.Point{Peers: r.Peers, Low: at(r.Slowest), Mid: at(r.Seconds), High: at(r.Fastest)})
+	}
+	return out
+}

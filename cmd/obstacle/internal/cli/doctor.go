@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// diagnosis is what doctor prints.
+type diagnosis struct {
+	Version   string           `json:"version"`
+	Toolchain string           `json:"toolchain"`
+	Host      string           `json:"host"`
+	CPU       string           `json:"cpu"`
+	CPUs      int              `json:"cpus"`    // that this process may use
+	Kernels   []variant        `json:"kernels"` // slowest first
+	RDMA      []host.Device    `json:"rdma"`
+	UDP       ether.Offloads   `json:"udp"`
+	Shared    shared           `json:"shared_memory"`
+	Limits    []host.Limit     `json:"limits"`
+	Sysctl    map[string]int64 `json:"sysctl"`
+	Choices   []pick           `json:"choices"`
+	Advice    []string         `json:"advice"`
+}
+
+type variant struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+}
+
+type shared struct {
+	Path      string `json:"path"`
+	FreeBytes int64  `json:"free_bytes"` // -1: not there
+}
+
+// pick is what a solve would take by default.
+type pick struct {
+	What  string `json:"what"`
+	Value string `json:"value"`
+	Why   string `json:"why"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Show what this host offers, what would be chosen, and why",
+		Long: `doctor looks at processors, RDMA devices, UDP offloads, shared memory and
+limits. It changes nothing; it sends a few datagrams to itself over loopback.`,
+		Example: "  obstacle doctor --format json",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			d := diagnose()
+			return a.print(d, d.text)
+		},
+	}
+}
+
+func diagnose() diagnosis {
+	name, _ := os.Hostname()
+	d := diagnosis{
+		Version: build.Version(), Toolchain: build.Toolchain(), Host: name,
+		CPU: host.CPU(), CPUs: runtime.GOMAXPROCS(0),
+		RDMA: append([]host.Device{}, host.RDMA("/sys/class/infiniband")...),
+		UDP:  ether.Probe(), Limits: append([]host.Limit{}, host.Limits()...),
+		Shared: shared{"/dev/shm", host.Free("/dev/shm")},
+		Sysctl: map[string]int64{}, Advice: []string{},
+	}
+	for _, k := range kernel.All() {
+		d.Kernels = append(d.Kernels, variant{k.Name(), k.About()})
+	}
+	for _, s := range []string{"net/core/rmem_max", "net/core/wmem_max"} {
+		d.Sysctl[s] = host.Sysctl(s)
+	}
+	if d.UDP.Advice != "" {
+		d.Advice = append(d.Advice, d.UDP.Problem+": "+d.UDP.Advice)
+	}
+	d.Choices = d.choose()
+	return d
+}
+
+func (d *diagnosis) choose() []pick {
+	network := pick{"network", "ether", "the Ethernet link (UDP) is the one that this release has"}
+	if len(d.RDMA) > 0 {
+		network.Why += "; the RDMA devices are not used: the verbs link is not built yet"
+	}
+	best := d.Kernels[len(d.Kernels)-1]
+	peers, threads, why := defaultWorkers(64*64*64, d.CPUs)
+	offload := pick{"frames", "one per datagram", "no segmentation offload here"}
+	if d.UDP.GSO && d.UDP.GRO {
+		offload = pick{"frames", "many per datagram", "the kernel segments and joins datagrams (GSO, GRO), as tried over loopback"}
+	}
+	return []pick{
+		network, offload,
+		{"kernel", best.Name, best.About},
+		{"peers, threads (64³)", fmt.Sprintf("%d, %d", peers, threads), why},
+	}
+}
+
+func (d *diagnosis) text(w io.Writer) {
+	table(w, func(w io.Writer) {
+		fmt.Fprintf(w, "program\tobstacle %s, %s\n", d.Version, d.Toolchain)
+		fmt.Fprintf(w, "host\t%s\n", d.Host)
+		fmt.Fprintf(w, "processors\t%d × %s\n", d.CPUs, d.CPU)
+		for _, k := range d.Kernels {
+			fmt.Fprintf(w, "kernel\t%s: %s\n", k.Name, k.About)
+		}
+		if len(d.RDMA) == 0 {
+			fmt.Fprintf(w, "RDMA\tno device\n")
+		}
+		for _, r := range d.RDMA {
+			fmt.Fprintf(w, "RDMA\t%s port %d: %s, %s, %s\n", r.Name, r.Port, r.State, r.LinkLayer, r.Rate)
+		}
+		u := d.UDP
+		fmt.Fprintf(w, "UDP\tIPv4 %s, IPv6 %s, sendmmsg %s, GSO %s, GRO %s\n", yes(u.IPv4), yes(u.IPv6), yes(u.Batch), yes(u.GSO), yes(u.GRO))
+		fmt.Fprintf(w, "UDP queues\tin %s, out %s; largest frame over loopback %d bytes\n", bytesText(int64(u.QueueIn)), bytesText(int64(u.QueueOut)), u.LoopbackFrame)
+		if d.Shared.FreeBytes >= 0 {
+			fmt.Fprintf(w, "shared memory\t%s, %s free\n", d.Shared.Path, bytesText(d.Shared.FreeBytes))
+		} else {
+			fmt.Fprintf(w, "shared memory\tnone at %s\n", d.Shared.Path)
+		}
+		for _, l := range d.Limits {
+			fmt.Fprintf(w, "limit %s\t%s (%s)\n", l.Name, bound(l.Soft), l.What)
+		}
+		for _, s := range sortedKeys(d.Sysctl) {
+			fmt.Fprintf(w, "sysctl %s\t%s\n", s, bound(d.Sysctl[s]))
+		}
+		for _, c := range d.Choices {
+			fmt.Fprintf(w, "chosen: %s\t%s: %s\n", c.What, c.Value, c.Why)
+		}
+		for _, s := range d.Advice {
+			fmt.Fprintf(w, "advice\t%s\n", s)
+		}
+	})
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func bound(v int64) string {
+	if v < 0 {
+		return "none"
+	}
+	return fmt.Sprint(v)
+}
+
+// bytesText writes a number of bytes with a binary unit.
+func bytesText(n int64) string {
+	v := float64(n)
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
+		if v < 1024 || unit == "GiB" {
+			if unit == "B" {
+				return fmt.Sprintf("%d B", n)
+			}
+			return fmt.Sprintf("%.1f %s", v, unit)
+		}
+		v /= 1024
+	}
+	return ""
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/peer"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/tracefile"
+	"github.com/p2pdc/p2pdc/problems/file"
+)
+
+// peerFlags are those of obstacle peer.
+type peerFlags struct {
+	rendezvous string
+	listen     string
+	ports      string
+	secretFile string
+	seat       int
+	problem    string
+	params     []string
+	trace      string
+	wait       time.Duration
+}
+
+func (a *app) peerCommand() *cobra.Command {
+	f := &peerFlags{}
+	c := &cobra.Command{
+		Use:   "peer",
+		Short: "Run one peer of a run that spans machines",
+		Long: `peer joins the run whose launcher waits at --rendezvous (obstacle solve PROBLEM
+--peers K --rendezvous ADDR --secret-file FILE), gets its rank and its part of
+the problem from there, and exchanges halos with the other peers directly. The
+file of --secret-file holds the same secret on all machines: 8 characters at
+least, in the first line; - reads it from standard input. Traffic is not
+encrypted in this release: use a network that you trust.`,
+		Example: `  head -c 32 /dev/urandom | base64 > run.secret   # and copy it to the other hosts
+  obstacle peer --rendezvous 192.0.2.1:7400 --listen 192.0.2.2 --port-range 7500-7599 --secret-file run.secret`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return a.peer(c.Context(), f) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.rendezvous, "rendezvous", "", "HOST:PORT of the launcher (required)")
+	fl.StringVar(&f.listen, "listen", "", "address of this host that other peers reach (default: all of them)")
+	fl.StringVar(&f.ports, "port-range", "", "A-B: ports to listen on (default: any)")
+	fl.StringVar(&f.secretFile, "secret-file", "", "file that holds the run's secret; - for standard input (required)")
+	fl.IntVar(&f.seat, "seat", -1, "the rank wanted (-1: any)")
+	fl.StringVar(&f.problem, "problem", "", "take part only if the run solves this problem")
+	fl.StringArrayVar(&f.params, "param", nil, "with --problem: NAME=VALUE of a built-in problem (repeatable)")
+	fl.StringVar(&f.trace, "trace", "", "write every event of every composite to FILE")
+	fl.DurationVar(&f.wait, "join-timeout", 10*time.Minute, "how long to wait for the launcher")
+	return c
+}
+
+func (a *app) peer(ctx context.Context, f *peerFlags) error {
+	if f.rendezvous == "" || f.secretFile == "" {
+		return usage("obstacle peer needs --rendezvous HOST:PORT and --secret-file FILE; see obstacle peer --help")
+	}
+	low, high, err := portRange(f.ports)
+	if err != nil {
+		return badInput(err)
+	}
+	o := peer.Options{
+		Rendezvous: f.rendezvous, Seat: f.seat, DialTime: f.wait, WaitTime: f.wait,
+		Listen: f.listen, PortLow: low, PortHigh: high, Catalog: a.catalog, Log: a.log,
+	}
+	if f.problem != "" {
+		if o.Expect, err = file.Open(f.problem, f.params); err != nil {
+			return badInput(err)
+		}
+	}
+	ctx, interrupt, stop := interrupts(ctx)
+	defer stop()
+	o.Interrupt = interrupt
+	secret, ctx, err := a.secret(ctx, f.secretFile)
+	if err != nil {
+		return badInput(err)
+	}
+	o.Identity = a.identity(secret)
+	if f.trace == "" {
+		return failed(peer.Run(ctx, o))
+	}
+	t, err := tracefile.Create(f.trace)
+	if err != nil {
+		return badInput(err)
+	}
+	o.Tracer = t
+	return failed(errors.Join(peer.Run(ctx, o), t.Close()))
+}
+
+func (a *app) identity(secret []byte) rendezvous.Identity {
+	return rendezvous.Identity{Program: build.Version(), Fingerprint: build.Fingerprint(a.catalog), Secret: secret}
+}
+
+// minSecret is the length of the shortest secret that is taken.
+const minSecret = 8
+
+// secret reads the first line of a file. From standard input it also watches for
+// the end: the launcher that holds the other end of the pipe is gone then, and the
+// context returned ends.
+func (a *app) secret(ctx context.Context, name string) ([]byte, context.Context, error) {
+	var in io.Reader = a.in
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, ctx, fmt.Errorf("--secret-file: %w", err)
+		}
+		defer f.Close()
+		in = io.LimitReader(f, 4096)
+	}
+	r := bufio.NewReaderSize(in, 4096)
+	line, err := r.ReadSlice('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, ctx, fmt.Errorf("--secret-file %s: %w", name, err)
+	}
+	secret := []byte(strings.TrimSpace(string(line)))
+	if len(secret) < minSecret {
+		return nil, ctx, fmt.Errorf("--secret-file %s: the secret has %d characters, it must have %d at least", name, len(secret), minSecret)
+	}
+	if name == "-" && err == nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		go func() {
+			_, _ = io.Copy(io.Discard, r)
+			cancel()
+		}()
+	}
+	return secret, ctx, nil
+}
+
+// portRange reads A-B.
+func portRange(s string) (low, high int, err error) {
+	if s == "" {
+		return 0, 0, nil
+	}
+	a, b, found := strings.Cut(s, "-")
+	low, err1 := strconv.Atoi(a)
+	high, err2 := strconv.Atoi(b)
+	if !found || err1 != nil || err2 != nil || low < 1 || high > 65535 || low > high {
+		return 0, 0, fmt.Errorf("--port-range %q: want A-B with 1 ≤ A ≤ B ≤ 65535", s)
+	}
+	return low, high, nil
+}

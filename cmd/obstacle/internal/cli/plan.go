@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/peer"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/spawn"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/tracefile"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/runner"
+)
+
+// spawnTime is how long a peer that the launcher started may take to join.
+const spawnTime = 60 * time.Second
+
+// plan turns work into a run, and says where its peers come from.
+func (a *app) plan(q *request, w *work) (launch.Plan, error) {
+	p := launch.Plan{
+		Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
+		Scheme: w.scheme.Name(), Order: w.order.String(), Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
+		Threads: w.threads, Slow: w.slow, MTU: q.mtu, Seed: q.seed, PeerTimeout: q.peerTimeout,
+		JoinTime: spawnTime, Log: a.log, Notes: a.err,
+	}
+	if q.rendezvous != "" {
+		switch {
+		case q.inProcess:
+			return p, usage("--in-process and --rendezvous: the peers are here or elsewhere, not both")
+		case q.secretFile == "" || q.secretFile == "-":
+			return p, usage("--rendezvous needs --secret-file FILE, the same on every host")
+		case q.trace != "":
+			return p, usage("--trace with --rendezvous: give --trace to each obstacle peer")
+		}
+		secret, _, err := a.secret(context.Background(), q.secretFile)
+		if err != nil {
+			return p, badInput(err)
+		}
+		p.Identity, p.Address, p.JoinTime = a.identity(secret), q.rendezvous, q.joinTimeout
+		return p, nil
+	}
+	if q.secretFile != "" {
+		return p, usage("--secret-file is for --rendezvous: peers that solve starts get a secret of their own")
+	}
+	p.Identity = a.identity([]byte(rand.Text()))
+	p.Spawn = a.processes(q, p.Identity.Secret)
+	if q.inProcess {
+		p.Spawn = a.routines(q, p)
+	}
+	if p.Spawn == nil {
+		return p, failed(errors.New("this program's own file cannot be found: try --in-process"))
+	}
+	return p, nil
+}
+
+// processes starts peers as processes of this program; nil when its file is not
+// known.
+func (a *app) processes(q *request, secret []byte) func(context.Context, int, string) (launch.Child, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return func(_ context.Context, rank int, rendezvous string) (launch.Child, error) {
+		args := []string{"peer", "--rendezvous", rendezvous, "--seat", fmt.Sprint(rank), "--secret-file", "-",
+			"--listen", "127.0.0.1", "--log-level", a.logLevel, "--log-format", a.logFormat}
+		if q.trace != "" {
+			args = append(args, "--trace", traceName(q.trace, rank))
+		}
+		return spawn.Start(exe, args, secret, a.err)
+	}
+}
+
+// routines starts peers as goroutines of this process. Each has a node and a
+// socket of its own, as if it were elsewhere.
+func (a *app) routines(q *request, p launch.Plan) func(context.Context, int, string) (launch.Child, error) {
+	return func(ctx context.Context, rank int, rendezvous string) (launch.Child, error) {
+		o := peer.Options{
+			Rendezvous: rendezvous, Identity: p.Identity, Seat: rank, WaitTime: spawnTime,
+			Listen: "127.0.0.1", Catalog: a.catalog, Log: a.log,
+		}
+		var t *tracefile.File
+		if q.trace != "" {
+			var err error
+			if t, err = tracefile.Create(traceName(q.trace, rank)); err != nil {
+				return nil, err
+			}
+			o.Tracer = t
+		}
+		return spawn.Go(ctx, func(ctx context.Context) error {
+			err := peer.Run(ctx, o)
+			if t != nil {
+				err = errors.Join(err, t.Close())
+			}
+			return err
+		}), nil
+	}
+}
+
+func traceName(name string, rank int) string { return fmt.Sprintf("%s.%d", name, rank) }
+
+// parallel is an executor for what the launcher computes itself, for a moment:
+// every call of For starts its own goroutines.
+type parallel int
+
+// For implements solver.Executor.
+func (p parallel) For(n int, f func(i int)) {
+	pool := runner.NewPool(min(int(p), max(n, 1)))
+	defer pool.Close()
+	pool.For(n, f)
+}
+
+var _ solver.Executor = parallel(1)

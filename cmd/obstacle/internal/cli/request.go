@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
+	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// request is a solve as flags describe it; solve and compare share it.
+type request struct {
+	n           string
+	tol         float64
+	peers       int
+	threads     int
+	inProcess   bool
+	scheme      string
+	method      string
+	network     string
+	clusters    int
+	slow        []string
+	maxSweeps   uint64
+	maxTime     time.Duration
+	peerTimeout time.Duration
+	joinTimeout time.Duration
+	seed        uint64
+	initial     string
+	order       string
+	partition   string
+	weights     []float64
+	mtu         int
+	params      []string
+	trace       string
+	rendezvous  string
+	secretFile  string
+	metrics     string
+}
+
+// flags adds those that solve and compare have in common.
+func (q *request) flags(f *pflag.FlagSet) {
+	f.StringVar(&q.n, "n", "64", "interior grid points per axis: N, or NX,NY,NZ")
+	f.Float64Var(&q.tol, "tol", 1e-6, "relative VI residual at which to stop")
+	f.IntVar(&q.threads, "threads", 0, "threads per peer (0: chosen, see the output)")
+	f.BoolVar(&q.inProcess, "in-process", false, "run the peers in this process, still over sockets")
+	f.StringVar(&q.method, "method", "richardson", "method of relaxation: richardson")
+	f.StringVar(&q.network, "network", "auto", "network between peers: auto or ether")
+	f.IntVar(&q.clusters, "clusters", 1, "label the peers as this many clusters")
+	f.StringArrayVar(&q.slow, "slow", nil, "R:F makes peer R relax F times slower (repeatable)")
+	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this many sweeps (0: no bound)")
+	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time, as 90s or 5m (0: no bound)")
+	f.DurationVar(&q.peerTimeout, "peer-timeout", 10*time.Second, "a peer silent for so long is lost")
+	f.Uint64Var(&q.seed, "seed", 1, "seed of the micro-protocols' random numbers")
+	f.StringVar(&q.initial, "initial", "", "starting iterate, a .npy array")
+	f.StringVar(&q.order, "order", "jacobi", "order of a peer's sub-blocks: jacobi or in-turn")
+	f.StringVar(&q.partition, "partition", "auto", "auto, slabs, boxes, or PX,PY,PZ parts per axis")
+	f.Float64SliceVar(&q.weights, "weights", nil, "shares of the peers' slabs, W0,W1,…")
+	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
+	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE of a built-in problem (repeatable)")
+}
+
+// work is a request that has been found good.
+type work struct {
+	spec      *file.Spec
+	problem   *solver.Problem
+	partition solver.Partition
+	scheme    solver.Scheme
+	order     solver.Order
+	initial   []float64
+	slow      map[int]float64
+	peers     int
+	threads   int
+	chosen    string // why so many peers and threads; empty: the user said so
+}
+
+// resolve turns flags into work; every error is bad input.
+func (q *request) resolve(ref string) (*work, error) {
+	if err := q.built(); err != nil {
+		return nil, err
+	}
+	if err := q.bounds(); err != nil {
+		return nil, err
+	}
+	w := &work{}
+	var err error
+	if w.scheme, err = choice.Scheme(q.scheme); err != nil {
+		return nil, badInput(err)
+	}
+	if w.order, err = choice.Order(q.order); err != nil {
+		return nil, badInput(err)
+	}
+	if w.spec, err = file.Open(ref, q.params); err != nil {
+		return nil, badInput(err)
+	}
+	points, err := numbers("n", q.n)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	if w.problem, err = w.spec.BuildValid(points); err != nil {
+		return nil, badInput(err)
+	}
+	if err := q.workers(w); err != nil {
+		return nil, badInput(err)
+	}
+	if w.slow, err = slowdowns(q.slow, w.peers); err != nil {
+		return nil, badInput(err)
+	}
+	if q.initial != "" {
+		if w.initial, err = output.ReadInitial(q.initial, w.problem); err != nil {
+			return nil, badInput(err)
+		}
+	}
+	return w, nil
+}
+
+// built refuses what this release does not have, by name.
+func (q *request) built() error {
+	switch {
+	case q.method != "richardson":
+		return usage("--method %q: not built in this release; there is richardson%s", q.method, problems.Suggest(q.method, []string{"richardson"}))
+	case q.network == "ib":
+		return usage("--network ib: the InfiniBand link is not built in this release; there is ether")
+	case q.network == "shm" || q.network == "memory":
+		return usage("--network %s: the shared-memory link is not built in this release; there is ether", q.network)
+	case q.network != "auto" && q.network != "ether":
+		return usage("--network %q: want auto, ether, ib, shm or memory", q.network)
+	case q.clusters < 1:
+		return usage("--clusters %d: there is at least one", q.clusters)
+	case q.clusters > 1:
+		return usage("--clusters %d: channels between clusters need DuplicateAck, WindowCongestionControl, TCPNewRenoCongestionAvoidance (sync) or DCCPAck, DCCPWindowCongestionControl, TCPCongestionAvoidance (async), which are not built in this release; there is --clusters 1", q.clusters)
+	case q.metrics != "":
+		return usage("--metrics %s: not built in this release", q.metrics)
+	}
+	return nil
+}
+
+// bounds looks at single numbers.
+func (q *request) bounds() error {
+	switch {
+	case !(q.tol > 0) || math.IsInf(q.tol, 0) || q.tol >= 1:
+		return usage("--tol %v: want a number above 0 and below 1", q.tol)
+	case q.threads < 0 || q.threads > 4096:
+		return usage("--threads %d: want 1 to 4096, or 0 for a good choice", q.threads)
+	case q.maxTime < 0:
+		return usage("--max-time %v: want a positive time", q.maxTime)
+	case q.peerTimeout < 100*time.Millisecond || q.peerTimeout > 24*time.Hour:
+		return usage("--peer-timeout %v: want 100ms to 24h", q.peerTimeout)
+	case q.mtu != 0 && (q.mtu < 1280 || q.mtu > 65535):
+		return usage("--mtu %d: want 1280 to 65535 bytes, or 0 for that of the interface", q.mtu)
+	}
+	return nil
+}
+
+// workers decides on peers, threads and who gets which part.
+func (q *request) workers(w *work) (err error) {
+	w.peers, w.threads = q.peers, q.threads
+	if q.peers < 0 {
+		return fmt.Errorf("--peers %d: want 1 or more, or 0 for a good choice", q.peers)
+	}
+	if q.peers == 0 || q.threads == 0 {
+		peers, threads, why := defaultWorkers(w.problem.Points(), runtime.GOMAXPROCS(0))
+		switch {
+		case q.peers == 0 && len(q.weights) > 0:
+			w.peers = len(q.weights)
+		case q.peers == 0:
+			w.peers, w.chosen = min(peers, w.problem.N[w.problem.Dimension-1]), why
+		}
+		if q.threads == 0 {
+			w.threads = 1
+			if q.peers == 0 {
+				w.threads = threads
+			}
+		}
+	}
+	w.partition, err = partitionOf(q.partition, w.problem, w.peers, q.weights)
+	if err == nil && w.partition.Peers() != w.peers {
+		if q.peers != 0 {
+			return fmt.Errorf("--partition %s makes %d parts for --peers %d", q.partition, w.partition.Peers(), q.peers)
+		}
+		w.peers = w.partition.Peers()
+	}
+	return err
+}
+
+// numbers reads N or NX,NY,NZ.
+func numbers(flag, s string) ([]int, error) {
+	var out []int
+	for part := range strings.SplitSeq(s, ",") {
+		v, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil {
+			return nil, fmt.Errorf("--%s %q: want whole numbers, as 64 or 64,48,32", flag, s)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// slowdowns reads R:F.
+func slowdowns(flags []string, peers int) (map[int]float64, error) {
+	out := map[int]float64{}
+	for _, s := range flags {
+		rank, factor, found := strings.Cut(s, ":")
+		r, err1 := strconv.Atoi(rank)
+		f, err2 := strconv.ParseFloat(factor, 64)
+		if !found || err1 != nil || err2 != nil || !(f >= 1) || f > 1e6 {
+			return nil, fmt.Errorf("--slow %q: want R:F, peer R relaxes F times slower, 1 ≤ F ≤ 1e6", s)
+		}
+		if r < 0 || r >= peers {
+			return nil, fmt.Errorf("--slow %q: the peers of this run are 0 to %d", s, peers-1)
+		}
+		if _, twice := out[r]; twice {
+			return nil, fmt.Errorf("--slow: peer %d is named twice", r)
+		}
+		out[r] = f
+	}
+	return out, nil
+}
+
+// floats reads X,Y,….
+func floats(s string) ([]float64, error) {
+	var out []float64
+	for part := range strings.SplitSeq(s, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}

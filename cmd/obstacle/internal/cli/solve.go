@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"math"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/progress"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+func (a *app) solveCommand() *cobra.Command {
+	q := &request{}
+	var out, probes []string
+	c := &cobra.Command{
+		Use:   "solve PROBLEM",
+		Short: "Solve an obstacle problem",
+		Long: `solve solves PROBLEM, the name of a built-in (obstacle problems) or a problem
+file (docs/problems.md), by projected relaxation on several peers.
+
+Exit codes: 0 solved, 1 failed at run time, 2 bad usage or input, 3 stopped before
+the tolerance (time, sweeps, interrupt); the best iterate is then still written.
+
+A run that spans machines: give --rendezvous ADDR and --secret-file FILE; solve
+then starts no peers but waits for --peers of them, each started by hand with
+obstacle peer.`,
+		Example: `  obstacle solve membrane --n 32 --peers 2 --scheme async --out membrane.vti
+  obstacle solve membrane --n 16 --format json`,
+		Args: oneArgument("problem"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.solve(c.Context(), q, args[0], out, probes)
+		},
+	}
+	f := c.Flags()
+	q.flags(f)
+	f.IntVar(&q.peers, "peers", 0, "peers, each its own process (0: chosen, see the output)")
+	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async or delay:K")
+	f.StringArrayVar(&out, "out", nil, "write the solution: .vti, .npy, .png or .csv (repeatable)")
+	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point (repeatable)")
+	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
+	f.StringVar(&q.metrics, "metrics", "", "address to serve metrics at")
+	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
+	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file that holds the run's secret")
+	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: how long to wait for the peers")
+	return c
+}
+
+func (a *app) solve(ctx context.Context, q *request, ref string, out, probes []string) error {
+	for i, o := range out {
+		if err := output.CheckPath(o); err != nil {
+			return badInput(err)
+		}
+		if slices.Contains(out[:i], o) {
+			return usage("--out %s is given twice", o)
+		}
+	}
+	w, err := q.resolve(ref)
+	if err != nil {
+		return err
+	}
+	places, err := probePoints(probes, w.problem)
+	if err != nil {
+		return badInput(err)
+	}
+	for _, warning := range w.problem.Warnings() {
+		a.log.Warn().Msg(warning)
+	}
+	ctx, interrupt, stop := interrupts(ctx)
+	defer stop()
+	o, err := a.execute(ctx, q, w, interrupt)
+	if err != nil {
+		return err
+	}
+	s := a.describe(q, w)
+	e, err := solver.Evaluate(w.problem, o.U, parallel(runtime.GOMAXPROCS(0)))
+	if err != nil {
+		return failed(err)
+	}
+	s.Add(o, w.partition, e)
+	for _, p := range places {
+		s.Probes = append(s.Probes, probe(w.problem, o.U, p))
+	}
+	writing := time.Now()
+	for _, name := range out {
+		if err := output.Write(name, output.Solution{Problem: w.problem, U: o.U}); err != nil {
+			return failed(err)
+		}
+		s.Outputs = append(s.Outputs, name)
+	}
+	s.OutputSeconds = time.Since(writing).Seconds()
+	s.LauncherPeak = host.PeakBytes()
+	if err := a.print(s, s.Text); err != nil {
+		return err
+	}
+	return verdict(s)
+}
+
+// execute runs w, with a bar on a terminal.
+func (a *app) execute(ctx context.Context, q *request, w *work, interrupt <-chan struct{}) (*launch.Outcome, error) {
+	plan, err := a.plan(q, w)
+	if err != nil {
+		return nil, err
+	}
+	plan.Interrupt = interrupt
+	if terminal(a.err) {
+		bar := progress.New(a.err, w.spec.Name(), q.tol)
+		plan.Watch = func(p launch.Progress) { bar.Update(p.Elapsed, p.Sweep, p.Residual) }
+		defer bar.Done()
+	}
+	o, err := launch.Run(ctx, plan)
+	switch {
+	case errors.Is(err, launch.ErrInterrupted):
+		return nil, &exitError{ExitStopped, err}
+	case err != nil:
+		return nil, failed(err)
+	}
+	return o, nil
+}
+
+// interrupts makes of the first signal a polite request, and of the second the
+// end of ctx.
+func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	polite, signals := make(chan struct{}), make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			close(polite)
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, polite, func() { signal.Stop(signals); cancel() }
+}
+
+// describe is the part of the answer that is known before the run.
+func (a *app) describe(q *request, w *work) *report.Solution {
+	d, parts := w.problem.Dimension, w.partition.Parts()
+	return &report.Solution{
+		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
+		Scheme: w.scheme.Name(), Method: q.method, Order: w.order.String(), Network: "ether",
+		Peers: w.peers, Threads: w.threads, Chosen: w.chosen, InProcess: q.inProcess, Partition: slices.Clone(parts[:d]),
+		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []string{}, Seed: q.seed, Version: build.Version(),
+	}
+}
+
+// verdict is the exit code of an answer that has been printed.
+func verdict(s *report.Solution) error {
+	switch s.Reason {
+	case launch.Converged:
+		if s.Converged {
+			return nil
+		}
+		return failed(fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: this is a fault of the program", s.Tolerance, float64(s.RelativeResidual)))
+	case launch.Failed:
+		return failed(errors.New(s.Failure))
+	}
+	return &exitError{code: ExitStopped}
+}
+
+// probePoints reads X,Y,Z.
+func probePoints(flags []string, p *solver.Problem) ([]solver.Point, error) {
+	var out []solver.Point
+	for _, s := range flags {
+		v, err := floats(s)
+		if err != nil || len(v) != p.Dimension {
+			return nil, fmt.Errorf("--probe %q: want %d coordinates, as 0.25,0.5", s, p.Dimension)
+		}
+		var q solver.Point
+		copy(q[:], v)
+		for a := range p.Dimension {
+			if !(q[a] >= p.Lo[a] && q[a] <= p.Hi[a]) {
+				return nil, fmt.Errorf("--probe %q: coordinate %d is outside the domain, %g to %g", s, a, p.Lo[a], p.Hi[a])
+			}
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+// probe is u at the grid point nearest to q; on the boundary, its data.
+func probe(p *solver.Problem, u []float64, q solver.Point) report.Probe {
+	idx, inside := [3]int{1, 1, 1}, true
+	for a := range p.Dimension {
+		idx[a] = int(math.Round((q[a] - p.Lo[a]) / p.Spacing(a)))
+		inside = inside && idx[a] >= 1 && idx[a] <= p.N[a]
+	}
+	at := p.At(idx[0], idx[1], idx[2])
+	r := report.Probe{At: slices.Clone(at[:p.Dimension])}
+	if inside {
+		r.U = u[(idx[0]-1)+p.N[0]*((idx[1]-1)+p.N[1]*(idx[2]-1))]
+	} else {
+		r.U = p.Boundary(at)
+	}
+	return r
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// column is one column of Table I as JSON.
+type column struct {
+	Scheme      string           `json:"scheme"`
+	Locality    string           `json:"locality"`
+	Network     string           `json:"network"`
+	Composition []string         `json:"composition"`
+	Options     map[string]int64 `json:"options"`
+	Missing     []string         `json:"missing"` // micro-protocols that are not built
+}
+
+func (a *app) stackCommand() *cobra.Command {
+	var scheme, locality, network string
+	c := &cobra.Command{
+		Use:   "stack",
+		Short: "Print the composition for a context, or all of Table I",
+		Long: `stack prints of which micro-protocols a channel is composed: for one context
+when all three flags are given, otherwise for every one that matches (Table I of
+the 2013 paper). What this program has not built is marked.`,
+		Example: "  obstacle stack\n  obstacle stack --scheme sync --locality intra --network ether",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			columns, err := a.columns(scheme, locality, network)
+			if err != nil {
+				return err
+			}
+			return a.print(struct {
+				Columns []column `json:"columns"`
+			}{columns}, func(w io.Writer) {
+				if len(columns) == 1 {
+					oneColumn(w, columns[0])
+				} else {
+					a.tableI(w, columns)
+				}
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&scheme, "scheme", "", "sync or async")
+	f.StringVar(&locality, "locality", "", "intra or inter: peers in one cluster, or in different ones")
+	f.StringVar(&network, "network", "", "ether, ib, shm or memory (the last two take the InfiniBand columns)")
+	return c
+}
+
+// columns lists the contexts that match the flags.
+func (a *app) columns(scheme, locality, network string) ([]column, error) {
+	schemes, err := choose("scheme", scheme, []string{"sync", "async"})
+	if err != nil {
+		return nil, err
+	}
+	localities, err := choose("locality", locality, []string{"intra", "inter"})
+	if err != nil {
+		return nil, err
+	}
+	networks := []string{"ib", "ether"}
+	if network != "" {
+		if networks, err = choose("network", network, []string{"ether", "ib", "shm", "memory"}); err != nil {
+			return nil, err
+		}
+	}
+	var out []column
+	for _, s := range schemes {
+		for _, l := range localities {
+			for _, n := range networks {
+				col, err := a.column(s, l, n)
+				if err != nil {
+					return nil, failed(err)
+				}
+				out = append(out, col)
+			}
+		}
+	}
+	return out, nil
+}
+
+// choose is the value of a flag if it is known, or all values when it is empty.
+func choose(flag, value string, known []string) ([]string, error) {
+	switch {
+	case value == "":
+		return known, nil
+	case slices.Contains(known, value):
+		return []string{value}, nil
+	}
+	return nil, usage("--%s %q: want one of %s", flag, value, strings.Join(known, ", "))
+}
+
+func (a *app) column(scheme, locality, network string) (column, error) {
+	c := p2psap.Conditions{Mode: microproto.ModeSynchronous, Locality: p2psap.SameCluster, Network: p2psap.Ethernet}
+	if scheme == "async" {
+		c.Mode = microproto.ModeAsynchronous
+	}
+	if locality == "inter" {
+		c.Locality = p2psap.OtherCluster
+	}
+	for _, n := range []p2psap.Network{p2psap.InfiniBand, p2psap.SharedMemory, p2psap.Memory} {
+		if n.String() == network {
+			c.Network = n
+		}
+	}
+	composed, err := p2psap.TablePolicy{}.Compose(c)
+	col := column{scheme, locality, network, composed.Protocols, composed.Options, []string{}}
+	for _, name := range composed.Protocols {
+		if !a.catalog.Has(name) {
+			col.Missing = append(col.Missing, name)
+		}
+	}
+	return col, err
+}
+
+func oneColumn(w io.Writer, c column) {
+	fmt.Fprintf(w, "%s %s %s, from top to bottom:\n", c.Scheme, c.Locality, c.Network)
+	for _, name := range c.Composition {
+		mark := ""
+		if slices.Contains(c.Missing, name) {
+			mark = "  (not built)"
+		}
+		fmt.Fprintf(w, "  %s%s\n", name, mark)
+	}
+	for _, k := range sortedKeys(c.Options) {
+		fmt.Fprintf(w, "  %s = %d\n", k, c.Options[k])
+	}
+}
+
+func (a *app) tableI(w io.Writer, columns []column) {
+	table(w, func(w io.Writer) {
+		fmt.Fprint(w, "micro-protocol")
+		for _, c := range columns {
+			fmt.Fprintf(w, "\t%s %s %s", c.Scheme, c.Locality, c.Network)
+		}
+		fmt.Fprintln(w)
+		for _, row := range p2psap.TableRows() {
+			fmt.Fprint(w, row)
+			for _, c := range columns {
+				mark := ""
+				switch {
+				case slices.Contains(c.Missing, row):
+					mark = "o"
+				case slices.Contains(c.Composition, row):
+					mark = "x"
+				}
+				fmt.Fprintf(w, "\t%s", mark)
+			}
+			fmt.Fprintln(w)
+		}
+	})
+	fmt.Fprintln(w, "x: built; o: part of the column, not built in this release: a session that needs it is refused")
+}
+
+func sortedKeys(m map[string]int64) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,99 @@
+// Package figure draws the comparison of schemes: efficiency against the number
+// of peers, as in figure 5 of the 2013 paper.
+package figure
+
+import (
+	"fmt"
+	"image/color"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Point is an efficiency with its spread, as parts of 1.
+type Point struct {
+	Peers          int
+	Low, Mid, High float64
+}
+
+// Series is one scheme.
+type Series struct {
+	Name   string
+	Points []Point
+}
+
+// Check tells whether a figure can be written to a file of that name.
+func Check(name string) error {
+	switch ext := strings.ToLower(filepath.Ext(name)); ext {
+	case ".png", ".svg", ".pdf":
+		return nil
+	default:
+		return fmt.Errorf("--out %s: a figure is .png, .svg or .pdf, not %q", name, ext)
+	}
+}
+
+// colours that also people with red-green blindness tell apart.
+func colours() []color.RGBA {
+	return []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}}
+}
+
+// Write draws the series to a file.
+func Write(name, title string, all []Series) error {
+	p := plot.New()
+	p.Title.Text = title
+	p.X.Label.Text = "peers"
+	p.Y.Label.Text = "efficiency t(1) / (P t(P))"
+	p.Y.Min, p.Y.Max = 0, 1.05
+	p.Legend.Top = true
+	p.Add(plotter.NewGrid())
+	var ticks []plot.Tick
+	seen := map[int]bool{}
+	for i, s := range all {
+		for _, q := range s.Points {
+			p.Y.Max = max(p.Y.Max, q.High*1.05)
+			if !seen[q.Peers] {
+				seen[q.Peers] = true
+				ticks = append(ticks, plot.Tick{Value: float64(q.Peers), Label: fmt.Sprint(q.Peers)})
+			}
+		}
+		if err := add(p, s, i); err != nil {
+			return err
+		}
+	}
+	p.X.Tick.Marker = plot.ConstantTicks(ticks)
+	p.X.Min -= 0.2
+	p.X.Max += 0.2
+	return p.Save(14*vg.Centimeter, 10*vg.Centimeter, name)
+}
+
+// spread is a series as gonum's error bars want it.
+type spread struct {
+	plotter.XYs
+	plotter.YErrors
+}
+
+func add(p *plot.Plot, s Series, i int) error {
+	c := colours()[i%len(colours())]
+	var d spread
+	for _, q := range s.Points {
+		d.XYs = append(d.XYs, plotter.XY{X: float64(q.Peers) + 0.02*float64(i), Y: q.Mid})
+		d.YErrors = append(d.YErrors, struct{ Low, High float64 }{q.Mid - q.Low, q.High - q.Mid})
+	}
+	line, points, err := plotter.NewLinePoints(d.XYs)
+	if err != nil {
+		return fmt.Errorf("figure: %s: %w", s.Name, err)
+	}
+	bars, err := plotter.NewYErrorBars(d)
+	if err != nil {
+		return fmt.Errorf("figure: %s: %w", s.Name, err)
+	}
+	line.Color, points.Color, bars.Color = c, c, c
+	points.Shape = draw.CircleGlyph{}
+	p.Add(line, points, bars)
+	p.Legend.Add(s.Name, line, points)
+	return nil
+}

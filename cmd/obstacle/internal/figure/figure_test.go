@@ -1,0 +1,36 @@
+package figure
+
+import (
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWrite(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "compare.png")
+	require.NoError(t, Write(name, "membrane", []Series{
+		{"sync", []Point{{1, 0.95, 1, 1.05}, {2, 0.7, 0.8, 0.9}}},
+		{"async", []Point{{2, 0.8, 0.9, 0.95}}},
+	}))
+	f, err := os.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	m, err := png.Decode(f)
+	require.NoError(t, err)
+	require.Greater(t, m.Bounds().Dx(), 300)
+	colours := map[any]bool{}
+	for y := range m.Bounds().Dy() {
+		for x := range m.Bounds().Dx() {
+			colours[m.At(x, y)] = true
+		}
+	}
+	require.Greater(t, len(colours), 3, "both lines are there")
+}
+
+func TestCheck(t *testing.T) {
+	require.NoError(t, Check("a.PNG"))
+	require.ErrorContains(t, Check("a.vti"), ".png")
+}

@@ -1,0 +1,323 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+)
+
+// maxStrangers bounds the connections that have not been admitted yet.
+const maxStrangers = 64
+
+// gather lets the peers join.
+func (r *run) gather() error {
+	address := r.Address
+	if r.Spawn != nil {
+		address = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("no rendezvous at %s: %w (--rendezvous names an address and a free port of this host)", address, err)
+	}
+	r.listener = l
+	go r.admit(l)
+	if r.Spawn != nil {
+		if err := r.spawn(); err != nil {
+			return err
+		}
+	} else if r.Notes != nil {
+		fmt.Fprintf(r.Notes, "waiting for %d peers at %s: obstacle peer --rendezvous %s --secret-file FILE\n", len(r.members), l.Addr(), l.Addr())
+	}
+	return r.until("join", r.JoinTime, func() int {
+		missing := 0
+		for _, m := range r.members {
+			if m.control == "" {
+				missing++
+			}
+		}
+		return missing
+	})
+}
+
+func (r *run) spawn() error {
+	for _, m := range r.members {
+		c, err := r.Spawn(r.ctx, m.rank, r.listener.Addr().String())
+		if err != nil {
+			return fmt.Errorf("starting peer %d: %w", m.rank, err)
+		}
+		m.child, m.ended = c, make(chan struct{})
+		go func() {
+			err := c.Wait()
+			close(m.ended)
+			r.emit(occurrence{rank: m.rank, exited: true, exit: err})
+		}()
+	}
+	return nil
+}
+
+// admit greets whoever connects until the run is over; strangers and peers that
+// do not match are refused and trouble nobody.
+func (r *run) admit(l net.Listener) {
+	door := make(chan struct{}, maxStrangers)
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			r.Log.Warn().Err(err).Msg("rendezvous")
+			select {
+			case <-time.After(10 * time.Millisecond): // out of descriptors, say
+				continue
+			case <-r.over:
+				return
+			}
+		}
+		select {
+		case door <- struct{}{}:
+		default:
+			c.Close()
+			continue
+		}
+		go func() {
+			defer func() { <-door }()
+			conn := rendezvous.NewConn(c, r.PeerTimeout)
+			j, err := conn.Admit(r.Identity)
+			if err != nil {
+				r.Log.Warn().Msg(err.Error())
+				conn.Close()
+				return
+			}
+			if !r.emit(occurrence{joined: conn, join: j}) {
+				conn.Close()
+			}
+		}()
+	}
+}
+
+// seat gives a peer that has joined its place, or sends it away.
+func (r *run) seat(conn *rendezvous.Conn, j rendezvous.Join) {
+	rank := -1
+	for _, m := range r.members {
+		if m.conn == nil && (j.Seat == m.rank || j.Seat < 0) {
+			rank = m.rank
+			break
+		}
+	}
+	if rank < 0 {
+		why := fmt.Sprintf("the run has its %d peers already", len(r.members))
+		if j.Seat >= 0 {
+			why = fmt.Sprintf("no free place of rank %d in a run of %d peers", j.Seat, len(r.members))
+		}
+		r.Log.Warn().Msg(conn.Refuse(why).Error())
+		conn.Close()
+		return
+	}
+	w := rendezvous.Welcome{Rank: rank, Run: r.name, MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed}
+	if err := conn.Welcome(r.Identity, j, w); err != nil {
+		conn.Close()
+		return
+	}
+	m := r.members[rank]
+	m.conn, m.join, m.heard = conn, j, time.Now()
+	m.out, m.attended = make(chan rendezvous.Message, outbox), make(chan struct{})
+	m.written = make(chan struct{})
+	r.Log.Info().Int("rank", rank).Str("host", j.Host).Int("pid", j.Pid).Msg("peer joined")
+	go m.write()
+	go r.attend(m)
+}
+
+// attend reads what a peer sends, places its block, and passes on the rest.
+func (r *run) attend(m *member) {
+	defer close(m.attended)
+	var at int64
+	for {
+		msg, err := m.conn.Receive(rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk, rendezvous.KindResult)
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = errors.New("end of stream")
+			}
+			r.emit(occurrence{rank: m.rank, closed: err})
+			return
+		}
+		c, is := msg.(rendezvous.Chunk)
+		if !is {
+			r.emit(occurrence{rank: m.rank, message: msg})
+			continue
+		}
+		err = errors.New("it is out of order")
+		if c.Stream == rendezvous.StreamSolution && c.Offset == at {
+			err = blocks.Put(r.u, r.Problem.N, m.box, c.Offset, c.Data)
+		}
+		if err != nil {
+			m.conn.Close()
+			r.emit(occurrence{rank: m.rank, closed: fmt.Errorf("a piece of its block cannot be placed: %w", err)})
+			return
+		}
+		at += int64(len(c.Data))
+		r.emit(occurrence{rank: m.rank, bytes: int64(len(c.Data))})
+	}
+}
+
+// assign hands out the work and waits until every peer is ready to relax.
+func (r *run) assign() error {
+	if err := r.reachable(); err != nil {
+		return err
+	}
+	problem := r.Spec.Marshal()
+	members := make([]rendezvous.Member, len(r.members))
+	for i, m := range r.members {
+		members[i] = rendezvous.Member{Rank: i, Host: m.join.Host, Pid: m.join.Pid, Control: m.control}
+	}
+	for _, m := range r.members {
+		a := r.assignment(m, members, int64(len(problem)))
+		go func() {
+			if err := r.handOut(m, a, problem); err != nil {
+				r.emit(occurrence{rank: m.rank, sent: err})
+			}
+		}()
+	}
+	return r.until("get ready", 0, func() int {
+		missing := 0
+		for _, m := range r.members {
+			if !m.ready {
+				missing++
+			}
+		}
+		return missing
+	})
+}
+
+// reachable finds peers that the others could not call: a run over several hosts
+// with one of them on loopback.
+func (r *run) reachable() error {
+	for _, m := range r.members {
+		host, _, err := net.SplitHostPort(m.control)
+		if err != nil {
+			return fmt.Errorf("%s gave the control address %q: %w", m, m.control, err)
+		}
+		if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+			continue
+		}
+		for _, other := range r.members {
+			if other.join.Host != m.join.Host {
+				return fmt.Errorf("%s listens on loopback only, but %s is on another host: start it with --listen and an address of its network", m, other)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
+	slow := 1.0
+	if f, is := r.Slow[m.rank]; is {
+		slow = f
+	}
+	return rendezvous.Assign{
+		Members: members,
+		Problem: r.Spec.Name(), ProblemBytes: problemBytes, Fingerprint: fmt.Sprintf("%x", r.Spec.Fingerprint()),
+		N: r.Problem.N, Cuts: r.Partition.Cuts,
+		Scheme: r.Scheme, Order: r.Order, Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
+		Threads: r.Threads, Slow: slow,
+		Initial: r.Initial != nil,
+	}
+}
+
+func (r *run) handOut(m *member, a rendezvous.Assign, problem []byte) error {
+	if err := m.conn.Send(a); err != nil {
+		return err
+	}
+	for at := 0; at < len(problem); at += rendezvous.MaxChunk {
+		piece := problem[at:min(at+rendezvous.MaxChunk, len(problem))]
+		if err := m.conn.Send(rendezvous.Chunk{Stream: rendezvous.StreamProblem, Offset: int64(at), Data: piece}); err != nil {
+			return err
+		}
+	}
+	if r.Initial == nil {
+		return nil
+	}
+	buf := make([]byte, rendezvous.MaxChunk)
+	for at := int64(0); at < blocks.Bytes(m.box); {
+		piece := buf[:min(int64(len(buf)), blocks.Bytes(m.box)-at)]
+		if err := blocks.Get(piece, r.Initial, r.Problem.N, m.box, at); err != nil {
+			return err
+		}
+		if err := m.conn.Send(rendezvous.Chunk{Stream: rendezvous.StreamInitial, Offset: at, Data: piece}); err != nil {
+			return err
+		}
+		at += int64(len(piece))
+	}
+	return nil
+}
+
+// until handles what happens before the start until nobody is missing any more;
+// any failure ends the run before it has begun. limit 0: no limit but silence.
+func (r *run) until(what string, limit time.Duration, missing func() int) error {
+	var late <-chan time.Time
+	if limit > 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		late = t.C
+	}
+	look := time.NewTicker(max(r.PeerTimeout/20, 5*time.Millisecond))
+	defer look.Stop()
+	for missing() > 0 {
+		select {
+		case o := <-r.happen:
+			if err := r.early(o); err != nil {
+				return err
+			}
+		case <-look.C:
+			for _, m := range r.members {
+				if m.conn != nil && time.Since(m.heard) > r.PeerTimeout {
+					return fmt.Errorf("%s has been silent for %v before the start (--peer-timeout)", m, r.PeerTimeout)
+				}
+			}
+		case <-late:
+			return fmt.Errorf("%d of %d peers did not %s within %v (--join-timeout)", missing(), len(r.members), what, limit)
+		case <-r.Interrupt:
+			return ErrInterrupted
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
+		}
+	}
+	return nil
+}
+
+// early handles an occurrence before the start.
+func (r *run) early(o occurrence) error {
+	if o.joined != nil {
+		r.seat(o.joined, o.join)
+		return nil
+	}
+	m := r.members[o.rank]
+	m.heard = time.Now()
+	switch {
+	case o.exited:
+		return fmt.Errorf("%s ended before the start: %s; what it said stands above", m, exitText(o.exit))
+	case o.closed != nil:
+		if m.child != nil { // its process tells more, in a moment
+			m.gone = true
+			return nil
+		}
+		return fmt.Errorf("%s left before the start: %w", m, o.closed)
+	case o.sent != nil:
+		return fmt.Errorf("handing the work to %s: %w", m, o.sent)
+	}
+	switch msg := o.message.(type) {
+	case rendezvous.Listen:
+		m.control = msg.Control
+	case rendezvous.Ready:
+		m.ready = true
+	case rendezvous.Result:
+		return fmt.Errorf("%s cannot take part: %s", m, msg.Error)
+	}
+	return nil
+}

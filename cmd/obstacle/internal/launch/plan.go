@@ -1,0 +1,101 @@
+// Package launch runs a solve from the process that the user started: it lets
+// the peers join, hands out the work, watches over them, and assembles their
+// blocks. It relaxes nothing, and no halo passes through it.
+package launch
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Plan is a run as the user asked for it.
+type Plan struct {
+	Spec      *file.Spec
+	Problem   *solver.Problem // Spec on its grid, validated
+	Partition solver.Partition
+	Initial   []float64 // starting iterate [z][y][x]; nil: the problem's
+
+	Scheme      string
+	Order       string
+	Tolerance   float64
+	MaxSweeps   uint64        // 0: no bound
+	MaxTime     time.Duration // from the first relaxation; 0: no bound
+	Threads     int           // of each peer
+	Slow        map[int]float64
+	MTU         int // 0: that of the interface
+	Seed        uint64
+	PeerTimeout time.Duration // a peer silent for so long is lost
+
+	Identity rendezvous.Identity
+	// Address is where peers started by hand join; empty: the launcher starts
+	// them, on this host.
+	Address  string
+	JoinTime time.Duration // until every peer must have joined
+
+	// Spawn starts the peers of a run on this host; rendezvous is the address to
+	// join. Nil when Address is set.
+	Spawn func(ctx context.Context, rank int, rendezvous string) (Child, error)
+
+	Interrupt <-chan struct{} // closed: end with the best iterate
+	Watch     func(Progress)  // called often, from one goroutine; may be nil
+	Log       zerolog.Logger
+	Notes     io.Writer // where a person is told what to do next (how to join by hand)
+}
+
+// Child is a peer that the launcher started.
+type Child interface {
+	// Wait returns when the peer has ended, with what is known of why.
+	Wait() error
+	// Kill ends it at once.
+	Kill()
+	// Name tells people which it is: "pid 4711".
+	Name() string
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Elapsed  time.Duration // since the first relaxation
+	Sweep    uint64        // of rank 0
+	Residual float64       // relative; NaN: not known yet
+}
+
+// Reasons for the end of a run.
+const (
+	Converged   = "converged"
+	Sweeps      = "sweeps"
+	Time        = "time"
+	Interrupted = "interrupted"
+	Failed      = "failed"
+)
+
+// Outcome is what a run has come to.
+type Outcome struct {
+	// U is the assembled iterate [z][y][x]. The box of a peer in Missing holds
+	// starting values.
+	U       []float64
+	Missing []int
+	Reason  string
+	Failure string // when Reason is Failed: what happened, in one sentence
+
+	Peers  []rendezvous.Result // by rank; of a lost peer only Points is set
+	Hosts  []rendezvous.Member
+	Setup  time.Duration // from the call of Run to the first relaxation
+	Run    time.Duration // from the first relaxation to the last peer's verdict, as the launcher saw it
+	Gather time.Duration // until every block had come
+}
+
+// StopTime bounds how long peers may take to end after they were asked to,
+// beyond PeerTimeout.
+const StopTime = 5 * time.Second
+
+// BeatEvery is how often a peer tells the launcher that it lives.
+func BeatEvery(timeout time.Duration) time.Duration {
+	return min(max(timeout/8, 20*time.Millisecond), 100*time.Millisecond)
+}

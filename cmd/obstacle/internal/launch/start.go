@@ -1,0 +1,34 @@
+package launch
+
+import "github.com/p2pdc/p2pdc/solver"
+
+// startingValues fills a box of u as the run began with it: for a block that was
+// lost with its peer.
+func startingValues(p *solver.Problem, initial []float64, b solver.Box, u []float64) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				at := x + p.N[0]*(y+p.N[1]*z)
+				if initial != nil {
+					u[at] = initial[at]
+				} else {
+					u[at] = startingValue(p, p.At(x+1, y+1, z+1))
+				}
+			}
+		}
+	}
+}
+
+func startingValue(p *solver.Problem, q solver.Point) float64 {
+	v := 0.0
+	if p.Initial != nil {
+		v = p.Initial(q)
+	}
+	if p.Obstacle != nil {
+		v = max(v, p.Obstacle(q))
+	}
+	if p.Upper != nil {
+		v = min(v, p.Upper(q))
+	}
+	return v
+}

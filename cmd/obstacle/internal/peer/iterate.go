@@ -1,0 +1,125 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/runner"
+)
+
+// iterate runs to the verdict, hands over the block and the account of the run,
+// and stays until the launcher lets it go: others may still need its last words.
+func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle int64) error {
+	used := host.CPUTime()
+	res, err := r.Run(ctx)
+	select {
+	case <-o.bye:
+		return errOver
+	default:
+	}
+	p.log.Info().Uint64("sweeps", uint64(res.Sweeps)).Float64("residual", res.Residual).Err(err).Msg("iterated")
+	out := account(&res, err)
+	if lost, is := announced(o); is && err != nil {
+		out.Error, out.Lost = lost.Why, lost.Rank
+	}
+	out.CPUSeconds = (host.CPUTime() - used).Seconds()
+	out.Points, out.Kernel = r.Box().Points(), kernel.Best().Name()
+	out.IdleBytes = idle
+	if err := p.handOver(r, out); err != nil {
+		return errOver
+	}
+	select {
+	case <-o.bye:
+	case <-time.After(p.timeout() + launch.StopTime):
+		return errOver
+	}
+	return nil
+}
+
+// announced is what the launcher said of a lost peer, if it did.
+func announced(o *orders) (rendezvous.Lost, bool) {
+	select {
+	case <-o.lost:
+		return o.why, true
+	default:
+		return rendezvous.Lost{}, false
+	}
+}
+
+// account puts a run into words.
+func account(res *runner.Result, err error) rendezvous.Result {
+	out := rendezvous.Result{
+		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: finite.Number(res.Residual),
+		Snapshots: res.Snapshots, Seconds: res.Elapsed.Seconds(), Sessions: []rendezvous.Session{},
+	}
+	for _, s := range res.Halos {
+		i := s.Info
+		out.Sessions = append(out.Sessions, rendezvous.Session{
+			Peer: int(s.Rank), Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(),
+			Network: i.Conditions.Network.String(), Composition: i.Composition, Epoch: int(i.Epoch), SegmentBytes: i.SegmentSize,
+			MessagesSent: i.MessagesSent, MessagesReceived: i.MessagesReceived, BytesSent: i.BytesSent, BytesReceived: i.BytesReceived,
+			SegmentsSent: i.SegmentsSent, SegmentsReceived: i.SegmentsReceived, Retransmitted: i.Retransmitted,
+			Dropped: i.Dropped, Overwritten: i.Overwritten,
+		})
+	}
+	if err != nil {
+		out.Reason, out.Error, out.Lost = launch.Failed, err.Error(), lostRank(err)
+		return out
+	}
+	switch res.Reason {
+	case solver.Converged:
+		out.Reason = launch.Converged
+	case solver.ReachedSweeps:
+		out.Reason = launch.Sweeps
+	case solver.ReachedTime:
+		out.Reason = launch.Time
+	case solver.Interrupted:
+		out.Reason = launch.Interrupted
+	default:
+		out.Reason, out.Error = launch.Failed, "the run "+res.Reason.String()
+	}
+	return out
+}
+
+// lostRank is the rank of the peer that an error says is lost, −1 for others.
+func lostRank(err error) int {
+	var lost *p2psap.PeerLostError
+	if errors.As(err, &lost) {
+		if rank, err := strconv.Atoi(strings.TrimPrefix(lost.Peer, namePrefix)); err == nil {
+			return rank
+		}
+	}
+	var neighbour *runner.NeighbourError
+	if errors.As(err, &neighbour) && errors.Is(err, p2psap.ErrPeerClosed) {
+		return int(neighbour.Rank)
+	}
+	return -1
+}
+
+// handOver sends the block in pieces, and the account last.
+func (p *peer) handOver(r *runner.Runner, out rendezvous.Result) error {
+	u := make([]float64, r.Box().Points())
+	r.Solution(u)
+	buf := make([]byte, min(rendezvous.MaxChunk, 8*len(u)))
+	for at := 0; at < len(u); {
+		piece := buf[:min(len(buf), 8*(len(u)-at))]
+		blocks.Encode(piece, u[at:at+len(piece)/8])
+		if err := p.conn.Send(rendezvous.Chunk{Stream: rendezvous.StreamSolution, Offset: 8 * int64(at), Data: piece}); err != nil {
+			return err
+		}
+		at += len(piece) / 8
+	}
+	out.PeakBytes = host.PeakBytes()
+	return p.conn.Send(out)
+}

@@ -1,0 +1,161 @@
+// Package peer is one peer of a run, from joining the rendezvous to handing over
+// its block. It is the same whether the launcher started it or a person did.
+package peer
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/problems/file"
+)
+
+// Options say which run a peer takes part in, and how it listens.
+type Options struct {
+	Rendezvous string // HOST:PORT of the launcher
+	Identity   rendezvous.Identity
+	Seat       int           // the rank wanted; -1: any
+	DialTime   time.Duration // a rendezvous that is not there yet is tried again for so long
+	WaitTime   time.Duration // the launcher may take so long to answer
+
+	Listen            string     // host of the control channel and the link; "": all addresses
+	PortLow, PortHigh int        // 0: any free port
+	Expect            *file.Spec // refuse to solve anything else; nil: whatever comes
+
+	Catalog   *microproto.Catalog
+	Tracer    microproto.Tracer // may be nil
+	Interrupt <-chan struct{}   // closed: ask for an early end of the whole run; may be nil
+	Log       zerolog.Logger
+}
+
+// Run takes part in one run and returns when it is over: nil when this peer did
+// its part, also in a run that was stopped early. It returns within seconds of
+// the end of ctx or of the connection to the launcher.
+func Run(ctx context.Context, o Options) error {
+	c, err := dial(ctx, o.Rendezvous, o.DialTime)
+	if err != nil {
+		return err
+	}
+	conn := rendezvous.NewConn(c, sendTime)
+	defer conn.Close()
+	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
+	defer hangUp()
+	name, _ := os.Hostname()
+	w, err := conn.Join(o.Identity, rendezvous.Join{Seat: o.Seat, Host: name, Pid: os.Getpid()}, o.WaitTime)
+	if err != nil {
+		return err
+	}
+	p := &peer{Options: o, conn: conn, welcome: w, log: o.Log.With().Int("rank", w.Rank).Logger()}
+	err = p.takePart(ctx)
+	if err != nil && !errors.Is(err, errOver) {
+		_ = conn.Send(rendezvous.Result{Reason: "failed", Error: err.Error(), Lost: -1})
+		return err
+	}
+	return nil
+}
+
+// sendTime bounds a message to the launcher.
+const sendTime = 30 * time.Second
+
+// errOver says that the launcher has ended the run, or itself.
+var errOver = errors.New("the launcher has left")
+
+// peer is a peer that has joined.
+type peer struct {
+	Options
+	conn    *rendezvous.Conn
+	welcome rendezvous.Welcome
+	log     zerolog.Logger
+
+	assign  rendezvous.Assign
+	initial []float64
+	node    *driver.Node
+}
+
+// nodeName is the name of a rank's node.
+func nodeName(rank int) string { return namePrefix + strconv.Itoa(rank) }
+
+const namePrefix = "peer-"
+
+func dial(ctx context.Context, address string, patience time.Duration) (net.Conn, error) {
+	d := net.Dialer{Timeout: rendezvous.GreetingTime}
+	deadline := time.Now().Add(patience)
+	for {
+		c, err := d.DialContext(ctx, "tcp", address)
+		if err == nil {
+			return c, nil
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(deadline) {
+			return nil, fmt.Errorf("no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// listen opens the link and the node, and tells the launcher where.
+func (p *peer) listen() error {
+	link, err := ether.Open(ether.Config{
+		Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.MTU,
+		Log: func(line string) { p.log.Info().Msg(line) },
+	})
+	if err != nil {
+		return err
+	}
+	p.node, err = driver.New(driver.Config{
+		Name: nodeName(p.welcome.Rank), Link: link, Network: p2psap.Ethernet,
+		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
+		Catalog: p.Catalog, Policy: p2psap.TablePolicy{},
+		Run: p.welcome.Run, Version: p.Identity.Program,
+		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
+		Log: p.log, Tracer: p.Tracer,
+	})
+	if err != nil {
+		return err
+	}
+	return p.conn.Send(rendezvous.Listen{Control: p.advertised()})
+}
+
+// advertised is the control address that the other peers are told: where this
+// one listens, or, when it listens everywhere, the address by which it reached
+// the launcher.
+func (p *peer) advertised() string {
+	host, port, _ := net.SplitHostPort(p.node.ControlAddr().String())
+	if p.Listen == "" || net.ParseIP(host) == nil || net.ParseIP(host).IsUnspecified() {
+		host, _, _ = net.SplitHostPort(p.conn.Local())
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (p *peer) timeout() time.Duration {
+	return time.Duration(p.welcome.PeerTimeoutMS) * time.Millisecond
+}
+
+// expected refuses a run of another problem than the one this peer was told.
+func (p *peer) expected(s *file.Spec) error {
+	sum := s.Fingerprint()
+	if got := hex.EncodeToString(sum[:]); got != p.assign.Fingerprint {
+		return fmt.Errorf("the problem that came has the fingerprint %.16s, the launcher announced %.16s", got, p.assign.Fingerprint)
+	}
+	if p.Expect != nil && p.Expect.Fingerprint() != sum {
+		return fmt.Errorf("different problems: the run solves %s (%.16x), this peer was started for %s (%.16x)",
+			s.Name(), sum, p.Expect.Name(), p.Expect.Fingerprint())
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+// Package report is what the program says of a run, as JSON and as text. Units
+// are seconds and bytes; what is not known is null.
+package report
+
+import (
+	"math"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Solution is the JSON of solve.
+type Solution struct {
+	Problem   string `json:"problem"`
+	N         []int  `json:"n"`
+	Points    int    `json:"points"`
+	Scheme    string `json:"scheme"`
+	Method    string `json:"method"`
+	Order     string `json:"order"`
+	Network   string `json:"network"`
+	Peers     int    `json:"peers"`
+	Threads   int    `json:"threads"`
+	Chosen    string `json:"chosen,omitempty"` // why so many peers and threads, when the user left it open
+	InProcess bool   `json:"in_process"`
+	Partition []int  `json:"partition"` // parts per axis
+
+	Converged                  bool          `json:"converged"`
+	Reason                     string        `json:"reason"`
+	Failure                    string        `json:"failure,omitempty"`
+	MissingBlocks              []int         `json:"missing_blocks,omitempty"` // ranks whose block was lost: starting values stand there
+	Tolerance                  float64       `json:"tolerance"`
+	RelativeResidual           finite.Number `json:"relative_residual"`
+	ResidualInf                finite.Number `json:"residual_inf"`
+	ErrorBound                 finite.Number `json:"error_bound"`
+	MaxError                   finite.Number `json:"max_error"`
+	ContactPoints              int           `json:"contact_points"`
+	Sum                        finite.Number `json:"sum"`
+	Sweeps                     []uint64      `json:"sweeps"`
+	SequentialEquivalentSweeps float64       `json:"sequential_equivalent_sweeps"`
+	Snapshots                  int           `json:"snapshots"`
+
+	Seconds         float64 `json:"seconds"`
+	SetupSeconds    float64 `json:"setup_seconds"`
+	GatherSeconds   float64 `json:"gather_seconds"`
+	OutputSeconds   float64 `json:"output_seconds"`
+	PointsPerSecond float64 `json:"points_per_second"` // relaxed, by all peers
+	Messages        uint64  `json:"messages"`
+	Bytes           uint64  `json:"bytes"`
+	MessagesLost    uint64  `json:"messages_lost"`
+	SegmentsSent    uint64  `json:"segments_sent"`
+	SegmentsLost    uint64  `json:"segments_lost"`
+	Retransmitted   uint64  `json:"retransmitted"`
+	ValuesReplaced  uint64  `json:"values_replaced"`
+	LauncherPeak    int64   `json:"launcher_peak_resident_bytes"`
+	Kernel          string  `json:"kernel"`
+
+	Composition []string `json:"composition"`
+	PerPeer     []Peer   `json:"per_peer"`
+	Probes      []Probe  `json:"probes"`
+	Outputs     []string `json:"outputs"`
+	Seed        uint64   `json:"seed"`
+	Version     string   `json:"version"`
+}
+
+// Peer is one peer's part in a run.
+type Peer struct {
+	Rank       int           `json:"rank"`
+	Host       string        `json:"host"`
+	Pid        int           `json:"pid"`
+	Box        [3][2]int     `json:"box"` // interior points, half open, x first
+	Points     int           `json:"points"`
+	Sweeps     uint64        `json:"sweeps"`
+	Seconds    float64       `json:"seconds"`
+	CPUSeconds float64       `json:"cpu_seconds"`
+	Peak       int64         `json:"peak_resident_bytes"`
+	Idle       int64         `json:"idle_resident_bytes"` // before it had its block
+	Residual   finite.Number `json:"agreed_residual"`     // what the peers believed, for comparison
+	Lost       bool          `json:"lost"`
+}
+
+// Probe is u at a grid point.
+type Probe struct {
+	At []float64 `json:"at"`
+	U  float64   `json:"u"`
+}
+
+// Add fills in what the run and the judgement of its result say.
+func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluation) {
+	s.Reason, s.Failure, s.MissingBlocks = o.Reason, o.Failure, o.Missing
+	s.RelativeResidual, s.ResidualInf = finite.Number(e.RelativeResidual), finite.Number(e.ResidualInf)
+	s.ErrorBound, s.MaxError = finite.Number(e.ErrorBound), finite.Number(e.MaxError)
+	s.ContactPoints, s.Sum = e.ContactPoints, finite.Number(e.Sum)
+	s.Converged = o.Reason == launch.Converged && e.RelativeResidual <= s.Tolerance
+	s.SetupSeconds, s.GatherSeconds = o.Setup.Seconds(), (o.Gather - o.Run).Seconds()
+	s.Sweeps, s.PerPeer, s.Composition = []uint64{}, []Peer{}, []string{}
+	relaxed := 0.0
+	for r, p := range o.Peers {
+		box := cut.Box(solver.Rank(r))
+		peer := Peer{
+			Rank: r, Host: o.Hosts[r].Host, Pid: o.Hosts[r].Pid, Points: p.Points, Sweeps: p.Sweeps,
+			Seconds: p.Seconds, CPUSeconds: p.CPUSeconds, Peak: p.PeakBytes, Idle: p.IdleBytes, Residual: p.Residual,
+			Lost: slices.Contains(o.Missing, r),
+		}
+		for a := range 3 {
+			peer.Box[a] = [2]int{box.Lo[a], box.Hi[a]}
+		}
+		s.PerPeer = append(s.PerPeer, peer)
+		s.Sweeps = append(s.Sweeps, p.Sweeps)
+		s.Seconds = max(s.Seconds, p.Seconds)
+		s.Snapshots = max(s.Snapshots, p.Snapshots)
+		if p.Kernel != "" {
+			s.Kernel = p.Kernel
+		}
+		relaxed += float64(p.Sweeps) * float64(p.Points)
+	}
+	s.SequentialEquivalentSweeps = relaxed / float64(s.Points)
+	if s.Seconds > 0 {
+		s.PointsPerSecond = relaxed / s.Seconds
+	}
+	s.traffic(o)
+}
+
+// traffic adds up the halo sessions. What one end sent and the other has not
+// received by the end of the run is lost, or was still on its way.
+func (s *Solution) traffic(o *launch.Outcome) {
+	var messagesIn, segmentsIn uint64
+	for _, p := range o.Peers {
+		for _, h := range p.Sessions {
+			s.Messages += h.MessagesSent
+			s.Bytes += h.BytesSent
+			s.SegmentsSent += h.SegmentsSent
+			messagesIn += h.MessagesReceived
+			segmentsIn += h.SegmentsReceived
+			s.Retransmitted += h.Retransmitted
+			s.ValuesReplaced += h.Overwritten
+			if len(s.Composition) == 0 {
+				s.Composition = h.Composition
+			}
+		}
+	}
+	s.MessagesLost = s.Messages - min(messagesIn, s.Messages)
+	s.SegmentsLost = s.SegmentsSent - min(segmentsIn, s.SegmentsSent)
+}
+
+// Efficiency is t(1)/(P·t(P)), not a number when a time is missing.
+func Efficiency(one float64, peers int, t float64) finite.Number {
+	if !(one > 0) || !(t > 0) || peers < 1 {
+		return finite.Number(math.NaN())
+	}
+	return finite.Number(one / (float64(peers) * t))
+}

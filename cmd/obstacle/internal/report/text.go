@@ -1,0 +1,118 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+)
+
+// Text writes the solution for people.
+func (s *Solution) Text(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer t.Flush()
+	fmt.Fprintf(t, "problem\t%s, %s points\n", s.Problem, grid(s.N))
+	fmt.Fprintf(t, "method\tprojected %s, %s, %s\n", s.Method, s.Scheme, s.Order)
+	fmt.Fprintf(t, "peers\t%s of %s, parts %s%s\n", plural(s.Peers, "peer"), plural(s.Threads, "thread"), grid(s.Partition), s.where())
+	if s.Chosen != "" {
+		fmt.Fprintf(t, "\tchosen: %s\n", s.Chosen)
+	}
+	if len(s.Composition) > 0 {
+		fmt.Fprintf(t, "channel\t%s: %s\n", s.Network, strings.Join(s.Composition, ", "))
+	}
+	fmt.Fprintf(t, "result\t%s\n", s.verdict())
+	if len(s.MissingBlocks) > 0 {
+		fmt.Fprintf(t, "\tthe blocks of peers %v were lost: starting values stand there\n", s.MissingBlocks)
+	}
+	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n", value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))
+	if s.ErrorBound.Is() {
+		fmt.Fprintf(t, "error\tat most %s against the discrete solution\n", value(s.ErrorBound))
+	}
+	if s.MaxError.Is() {
+		fmt.Fprintf(t, "\t%s against the exact solution of the continuous problem\n", value(s.MaxError))
+	}
+	fmt.Fprintf(t, "contact\t%d points (%.1f %%)\n", s.ContactPoints, 100*float64(s.ContactPoints)/float64(s.Points))
+	fmt.Fprintf(t, "sweeps\t%s, as many points as %.1f sequential sweeps\n", span(s.Sweeps), s.SequentialEquivalentSweeps)
+	fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",
+		s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9, s.Kernel)
+	if s.Messages > 0 {
+		fmt.Fprintf(t, "halos\t%d messages, %.1f MB; not received %d, retransmitted segments %d\n", s.Messages, float64(s.Bytes)/1e6, s.MessagesLost, s.Retransmitted)
+	}
+	for _, p := range s.Probes {
+		fmt.Fprintf(t, "u%v\t%.17g\n", tuple(p.At), p.U)
+	}
+	for _, o := range s.Outputs {
+		fmt.Fprintf(t, "written\t%s\n", o)
+	}
+}
+
+func (s *Solution) where() string {
+	if s.InProcess {
+		return ", in this process"
+	}
+	hosts := map[string]bool{}
+	for _, p := range s.PerPeer {
+		hosts[p.Host] = true
+	}
+	if len(hosts) > 1 {
+		return fmt.Sprintf(", processes on %d hosts", len(hosts))
+	}
+	return ", a process each"
+}
+
+func (s *Solution) verdict() string {
+	switch s.Reason {
+	case launch.Converged:
+		if !s.Converged {
+			return "the peers agreed, but the residual of the assembled solution is above the tolerance"
+		}
+		return "solved"
+	case launch.Sweeps:
+		return "stopped by --max-sweeps: best iterate"
+	case launch.Time:
+		return "stopped by --max-time: best iterate"
+	case launch.Interrupted:
+		return "interrupted: best iterate"
+	}
+	return "failed: " + s.Failure
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func grid(n []int) string {
+	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(n)), " × "), "[]")
+}
+
+func tuple(v []float64) string {
+	return "(" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(v)), ", "), "[]") + ")"
+}
+
+func value(n finite.Number) string {
+	if !n.Is() {
+		return "?"
+	}
+	return fmt.Sprintf("%.3e", float64(n))
+}
+
+// span writes the numbers of sweeps of all peers in short.
+func span(v []uint64) string {
+	if len(v) == 0 {
+		return "none"
+	}
+	low, high := v[0], v[0]
+	for _, x := range v {
+		low, high = min(low, x), max(high, x)
+	}
+	if low == high {
+		return fmt.Sprint(low)
+	}
+	return fmt.Sprintf("%d to %d", low, high)
+}

@@ -1,0 +1,90 @@
+// Package spawn starts the peers of a run on this host: as processes, or as
+// goroutines of this one.
+package spawn
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// Process is a peer in a process of its own.
+type Process struct {
+	command *exec.Cmd
+	stdin   io.WriteCloser
+}
+
+// drainTime is how long after its end what a process said may still come.
+const drainTime = time.Second
+
+// Start runs the program exe with args. The secret goes to its standard input,
+// never onto the command line, which others can read. The input stays open as
+// long as this process lives: its end tells the peer that the launcher is gone.
+// The process is in a group of its own, so that an interrupt typed at the
+// terminal reaches the launcher only.
+func Start(exe string, args []string, secret []byte, errs io.Writer) (*Process, error) {
+	c := exec.Command(exe, args...)
+	c.Env = os.Environ()
+	c.Stderr = errs
+	c.WaitDelay = drainTime
+	ownGroup(c)
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", exe, err)
+	}
+	if _, err := stdin.Write(append(secret, '\n')); err != nil {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		return nil, fmt.Errorf("handing over the run's secret: %w", err)
+	}
+	return &Process{c, stdin}, nil
+}
+
+// Wait returns when the process has ended. For one goroutine.
+func (p *Process) Wait() error {
+	defer p.stdin.Close()
+	return p.command.Wait()
+}
+
+// Kill ends the process at once, also when it is stopped.
+func (p *Process) Kill() { _ = p.command.Process.Kill() }
+
+// Name is "pid N".
+func (p *Process) Name() string { return fmt.Sprintf("pid %d", p.command.Process.Pid) }
+
+// Routine is a peer in this process.
+type Routine struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+}
+
+// Go runs a peer as a goroutine; run must return soon after its context ends.
+func Go(ctx context.Context, run func(ctx context.Context) error) *Routine {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &Routine{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		defer cancel()
+		r.err = run(ctx)
+	}()
+	return r
+}
+
+// Wait returns when the goroutine has ended.
+func (r *Routine) Wait() error {
+	<-r.done
+	return r.err
+}
+
+// Kill asks the goroutine to end.
+func (r *Routine) Kill() { r.cancel() }
+
+// Name is "in this process".
+func (r *Routine) Name() string { return "in this process" }

@@ -1,0 +1,50 @@
+// Package tracefile writes every step of every composite of a peer to a file, a
+// line each: seconds since the node's start, nesting, what happened.
+package tracefile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// File is a tracer. It is safe for concurrent use.
+type File struct {
+	mu   sync.Mutex
+	file *os.File
+	out  *bufio.Writer
+	err  error // the first
+}
+
+// Create makes the file, or empties it.
+func Create(name string) (*File, error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	return &File{file: f, out: bufio.NewWriterSize(f, 1<<18)}, nil
+}
+
+// Trace implements microproto.Tracer.
+func (f *File) Trace(now microproto.Instant, r microproto.TraceRecord) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		_, f.err = fmt.Fprintf(f.out, "%.9f %s\n", float64(now)/1e9, r)
+	}
+}
+
+// Close writes what is left. The first error of all is returned.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := errors.Join(f.err, f.out.Flush(), f.file.Close())
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	return nil
+}
