@@ -8,7 +8,6 @@ type guess struct {
 	own      float64
 	known    bool // own was measured, or never will be again
 	children []childGuess
-	fresh    bool // something was heard since the last snapshot began
 
 	age       int // measurements since the last report
 	reported  float64
@@ -34,7 +33,6 @@ func (g *guess) init(children int) { g.children = make([]childGuess, children) }
 
 func (g *guess) hear(child int, m *message) {
 	g.children[child] = childGuess{known: true, atEnd: m.reason == ReachedSweeps, value: m.a}
-	g.fresh = true
 }
 
 func (g *guess) sum() (float64, bool) {

@@ -39,7 +39,8 @@ type snapshotEnd struct {
 	wished   bool
 	reason   Reason
 	final    bool      // the snapshot was begun when all had made their last sweep
-	nextAt   Iteration // root: no snapshot before this sweep
+	news     Iteration // root: guesses heard after its last sweep
+	nextAt   Iteration // root: no snapshot before this clock
 	backoff  Iteration
 }
 
@@ -65,23 +66,32 @@ func (e *snapshotEnd) gate() gate {
 		e.begun = true
 		e.freeze()
 	}
-	if e.active && !e.own && e.got == len(e.faces) {
+	if e.atEnd() {
+		e.guess.known = true // no further measurement will come
+		e.report()
+		e.consider()
+	}
+	switch {
+	case e.active && !e.own && e.got == len(e.faces):
 		e.measure = true
 		return gateMeasureFrozen
-	}
-	most := e.w.rhythm.max
-	switch {
-	case e.number == 0 && e.active:
-		return gateWait
-	case most > 0 && e.w.iterate >= most:
-		e.report(true)
-		e.consider()
+	case e.number == 0 && e.active, e.atEnd():
 		return gateWait
 	case e.w.iterate%e.w.rhythm.every == 0:
 		return gateSweepMeasure
 	}
 	return gateSweep
 }
+
+// atEnd tells that this peer has made its last sweep.
+func (e *snapshotEnd) atEnd() bool {
+	most := e.w.rhythm.max
+	return most > 0 && e.w.iterate >= most
+}
+
+// clock measures what has happened at the root: its own sweeps, and after the last
+// one what it heard.
+func (e *snapshotEnd) clock() Iteration { return e.w.iterate + e.news }
 
 // freeze keeps the block and sends its faces to all neighbours.
 func (e *snapshotEnd) freeze() {
@@ -107,7 +117,7 @@ func (e *snapshotEnd) measured(residual *kernel.Sum) {
 	if !e.measure {
 		e.guess.own, e.guess.known = residual.Float64(), true
 		e.guess.age++
-		e.report(false)
+		e.report()
 		e.consider()
 		return
 	}
@@ -156,7 +166,7 @@ func (e *snapshotEnd) verdict(m *message) {
 	}
 	e.w.thaw()
 	if e.number > 0 {
-		e.nextAt = e.w.iterate + e.backoff
+		e.nextAt = e.clock() + e.backoff
 		e.backoff = min(2*e.backoff, maxBackoff)
 	}
 	e.consider()
@@ -165,34 +175,27 @@ func (e *snapshotEnd) verdict(m *message) {
 // consider begins a snapshot at the root when one is worth while: somebody wants
 // the end, all have made their last sweep, or the guesses meet the tolerance. After
 // one that failed the root waits for a number of its own sweeps that doubles, so
-// that snapshots stay rare; it always relaxes on, so another one comes.
+// that snapshots stay rare; it relaxes on, so another one comes.
 func (e *snapshotEnd) consider() {
 	if e.w.tree.parent >= 0 || e.active || e.reason != Running || !e.begun {
 		return
 	}
-	most := e.w.rhythm.max
-	atEnd := most > 0 && e.w.iterate >= most
 	sum, known := e.guess.sum()
 	bound := e.w.config.Tolerance * e.norm0
 	if e.norm0 == 0 {
 		bound = e.w.config.Tolerance // as relative does
 	}
-	promising := known && !(math.Sqrt(sum) > bound) && (e.w.iterate >= e.nextAt || atEnd && e.guess.fresh)
-	e.final = atEnd && e.guess.childrenAtEnd()
+	promising := known && !(math.Sqrt(sum) > bound) && e.clock() >= e.nextAt
+	e.final = e.atEnd() && e.guess.childrenAtEnd()
 	if e.wish == Running && !e.final && !promising {
 		return
 	}
-	e.guess.fresh = false
 	e.begin(e.number + 1)
 }
 
 // report tells the parent the guess of this subtree when it has changed enough.
-func (e *snapshotEnd) report(atEnd bool) {
-	if atEnd {
-		e.guess.known = true // no further one will come
-	}
-	m, ok := e.guess.report(atEnd)
-	if ok {
+func (e *snapshotEnd) report() {
+	if m, ok := e.guess.report(e.atEnd()); ok {
 		e.w.tellParent(&m)
 	}
 }
@@ -210,8 +213,10 @@ func (e *snapshotEnd) agree(f *face, m *message) error {
 			m.a = math.Inf(1)
 		}
 		e.guess.hear(e.w.tree.child(f.to.Rank), m)
-		most := e.w.rhythm.max
-		e.report(most > 0 && e.w.iterate >= most)
+		if e.atEnd() {
+			e.news++
+		}
+		e.report()
 		e.consider()
 		return nil
 	}

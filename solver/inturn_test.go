@@ -1,0 +1,143 @@
+package solver
+
+import (
+	"testing"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// emulateInTurn is the in-turn method on a partition, by plain loops over the
+// whole grid: in every box a plane reads the one before it as just relaxed, and
+// beyond the box iterate k.
+func emulateInTurn(t require.TestingT, c Config) Sequence {
+	s, err := newSequential(c.Problem, Jacobi)
+	require.NoError(t, err)
+	reference := s.residual()
+	require.NoError(t, s.start())
+	slow := c.Problem.Dimension - 1
+	first := map[int]bool{}
+	for _, cut := range c.Partition.Cuts[slow] {
+		first[cut+1] = true
+	}
+	r := newRhythm(c.CheckEvery, c.Lag, c.MaxSweeps)
+	check, last, reason, rel := Iteration(0), Iteration(0), Running, 0.0
+	for k := Iteration(0); ; k++ {
+		if reason == Running && k == check {
+			rel, reason = r.judge(k, s.residual(), reference, c.Tolerance)
+			last, check = r.effect(k), r.after(k)
+		}
+		if reason != Running && k == last {
+			return Sequence{U: s.interior(), Sweeps: k, Residual: rel, Reason: reason}
+		}
+		s.each(func(i, d int, idx [3]int) {
+			below := s.next
+			if first[idx[slow]] {
+				below = s.cur
+			}
+			s.next[i] = clamp(s.cur[i]-float64(s.step*s.defect(below, i, d)), s.phi[d], s.psi[d])
+		})
+		s.cur, s.next = s.next, s.cur
+	}
+}
+
+func TestInTurnIsItsEmulation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyProblem(t)
+		c := Config{
+			Problem: p, Partition: anyPartition(t, p), Order: InTurn, Tolerance: 1e-3, CheckEvery: 5, Lag: 3, MaxSweeps: 150,
+			Scheme: rapid.SampledFrom([]Scheme{Synchronous(), BoundedDelay(0)}).Draw(t, "scheme"),
+		}
+		want := emulateInTurn(t, c)
+		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+		require.NoError(t, err)
+		require.NoError(t, n.run())
+		for _, w := range n.workers {
+			require.Equal(t, Outcome{Reason: want.Reason, Sweeps: want.Sweeps, Iterate: want.Sweeps, Residual: want.Residual}, w.Outcome())
+		}
+		requireSameBits(t, want.U, n.assemble(p, c.Partition))
+		if c.Partition.Peers() == 1 {
+			alone, err := SolveSequential(p, InTurn, c.Tolerance, c.CheckEvery, c.Lag, c.MaxSweeps)
+			require.NoError(t, err)
+			requireSameBits(t, alone.U, want.U)
+			require.Equal(t, alone.Sweeps, want.Sweeps)
+		}
+	})
+}
+
+// In-turn, planes that read newer values need fewer sweeps.
+func TestInTurnIsFaster(t *testing.T) {
+	p := membrane([3]int{12, 12, 12}, 3)
+	a, err := SolveSequential(p, Jacobi, 1e-6, 0, 0, 0)
+	require.NoError(t, err)
+	b, err := SolveSequential(p, InTurn, 1e-6, 0, 0, 0)
+	require.NoError(t, err)
+	require.Less(t, b.Sweeps, a.Sweeps)
+	require.Equal(t, Converged, b.Reason)
+}
+
+// thePlan checks what a plan must hold whatever the box: every point relaxed once,
+// every face sent once and not before it is whole.
+func TestPlanCoversAndSendsWholeFaces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dim := rapid.IntRange(1, 3).Draw(t, "dimension")
+		n := [3]int{1, 1, 1}
+		for a := range dim {
+			n[a] = rapid.SampledFrom([]int{1, 2, 3, 7, 8, 9, 15, 17, 40, 90}).Draw(t, "n")
+		}
+		l, err := kernel.NewLayout(dim, n)
+		require.NoError(t, err)
+		var faces []*face
+		for a := range dim {
+			for _, side := range []int{-1, 1} {
+				if rapid.Bool().Draw(t, "neighbour") {
+					faces = append(faces, newFace(l, Neighbour{Axis: a, Side: side, FaceBytes: 8 * l.Points() / n[a]}, 2))
+				}
+			}
+		}
+		order := rapid.SampledFrom([]Order{Jacobi, InTurn}).Draw(t, "order")
+		relaxed := make([]bool, l.Points())
+		sent := make([]int, len(faces))
+		each := func(b kernel.Box, f func(d int)) {
+			Box(b).each(func(_ int, idx [3]int) bool {
+				f(l.Dense(idx[0]-1, idx[1]-1, idx[2]-1))
+				return true
+			})
+		}
+		for _, s := range planSweep(l, faces, order) {
+			if s.send {
+				sent[s.face]++
+				each(faces[s.face].own, func(d int) { require.True(t, relaxed[d], "a face left before it was relaxed") })
+				continue
+			}
+			require.LessOrEqual(t, s.box.Points(), max(partPoints, l.Points()/l.N[dim-1]))
+			pieces := 0
+			for i := range s.chunks {
+				pieces += chunk(s.box, s.axis, i, s.chunks).Points()
+			}
+			require.Equal(t, s.box.Points(), pieces)
+			each(s.box, func(d int) {
+				require.False(t, relaxed[d], "relaxed twice")
+				relaxed[d] = true
+			})
+		}
+		for d := range relaxed {
+			require.True(t, relaxed[d], "point %d is never relaxed", d)
+		}
+		for i := range sent {
+			require.Equal(t, 1, sent[i])
+		}
+	})
+}
+
+func TestFacesLeaveBeforeTheInterior(t *testing.T) {
+	p := membrane([3]int{40, 40, 40}, 3)
+	part, err := GridOf(p.N, [3]int{2, 2, 2})
+	require.NoError(t, err)
+	w, err := NewWorker(Config{Problem: p, Partition: part, Scheme: Synchronous()})
+	require.NoError(t, err)
+	steps := w.pass.sweep
+	require.False(t, steps[len(steps)-1].send)
+	require.Greater(t, steps[len(steps)-1].box.Points(), 20*20*20/2, "most of the work comes after the last face")
+}
