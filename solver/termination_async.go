@@ -62,6 +62,9 @@ func newSnapshotEnd(w *Worker) *snapshotEnd {
 func (e *snapshotEnd) over() bool { return e.reason != Running }
 
 func (e *snapshotEnd) gate() gate {
+	if e.over() {
+		return gateDone
+	}
 	if !e.begun {
 		e.begun = true
 		e.freeze()

@@ -1,0 +1,159 @@
+package solver
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+)
+
+// Evaluate against gonum: A dense, the residual by its definition.
+func TestEvaluateAgainstDense(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyProblem(t)
+		if p.Points() > 300 {
+			t.Skip("too large for a dense matrix")
+		}
+		p.Boundary = func(q Point) float64 { return 0.1 + q[0] }
+		p.Exact = func(q Point) float64 { return q[0] + q[1] }
+		phi, psi := make([]float64, p.Points()), make([]float64, p.Points())
+		u, u0 := make([]float64, p.Points()), make([]float64, p.Points())
+		contact, largest := 0, 0.0
+		sum := 0.0
+		Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
+			q := p.At(idx[0], idx[1], idx[2])
+			phi[d], psi[d] = math.Inf(-1), math.Inf(1)
+			if p.Obstacle != nil {
+				phi[d] = p.Obstacle(q)
+			}
+			if p.Upper != nil {
+				psi[d] = p.Upper(q)
+			}
+			u0[d] = math.Min(math.Max(phi[d], 0), psi[d])
+			u[d] = math.Min(math.Max(phi[d], rapid.Float64Range(-1, 1).Draw(t, "u")), psi[d])
+			if u[d] == phi[d] {
+				contact++
+			}
+			sum += u[d]
+			largest = math.Max(largest, math.Abs(u[d]-q[0]-q[1]))
+			return true
+		})
+		a, f := dense(p)
+		residual := func(v []float64) (float64, float64) {
+			var r mat.VecDense
+			r.MulVec(a, mat.NewVecDense(len(v), v))
+			r.SubVec(&r, f)
+			for i := range v {
+				if v[i] == phi[i] {
+					r.SetVec(i, math.Min(r.AtVec(i), 0))
+				}
+				if v[i] == psi[i] {
+					r.SetVec(i, math.Max(r.AtVec(i), 0))
+				}
+			}
+			return mat.Norm(&r, 2), mat.Norm(&r, math.Inf(1))
+		}
+		r2, rInf := residual(u)
+		r0, _ := residual(u0)
+		e, err := Evaluate(p, u, backwards{})
+		require.NoError(t, err)
+		require.InEpsilon(t, 1+relative(r2, r0), 1+e.RelativeResidual, 1e-10)
+		require.InEpsilon(t, 1+rInf, 1+e.ResidualInf, 1e-10)
+		require.Equal(t, contact, e.ContactPoints)
+		require.InDelta(t, largest, e.MaxError, 1e-14)
+		for ax := range p.Dimension {
+			sum /= float64(p.N[ax] + 1)
+		}
+		require.InDelta(t, sum, e.Sum, 1e-12)
+	})
+}
+
+// The error bound holds, and is not vacuous, where it is claimed; nowhere else.
+func TestErrorBound(t *testing.T) {
+	p := membrane([3]int{9, 9, 9}, 3)
+	exact, err := SolveSequential(p, Jacobi, 1e-13, 0, 0, 0)
+	require.NoError(t, err)
+	rough, err := SolveSequential(p, Jacobi, 1e-2, 0, 0, 0)
+	require.NoError(t, err)
+	e, err := Evaluate(p, rough.U, nil)
+	require.NoError(t, err)
+	worst := 0.0
+	for i := range exact.U {
+		worst = math.Max(worst, math.Abs(exact.U[i]-rough.U[i]))
+	}
+	require.LessOrEqual(t, worst, e.ErrorBound)
+	require.Less(t, e.ErrorBound, 20*worst)
+	require.True(t, math.IsNaN(e.MaxError))
+
+	bounds := func(change func(q *Problem)) float64 {
+		q := *p
+		change(&q)
+		return q.inverseBound()
+	}
+	require.Equal(t, 0.0563, bounds(func(*Problem) {}))
+	require.InDelta(t, 4*0.0563/3, bounds(func(q *Problem) { q.Hi = Point{2, 2, 2}; q.Diffusion.Value = 3 }), 1e-15)
+	require.Equal(t, 0.125, bounds(func(q *Problem) { q.Hi[0] = 2 }))
+	require.True(t, math.IsNaN(bounds(func(q *Problem) { q.Velocity[1].Value = 1 })))
+	require.True(t, math.IsNaN(bounds(func(q *Problem) { q.Diffusion.Of = q.Boundary })))
+}
+
+func TestProblemErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(p *Problem)
+		want   string
+	}{
+		"dimension":         {func(p *Problem) { p.Dimension = 4 }, "dimension 4"},
+		"grid":              {func(p *Problem) { p.N[1] = 0 }, "0 interior points on axis 1"},
+		"unused axis":       {func(p *Problem) { p.Dimension = 2 }, "does not use"},
+		"too large":         {func(p *Problem) { p.N = [3]int{1 << 20, 1 << 20, 1 << 20} }, "too large"},
+		"domain":            {func(p *Problem) { p.Hi[2] = -1 }, "axis 2"},
+		"no boundary":       {func(p *Problem) { p.Boundary = nil }, "boundary data"},
+		"diffusion":         {func(p *Problem) { p.Diffusion.Value = 0 }, "diffusion is 0"},
+		"reaction":          {func(p *Problem) { p.Reaction.Value = -1 }, "reaction is -1"},
+		"velocity":          {func(p *Problem) { p.Velocity[0].Value = math.NaN() }, "velocity along axis 0"},
+		"source":            {func(p *Problem) { p.Source.Value = math.Inf(1) }, "source is +Inf"},
+		"obstacle above":    {func(p *Problem) { p.Obstacle = func(Point) float64 { return 1 } }, "above the boundary data"},
+		"upper below":       {func(p *Problem) { p.Upper = func(Point) float64 { return -1 } }, "below the boundary data"},
+		"boundary infinite": {func(p *Problem) { p.Boundary = func(Point) float64 { return math.Inf(-1) } }, "boundary data are -Inf"},
+	} {
+		p := membrane([3]int{3, 3, 3}, 3)
+		require.NoError(t, p.Validate())
+		c.change(p)
+		err := p.Validate()
+		require.ErrorIs(t, err, ErrProblem, name)
+		require.ErrorContains(t, err, c.want, name)
+	}
+}
+
+func TestWorkerRefuses(t *testing.T) {
+	bad := func(Point) float64 { return math.NaN() }
+	for name, c := range map[string]struct {
+		change func(c *Config)
+		want   string
+	}{
+		"no problem":   {func(c *Config) { c.Problem = nil }, "needs a problem"},
+		"partition":    {func(c *Config) { c.Partition.Cuts[0] = []int{0, 9} }, "must run from 0 to 3"},
+		"rank":         {func(c *Config) { c.Rank = 7 }, "rank 7"},
+		"order":        {func(c *Config) { c.Order = 9 }, "order 9"},
+		"tolerance":    {func(c *Config) { c.Tolerance = math.NaN() }, "tolerance is NaN"},
+		"lag":          {func(c *Config) { c.CheckEvery, c.Lag = 4, 5 }, "lag of 5"},
+		"obstacle":     {func(c *Config) { c.Problem.Obstacle = bad }, "obstacle is NaN at [0.25 0.25 0.25]"},
+		"source":       {func(c *Config) { c.Problem.Source.Of = bad }, "source is NaN"},
+		"boundary":     {func(c *Config) { c.Problem.Boundary = bad }, "boundary data"},
+		"coefficients": {func(c *Config) { c.Problem.Diffusion.Of = bad }, "not finite"},
+		"diagonal":     {func(c *Config) { c.Problem.Reaction.Of = func(Point) float64 { return -1e9 } }, "must be positive"},
+		"crossing":     {func(c *Config) { c.Problem.Upper = func(Point) float64 { return -5 } }, "above the upper one"},
+		"initial":      {func(c *Config) { c.Problem.Initial = bad }, "starting value is NaN"},
+		"initial size": {func(c *Config) { c.Initial = make([]float64, 2) }, "2 starting values"},
+	} {
+		p := membrane([3]int{3, 3, 3}, 3)
+		part, err := Slabs(p.N, 1, nil)
+		require.NoError(t, err)
+		cfg := Config{Problem: p, Partition: part, Scheme: Synchronous(), Tolerance: 1e-3}
+		c.change(&cfg)
+		_, err = NewWorker(cfg)
+		require.ErrorContains(t, err, c.want, name)
+	}
+}
