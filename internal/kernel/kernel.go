@@ -9,7 +9,8 @@ type Kernel struct {
 	sweep func(s *Sweep, n *Norm, dst, below, src []float64, b Box)
 }
 
-// Name is the variant's name: "reference", "go", "avx2" or "avx512".
+// Name is the variant's name: "reference", "go", "avx2" or "avx512" ("simd"
+// too where the toolchain was built with GOEXPERIMENT=simd).
 func (k *Kernel) Name() string { return k.name }
 
 // About says in a few words what the variant is and why it can be used here.
@@ -21,7 +22,7 @@ func All() []*Kernel {
 		{"reference", "plain loop, one point after the other", referenceSweep},
 		{"go", "rows in plain Go, tiled for the second-level cache", rowSweep(plain)},
 	}
-	return append(all, vectorKernels()...)
+	return append(append(all, simdKernels()...), vectorKernels()...)
 }
 
 // Best is the fastest variant that this processor can run.

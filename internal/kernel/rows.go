@@ -7,6 +7,7 @@ type instructions int
 
 const (
 	plain instructions = iota
+	vectorGo
 	avx2
 	avx512
 )
@@ -82,24 +83,28 @@ func rowSweep(isa instructions) func(*Sweep, *Norm, []float64, []float64, []floa
 			for z := b.Lo[2]; z < b.Hi[2]; z++ {
 				for lo := first; lo < end; lo += batch {
 					hi := min(lo+batch, end)
-					if isa == plain {
-						s.plainTile(n, dst, below, src, x0, x1, lo, hi, z)
+					if isa == plain || isa == vectorGo {
+						s.plainTile(isa, n, dst, below, src, x0, x1, lo, hi, z)
 					} else {
 						s.vectorTile(isa, stream, n, dst, below, src, x0, x1, lo, hi, z)
 					}
 				}
 			}
 		}
-		if stream && dst != nil && isa != plain {
+		if stream && dst != nil && isa >= avx2 {
 			fence()
 		}
 	}
 }
 
 // plainTile works on rows [lo, hi) of a plane in plain Go.
-func (s *Sweep) plainTile(n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
+func (s *Sweep) plainTile(isa instructions, n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
 	if n == nil && s.rows.simple && s.layout.Dim == 3 && s.lower.Array != nil {
-		s.relaxSimple(dst, below, src, x0, x1, lo, hi, z)
+		if isa == vectorGo {
+			s.relaxSimpleVector(dst, below, src, x0, x1, lo, hi, z)
+		} else {
+			s.relaxSimple(dst, below, src, x0, x1, lo, hi, z)
+		}
 		return
 	}
 	for y := lo; y < hi; y++ {

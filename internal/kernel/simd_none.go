@@ -1,0 +1,10 @@
+//go:build !goexperiment.simd || !amd64
+
+package kernel
+
+// simdKernels: the toolchain was not asked for vector types.
+func simdKernels() []*Kernel { return nil }
+
+func (sw *Sweep) relaxSimpleVector([]float64, []float64, []float64, int, int, int, int, int) {
+	panic("kernel: this build has no vector types")
+}
