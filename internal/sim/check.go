@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Result is how a run ended.
+type Result struct {
+	U          []float64 // assembled [z][y][x]
+	Outcomes   []solver.Outcome
+	Evaluation solver.Evaluation
+	Virtual    time.Duration // from start to the last session's end
+	Events     uint64
+	Points     uint64 // relaxed, by all peers
+	Sent, Lost uint64 // data frames
+	Reconnects uint64 // control connections made anew
+}
+
+// Play runs a scenario and checks how it ended.
+func Play(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Result, error) {
+	c, err := New(s, catalog, policy)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Run(); err != nil {
+		return nil, err
+	}
+	return c.Check()
+}
+
+// Check judges a run that has ended: everyone gives the same reason, the residual
+// of the assembled answer is what was asked for, the answer is the sequential one
+// (bit by bit where the scheme promises it), and all memory has been given back.
+func (c *Cluster) Check() (*Result, error) {
+	s := c.Scenario
+	r := &Result{Virtual: time.Duration(c.clock.Now()), Events: c.events, U: c.assemble()}
+	for _, p := range c.peers {
+		r.Outcomes = append(r.Outcomes, p.worker.Outcome())
+		r.Points += p.points
+		r.Reconnects += p.node.Counters().Reconnects
+	}
+	for _, l := range c.links {
+		for end := range 2 {
+			st := l.Stats(end)
+			r.Sent += st.Sent
+			r.Lost += st.Lost + st.Cut + st.Overflowed
+		}
+	}
+	var err error
+	if r.Evaluation, err = solver.Evaluate(s.Problem, r.U, nil); err != nil {
+		return r, err
+	}
+	return r, errors.Join(c.checkReasons(r), c.checkAnswer(r), c.checkMemory())
+}
+
+func (c *Cluster) assemble() []float64 {
+	p := c.Scenario.Problem
+	u := make([]float64, p.Points())
+	for _, peer := range c.peers {
+		box := peer.worker.Box()
+		v := make([]float64, box.Points())
+		peer.worker.Solution(v)
+		place(u, p.N, box, v)
+	}
+	return u
+}
+
+// place puts the values of a box, [z][y][x], into a grid of n points.
+func place(u []float64, n [3]int, b solver.Box, v []float64) {
+	i := 0
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			i += copy(u[b.Lo[0]+n[0]*(y+n[1]*z):], v[i:i+b.Hi[0]-b.Lo[0]])
+		}
+	}
+}
+
+func (c *Cluster) checkReasons(r *Result) error {
+	s, reason := c.Scenario, r.Outcomes[0].Reason
+	for rank, o := range r.Outcomes {
+		if o.Reason != reason {
+			return fmt.Errorf("sim: rank %d ended because it %v, rank 0 because it %v", rank, o.Reason, reason)
+		}
+	}
+	switch {
+	case reason == solver.Converged:
+		if r.Evaluation.RelativeResidual > s.Tolerance {
+			return fmt.Errorf("sim: false termination: the residual of the assembled answer is %v, the tolerance %v, the peers believe %v",
+				r.Evaluation.RelativeResidual, s.Tolerance, r.Outcomes[0].Residual)
+		}
+	case reason == solver.ReachedSweeps && s.MaxSweeps > 0:
+	case reason == s.Stop.Why && s.Stop.At > 0:
+	default:
+		return fmt.Errorf("sim: the run ended because it %v, which nobody asked for", reason)
+	}
+	return nil
+}
+
+// lockstep tells whether the scheme promises the bits of the sequential method.
+func (s *Scenario) lockstep() bool {
+	return s.Scheme.Name() == "sync" || s.Scheme.Name() == "delay:0"
+}
+
+func (c *Cluster) checkAnswer(r *Result) error {
+	s := c.Scenario
+	if !s.lockstep() && r.Outcomes[0].Residual != r.Evaluation.RelativeResidual && r.Outcomes[0].Reason == solver.Converged {
+		return fmt.Errorf("sim: the peers agreed on a residual of %v; that of the assembled answer is %v", r.Outcomes[0].Residual, r.Evaluation.RelativeResidual)
+	}
+	if s.lockstep() {
+		return c.checkBits(r)
+	}
+	if r.Outcomes[0].Reason != solver.Converged {
+		return nil
+	}
+	want, err := solver.SolveSequential(s.Problem, solver.Jacobi, s.Tolerance, s.Every, s.Lag, 0)
+	if err != nil {
+		return err
+	}
+	ref, err := solver.Evaluate(s.Problem, want.U, nil)
+	if err != nil {
+		return err
+	}
+	// Both lie within their bounds of the one discrete solution.
+	bound := r.Evaluation.ErrorBound + ref.ErrorBound
+	for i := range want.U {
+		if d := math.Abs(want.U[i] - r.U[i]); d > bound {
+			return fmt.Errorf("sim: value %d is %v from the sequential one; the residuals allow %v", i, d, bound)
+		}
+	}
+	return nil
+}
+
+// checkBits compares with the sequential method; in the order in-turn with one
+// machine's emulation of the same partition.
+func (c *Cluster) checkBits(r *Result) error {
+	want, err := c.Scenario.reference(&r.Outcomes[0])
+	if err != nil {
+		return err
+	}
+	for rank, o := range r.Outcomes {
+		same := o.Reason == want.Reason && o.Residual == want.Residual || o.Reason == solver.Interrupted
+		if !same || o.Sweeps != want.Sweeps {
+			return fmt.Errorf("sim: rank %d ended because it %v after %d sweeps with %v; sequentially it %v after %d with %v",
+				rank, o.Reason, o.Sweeps, o.Residual, want.Reason, want.Sweeps, want.Residual)
+		}
+	}
+	for i := range want.U {
+		if math.Float64bits(want.U[i]) != math.Float64bits(r.U[i]) {
+			return fmt.Errorf("sim: value %d is %v, sequentially %v: the bits differ", i, r.U[i], want.U[i])
+		}
+	}
+	return nil
+}
+
+// reference is the sequential run: as far as an interrupted one came, else to its
+// own end.
+func (s *Scenario) reference(o *solver.Outcome) (solver.Sequence, error) {
+	t := *s
+	if o.Reason == solver.Interrupted {
+		t.Tolerance, t.MaxSweeps = 0, o.Sweeps
+		if o.Sweeps == 0 {
+			t.Tolerance = math.MaxFloat64
+		}
+	}
+	if t.Order == solver.InTurn && t.Peers() > 1 {
+		return t.emulate()
+	}
+	return solver.SolveSequential(t.Problem, t.Order, t.Tolerance, t.Every, t.Lag, t.MaxSweeps)
+}
+
+func (c *Cluster) checkMemory() error {
+	if c.memory.Acquired != c.memory.Released {
+		return fmt.Errorf("sim: %d frames were taken, %d given back", c.memory.Acquired, c.memory.Released)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Cluster is a scenario being played.
+type Cluster struct {
+	Scenario *Scenario
+	// Filter sees every data frame when it is sent; false loses it. nil: none.
+	Filter func(now microproto.Instant, from, to solver.Rank, session string, frame []byte) bool
+	// Tracer sees every step of every composite; nil: off.
+	Tracer microproto.Tracer
+
+	clock   *mptest.Clock
+	rand    *rand.Rand
+	peers   []*peer
+	links   []*mptest.Link // by pair, see link
+	wires   map[wireEnd]wireEnd
+	carried map[wireEnd]microproto.Instant // last delivery of a control connection
+	lastID  p2psap.ConnID
+	memory  mptest.Frames
+	events  uint64
+	fault   error
+}
+
+// Bounds of one run: past them it counts as one that does not end.
+const (
+	maxEvents  = 20e6
+	maxVirtual = microproto.Instant(10 * time.Minute)
+)
+
+// New sets a cluster up. catalog lists the micro-protocols that the policy needs.
+func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Cluster, error) {
+	c := &Cluster{
+		Scenario: s, clock: mptest.NewClock(), rand: rand.New(rand.NewPCG(s.Seed, 0x636c7573746572)),
+		wires: map[wireEnd]wireEnd{}, carried: map[wireEnd]microproto.Instant{},
+		memory: mptest.Frames{Headroom: 16},
+	}
+	n := s.Peers()
+	for rank := range n {
+		for range rank {
+			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.Faults))
+		}
+	}
+	for rank := range solver.Rank(n) {
+		p, err := newPeer(c, rank, catalog, policy)
+		if err != nil {
+			return nil, fmt.Errorf("sim: rank %d: %w", rank, err)
+		}
+		c.peers = append(c.peers, p)
+	}
+	for hi := range n {
+		for lo := range hi {
+			l := c.link(solver.Rank(lo), solver.Rank(hi))
+			l.Receive(0, func(f microproto.Frame) { c.arrive(solver.Rank(lo), solver.Rank(hi), f) })
+			l.Receive(1, func(f microproto.Frame) { c.arrive(solver.Rank(hi), solver.Rank(lo), f) })
+		}
+	}
+	c.plan()
+	return c, nil
+}
+
+// link joins two ranks; the lower one is its end 0.
+func (c *Cluster) link(a, b solver.Rank) *mptest.Link {
+	lo, hi := min(a, b), max(a, b)
+	return c.links[int(hi)*(int(hi)-1)/2+int(lo)]
+}
+
+// plan schedules what the scenario says will happen.
+func (c *Cluster) plan() {
+	s := c.Scenario
+	for i := range s.Cuts {
+		cut := s.Cuts[i]
+		c.clock.At(microproto.Instant(cut.From), func() { c.partition(cut.Split, true) })
+		c.clock.At(microproto.Instant(cut.To), func() { c.partition(cut.Split, false) })
+	}
+	c.clock.At(microproto.Instant(s.Calm), func() {
+		for _, l := range c.links {
+			l.SetFaults(s.After)
+			l.Partition(0, false)
+			l.Partition(1, false)
+		}
+	})
+	for _, p := range c.peers {
+		c.clock.After(time.Duration(c.rand.IntN(5e6)), p.start)
+	}
+}
+
+func (c *Cluster) partition(split solver.Rank, cut bool) {
+	for hi := range solver.Rank(len(c.peers)) {
+		for lo := range hi {
+			if lo < split && hi >= split {
+				c.link(lo, hi).Partition(0, cut)
+				c.link(lo, hi).Partition(1, cut)
+			}
+		}
+	}
+}
+
+// healed is when the two ranks can talk again, now if they can.
+func (c *Cluster) healed(a, b solver.Rank) microproto.Instant {
+	t := c.clock.Now()
+	for _, cut := range c.Scenario.Cuts {
+		lo, hi := min(a, b), max(a, b)
+		if lo < cut.Split && hi >= cut.Split && t >= microproto.Instant(cut.From) && t < microproto.Instant(cut.To) {
+			t = microproto.Instant(cut.To)
+		}
+	}
+	return t
+}
+
+func (c *Cluster) calm() bool { return c.clock.Now() >= microproto.Instant(c.Scenario.Calm) }
+
+// Run plays the scenario until every peer has closed its sessions and all is quiet.
+func (c *Cluster) Run() error {
+	for c.fault == nil && !c.over() {
+		if c.events++; c.events > maxEvents || c.clock.Now() > maxVirtual {
+			return fmt.Errorf("sim: no end after %d events, at %v: %s", c.events, time.Duration(c.clock.Now()), c.state())
+		}
+		if !c.clock.Step() {
+			return fmt.Errorf("sim: stuck at %v, nothing is left to happen: %s", time.Duration(c.clock.Now()), c.state())
+		}
+	}
+	if c.fault != nil {
+		return c.fault
+	}
+	for _, p := range c.peers {
+		p.node.Goodbye(c.clock.Now())
+		p.settle()
+	}
+	for range 1 << 20 {
+		if c.fault != nil || !c.clock.Step() {
+			break
+		}
+	}
+	return c.fault
+}
+
+func (c *Cluster) over() bool {
+	for _, p := range c.peers {
+		if p.phase != phaseClosed {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Cluster) fail(p *peer, err error) {
+	if c.fault == nil && err != nil {
+		c.fault = fmt.Errorf("sim: rank %d at %v: %w; %s", p.rank, time.Duration(c.clock.Now()), err, c.state())
+	}
+}
+
+func (c *Cluster) state() string {
+	out := ""
+	for _, p := range c.peers {
+		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", p.rank, p.phase, p.worker.Progress().Sweep, p.worker.Outcome())
+	}
+	return out
+}
+
+// arrive takes a frame from the link.
+func (c *Cluster) arrive(to, from solver.Rank, f microproto.Frame) {
+	f.Peer = addrOf(from)
+	p := c.peers[to]
+	p.node.Frame(c.clock.Now(), f)
+	p.settle()
+}
+
+// addrOf is a rank's address at the links.
+func addrOf(r solver.Rank) microproto.LinkAddr { return microproto.LinkAddr(r + 1) }
+
+// contact is one peer's LinkContext.
+type contact struct {
+	c    *Cluster
+	rank solver.Rank
+}
+
+func (k contact) Acquire(n int) microproto.Frame { return k.c.memory.Acquire(n) }
+
+func (k contact) Caps(microproto.Mode) microproto.Caps {
+	return microproto.Caps{MTU: k.c.Scenario.MTU, Headroom: k.c.memory.Headroom, Batch: 16}
+}
+
+func (k contact) Offer(string) ([]byte, error) { return []byte{'s', byte(k.rank)}, nil }
+
+func (k contact) Accept(remote []byte) (microproto.LinkAddr, error) {
+	if len(remote) != 2 || remote[0] != 's' || int(remote[1]) >= len(k.c.peers) {
+		return 0, errors.New("sim: not an offer of this cluster")
+	}
+	return addrOf(solver.Rank(remote[1])), nil
+}

@@ -1,0 +1,246 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Scenario is everything about a run, drawn from one seed.
+type Scenario struct {
+	Seed      uint64
+	Problem   *solver.Problem
+	What      string // the problem in words
+	Partition solver.Partition
+	Scheme    solver.Scheme
+	Order     solver.Order
+	Tolerance float64
+	Every     solver.Iteration // CheckEvery
+	Lag       solver.Iteration
+	MaxSweeps solver.Iteration
+	Repeat    time.Duration
+
+	Costs []Cost // by rank
+	MTU   int
+
+	Faults  mptest.Faults // of every link, until Calm
+	After   mptest.Faults // from then on
+	Calm    time.Duration
+	Cuts    []Cut
+	Control ControlFaults
+	Stop    Stop
+}
+
+// Cost models what an operation of one peer takes.
+type Cost struct {
+	Point time.Duration // a point relaxed on a peer of full speed
+	Slow  float64       // factor, ≥ 1
+	Send  time.Duration // handing a message over, whatever its length
+}
+
+// Relax is what relaxing n points takes: at least a nanosecond, so that virtual
+// time passes.
+func (c Cost) Relax(n int) time.Duration {
+	return max(1, time.Duration(float64(n)*float64(c.Point)*c.Slow))
+}
+
+// Cut is a network partition: from From until To nothing passes between the ranks
+// below Split and the others.
+type Cut struct {
+	From, To time.Duration
+	Split    solver.Rank
+}
+
+// ControlFaults are those of control connections, until Calm. They are reliable
+// and in order while they stand, as TCP is.
+type ControlFaults struct {
+	Delay  time.Duration // one way, plus up to as much again
+	Break  float64       // per message: the connection breaks, what was in flight is lost
+	Refuse float64       // per dial: it comes to nothing
+}
+
+// Stop is a wish for an early end.
+type Stop struct {
+	At   time.Duration // since the peer's first operation; 0: none
+	Rank solver.Rank
+	Why  solver.Reason
+}
+
+// Peers is the number of peers.
+func (s *Scenario) Peers() int { return s.Partition.Peers() }
+
+// String is one line for messages and logs.
+func (s *Scenario) String() string {
+	stop := ""
+	if s.Stop.At > 0 {
+		stop = fmt.Sprintf(", stopped at %v by %d", s.Stop.At, s.Stop.Rank)
+	}
+	return fmt.Sprintf("%s, %d peers %v, %s, %v, tolerance %.0e, check every %d after %d, at most %d sweeps; %v; calm at %v, %d cuts, control breaks %.3f%s",
+		s.What, s.Peers(), s.Partition.Cuts, s.Scheme.Name(), s.Order, s.Tolerance, s.Every, s.Lag, s.MaxSweeps,
+		s.Faults, s.Calm, len(s.Cuts), s.Control.Break, stop)
+}
+
+// Draw makes the scenario of a seed.
+func Draw(seed uint64) (*Scenario, error) {
+	r := rand.New(rand.NewPCG(seed, 0x73696d))
+	s := &Scenario{Seed: seed}
+	s.Problem, s.What = drawProblem(r)
+	var err error
+	if s.Partition, err = drawPartition(r, s.Problem); err != nil {
+		return nil, fmt.Errorf("sim: seed %d: %w", seed, err)
+	}
+	drawMethod(r, s)
+	drawCosts(r, s)
+	drawFaults(r, s)
+	return s, nil
+}
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+func chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
+
+// drawProblem draws a small obstacle problem: any dimension, with contact, most of
+// them with a known bound of ‖A⁻¹‖.
+func drawProblem(r *rand.Rand) (*solver.Problem, string) {
+	dim := pick(r, 1, 2, 3, 3)
+	p := &solver.Problem{Name: "drawn", Dimension: dim, N: [3]int{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1}}
+	most := [...]int{0, 24, 12, 8}[dim]
+	least := [...]int{0, 4, 3, 3}[dim]
+	n := least + r.IntN(most-least+1)
+	for a := range dim {
+		p.N[a], p.Hi[a] = n, 1
+		if chance(r, 0.3) {
+			p.N[a] = least + r.IntN(most-least+1)
+		}
+	}
+	height, steep := 0.3+0.3*r.Float64(), 2+3*r.Float64()
+	p.Obstacle = func(q solver.Point) float64 {
+		v := height
+		for a := range dim {
+			v -= steep * (q[a] - 0.5) * (q[a] - 0.5)
+		}
+		return v
+	}
+	p.Boundary = func(solver.Point) float64 { return 0 }
+	what := fmt.Sprintf("membrane %v", p.N[:dim])
+	switch r.IntN(6) {
+	case 0:
+		p.Source.Of = func(q solver.Point) float64 { return 6 * math.Cos(5*q[0]+q[1]) }
+		what += " with a load"
+	case 1:
+		p.Upper = func(q solver.Point) float64 { return max(0.65, height+0.05) - 0.2*q[0]*q[0] + 0.2 }
+		p.Source.Value = 12
+		what += " under a ceiling"
+	case 2:
+		p.Reaction.Value = 3
+		what += " with reaction"
+	case 3:
+		p.Diffusion.Of = func(q solver.Point) float64 { return 1 + 0.5*q[0] + 0.3*math.Sin(3*q[dim-1]) }
+		what += " of varying stiffness"
+	}
+	return p, what
+}
+
+// drawPartition draws slabs, boxes, a tensor grid or uneven slabs for 1 to 8 peers.
+func drawPartition(r *rand.Rand, p *solver.Problem) (solver.Partition, error) {
+	peers := pick(r, 1, 2, 2, 3, 4, 4, 5, 6, 8)
+	slow := p.Dimension - 1
+	switch r.IntN(4) {
+	case 0:
+		return solver.Slabs(p.N, min(peers, p.N[slow]), nil)
+	case 1:
+		weights := make([]float64, min(peers, p.N[slow]))
+		for i := range weights {
+			weights[i] = 0.2 + r.Float64()
+		}
+		return solver.Slabs(p.N, len(weights), weights)
+	case 2:
+		if part, err := solver.Boxes(p.N, peers); err == nil {
+			return part, nil
+		}
+		return solver.Slabs(p.N, min(peers, p.N[slow]), nil)
+	}
+	// A tensor product of uneven cuts.
+	var part solver.Partition
+	left := peers
+	for a := range 3 {
+		k := 1
+		if a < p.Dimension && left > 1 {
+			k = min(1+r.IntN(min(left, 3)), p.N[a])
+		}
+		left /= k
+		part.Cuts[a] = drawCuts(r, p.N[a], k)
+	}
+	return part, part.Validate(p.N)
+}
+
+// drawCuts cuts n points into k parts of at least one.
+func drawCuts(r *rand.Rand, n, k int) []int {
+	cuts := []int{0}
+	for i := 1; i < k; i++ {
+		room := n - (k - i) - cuts[i-1] // leaves one point for each part to come
+		cuts = append(cuts, cuts[i-1]+1+r.IntN(max(1, room)))
+	}
+	return append(cuts, n)
+}
+
+func drawMethod(r *rand.Rand, s *Scenario) {
+	s.Scheme = pick(r, solver.Synchronous(), solver.Synchronous(), solver.Asynchronous(), solver.Asynchronous(),
+		solver.BoundedDelay(0), solver.BoundedDelay(1), solver.BoundedDelay(1+r.IntN(8)))
+	s.Order = pick(r, solver.Jacobi, solver.Jacobi, solver.InTurn)
+	s.Tolerance = pick(r, 1e-2, 1e-3, 1e-3, 1e-4)
+	s.Every = solver.Iteration(pick(r, 0, 1, 2, 5, 8, 20))
+	if s.Every > 0 {
+		s.Lag = 1 + solver.Iteration(r.IntN(int(s.Every)))
+	}
+	if chance(r, 0.1) {
+		s.MaxSweeps = solver.Iteration(1 + r.IntN(60))
+	}
+	s.Repeat = time.Duration(1+r.IntN(10)) * time.Millisecond
+	s.MTU = pick(r, 128, 256, 1280, 1400, 9000)
+	if chance(r, 0.05) {
+		s.Stop = Stop{At: time.Duration(1 + r.IntN(100e6)), Rank: solver.Rank(r.IntN(s.Peers())), Why: solver.Interrupted}
+	}
+}
+
+func drawCosts(r *rand.Rand, s *Scenario) {
+	point := pick(r, time.Nanosecond, 20*time.Nanosecond, 200*time.Nanosecond, time.Microsecond)
+	for range s.Peers() {
+		c := Cost{Point: point, Slow: 1, Send: time.Duration(r.IntN(3000))}
+		if chance(r, 0.3) {
+			c.Slow = 1 + 20*r.Float64()*r.Float64()
+		}
+		s.Costs = append(s.Costs, c)
+	}
+}
+
+func drawFaults(r *rand.Rand, s *Scenario) {
+	delay := time.Duration(10+r.IntN(500)) * time.Microsecond
+	s.After = mptest.Faults{Delay: delay, Jitter: delay / 4}
+	s.Faults = s.After
+	s.Calm = time.Duration(r.IntN(400)) * time.Millisecond
+	s.Control = ControlFaults{Delay: delay}
+	if chance(r, 0.15) {
+		return // a clean network
+	}
+	s.Faults.Jitter = time.Duration(r.Int64N(int64(4 * delay)))
+	s.Faults.Loss = pick(r, 0, 0.01, 0.1, 0.3) * r.Float64()
+	s.Faults.Duplicate = pick(r, 0, 0.2) * r.Float64()
+	s.Faults.Reorder = pick(r, 0, 0.3) * r.Float64()
+	if chance(r, 0.3) {
+		s.Faults.Capacity = 8 + r.IntN(64)
+	}
+	s.Control.Break = pick(r, 0, 0.05, 0.3) * r.Float64()
+	s.Control.Refuse = pick(r, 0, 0.5) * r.Float64()
+	for range pick(r, 0, 0, 1, 3) {
+		from := time.Duration(r.Int64N(int64(s.Calm) + 1))
+		s.Cuts = append(s.Cuts, Cut{
+			From: from, To: min(from+time.Duration(r.IntN(150))*time.Millisecond, s.Calm),
+			Split: solver.Rank(r.IntN(s.Peers() + 1)),
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// wireEnd is one end of a control connection.
+type wireEnd struct {
+	rank solver.Rank
+	id   p2psap.ConnID
+}
+
+// dial makes a control connection, or does not.
+func (c *Cluster) dial(p *peer, name string) {
+	to := c.byName(name)
+	refused := !c.calm() && chance(c.rand, c.Scenario.Control.Refuse)
+	at := max(c.healed(p.rank, to.rank), c.clock.Now()).Add(c.latency())
+	c.clock.At(at, func() {
+		if refused {
+			p.node.DialFailed(c.clock.Now(), name)
+			p.settle()
+			return
+		}
+		c.lastID += 2
+		near, far := wireEnd{p.rank, c.lastID}, wireEnd{to.rank, c.lastID + 1}
+		c.wires[near], c.wires[far] = far, near
+		to.node.ControlUp(c.clock.Now(), far.id, "")
+		p.node.ControlUp(c.clock.Now(), near.id, name)
+		to.settle()
+		p.settle()
+	})
+}
+
+func (c *Cluster) latency() time.Duration {
+	d := c.Scenario.Control.Delay
+	return d + time.Duration(c.rand.Int64N(int64(d)+1))
+}
+
+func (c *Cluster) byName(name string) *peer {
+	for _, p := range c.peers {
+		if p.node.Name() == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// control carries a message, in order, unless the connection breaks.
+func (c *Cluster) control(p *peer, o p2psap.Output) {
+	near := wireEnd{p.rank, o.Conn}
+	far, up := c.wires[near]
+	if !up {
+		return
+	}
+	if !c.calm() && chance(c.rand, c.Scenario.Control.Break) {
+		c.snap(near, far)
+		return
+	}
+	at := max(c.healed(near.rank, far.rank).Add(c.latency()), c.carried[near])
+	c.carried[near] = at
+	c.clock.At(at, func() {
+		if _, up := c.wires[far]; up {
+			to := c.peers[far.rank]
+			to.node.Control(c.clock.Now(), far.id, o.Data)
+			to.settle()
+		}
+	})
+}
+
+// snap breaks a connection: what is in flight is lost, both ends are told.
+func (c *Cluster) snap(ends ...wireEnd) {
+	for _, e := range ends {
+		delete(c.wires, e)
+		delete(c.carried, e)
+		c.clock.After(c.latency(), func() {
+			p := c.peers[e.rank]
+			p.node.ControlDown(c.clock.Now(), e.id)
+			p.settle()
+		})
+	}
+}
+
+// hangup closes a connection from one end, after what was sent before.
+func (c *Cluster) hangup(p *peer, id p2psap.ConnID) {
+	near := wireEnd{p.rank, id}
+	far, up := c.wires[near]
+	if !up {
+		return
+	}
+	at := max(c.healed(near.rank, far.rank).Add(c.latency()), c.carried[near])
+	delete(c.wires, near)
+	delete(c.carried, near)
+	c.clock.At(at, func() {
+		if _, up := c.wires[far]; up {
+			delete(c.wires, far)
+			delete(c.carried, far)
+			to := c.peers[far.rank]
+			to.node.ControlDown(c.clock.Now(), far.id)
+			to.settle()
+		}
+	})
+}
+
+// carryOut does what a node orders.
+func (p *peer) carryOut(o p2psap.Output) {
+	switch o.Kind {
+	case p2psap.OutControl:
+		p.c.control(p, o)
+	case p2psap.OutDial:
+		p.c.dial(p, o.Peer)
+	case p2psap.OutHangup:
+		p.c.hangup(p, o.Conn)
+	case p2psap.OutPeerRefused, p2psap.OutPeerLost:
+		if p.phase != phaseClosed {
+			p.c.fail(p, o.Err)
+		}
+	case p2psap.OutPeerUp, p2psap.OutOpened, p2psap.OutTouched, p2psap.OutEnded:
+		p.touched()
+	}
+}
+
+// settle carries out what the node wants, and plans when to look at it next.
+func (p *peer) settle() {
+	for again := true; again; {
+		again = false
+		frames := p.node.Frames()
+		for _, f := range frames {
+			p.send(f)
+		}
+		p.node.Sent(len(frames))
+		p.out = p.node.Drain(p.out[:0])
+		for _, o := range p.out {
+			p.carryOut(o)
+			again = true
+		}
+		clear(p.out)
+	}
+	if d := p.node.Deadline(); d < p.armed {
+		p.armed = d
+		p.c.clock.At(d, func() {
+			if p.armed == d {
+				p.armed = microproto.Never
+				p.node.Advance(p.c.clock.Now())
+				p.settle()
+			}
+		})
+	}
+}
+
+func (p *peer) send(f microproto.Frame) {
+	to := solver.Rank(f.Peer) - 1
+	if p.c.Filter != nil && !p.c.Filter(p.c.clock.Now(), p.rank, to, p.c.peers[to].sessionOf(f.Data), f.Data) {
+		f.Release()
+		return
+	}
+	from := 0
+	if p.rank > to {
+		from = 1
+	}
+	p.c.link(p.rank, to).Send(from, f)
+}
