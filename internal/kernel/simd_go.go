@@ -42,8 +42,10 @@ func (sw *Sweep) relaxSimpleVector(dst, below, src []float64, x0, x1, lo, hi, z 
 			sum := load(c, o-8).Add(load(c, o+8)).Add(load(s, o).Add(load(n, o))).Add(load(b, o).Add(load(t, o)))
 			r := diag.Mul(u).Sub(off.Mul(sum)).Sub(f)
 			v := u.Sub(step.Mul(r))
-			// VMAXPD gives the second operand unless the first is greater.
-			load(phi, o).Max(v).Store((*[vectorWidth]float64)(unsafe.Add(d, o)))
+			// Not Max: the compiler may exchange its operands, which do not when a NaN
+			// or zeros of two signs meet.
+			p := load(phi, o)
+			p.Merge(v, p.Greater(v)).Store((*[vectorWidth]float64)(unsafe.Add(d, o)))
 		}
 		i += l.Row
 		at += l.N[0]
