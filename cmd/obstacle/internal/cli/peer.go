@@ -88,14 +88,24 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	}
 	o.Identity = a.identity(secret)
 	if f.trace == "" {
-		return failed(peer.Run(ctx, o))
+		return f.outcome(peer.Run(ctx, o))
 	}
 	t, err := tracefile.Create(f.trace)
 	if err != nil {
 		return badInput(err)
 	}
 	o.Tracer = t
-	return failed(errors.Join(peer.Run(ctx, o), t.Close()))
+	return f.outcome(errors.Join(peer.Run(ctx, o), t.Close()))
+}
+
+// outcome leaves it to the launcher to say what it has been told, when it stands
+// before the same person.
+func (f *peerFlags) outcome(err error) error {
+	var told *peer.ToldError
+	if f.secretFile == "-" && errors.As(err, &told) {
+		return &exitError{code: ExitFailed}
+	}
+	return failed(err)
 }
 
 func (a *app) identity(secret []byte) rendezvous.Identity {

@@ -126,6 +126,8 @@ func (a *app) execute(ctx context.Context, q *request, w *work, interrupt <-chan
 	switch {
 	case errors.Is(err, launch.ErrInterrupted):
 		return nil, &exitError{ExitStopped, err}
+	case ctx.Err() != nil:
+		return nil, &exitError{ExitStopped, errors.New("ended at once, at the second interrupt; nothing is written")}
 	case err != nil:
 		return nil, failed(err)
 	}

@@ -301,7 +301,7 @@ func (r *run) early(o occurrence) error {
 	m.heard = time.Now()
 	switch {
 	case o.exited:
-		return fmt.Errorf("%s ended before the start: %s; what it said stands above", m, exitText(o.exit))
+		return r.cause(fmt.Errorf("%s ended before the start: %s", m, exitText(o.exit)), false)
 	case o.closed != nil:
 		if m.child != nil { // its process tells more, in a moment
 			m.gone = true
@@ -317,7 +317,30 @@ func (r *run) early(o occurrence) error {
 	case rendezvous.Ready:
 		m.ready = true
 	case rendezvous.Result:
-		return fmt.Errorf("%s cannot take part: %s", m, msg.Error)
+		m.result = &msg
+		return r.cause(fmt.Errorf("%s cannot take part: %s", m, msg.Error), msg.Lost < 0)
 	}
 	return nil
+}
+
+// causeTime is how long the launcher looks for the cause of a failure that only
+// follows from another one.
+const causeTime = 500 * time.Millisecond
+
+// cause is err if it is the first of its kind (sure), or that of another peer
+// which failed for a reason of its own.
+func (r *run) cause(err error, sure bool) error {
+	patience := time.NewTimer(causeTime)
+	defer patience.Stop()
+	for !sure {
+		select {
+		case o := <-r.happen:
+			if msg, is := o.message.(rendezvous.Result); is && msg.Lost < 0 {
+				return fmt.Errorf("%s cannot take part: %s", r.members[o.rank], msg.Error)
+			}
+		case <-patience.C:
+			return err
+		}
+	}
+	return err
 }

@@ -74,7 +74,7 @@ func account(res *runner.Result, err error) rendezvous.Result {
 		})
 	}
 	if err != nil {
-		out.Reason, out.Error, out.Lost = launch.Failed, err.Error(), lostRank(err)
+		out.Reason, out.Error, out.Lost = launch.Failed, oneLine(err), lostRank(err)
 		return out
 	}
 	switch res.Reason {

@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
@@ -60,11 +63,32 @@ func Run(ctx context.Context, o Options) error {
 	}
 	p := &peer{Options: o, conn: conn, welcome: w, log: o.Log.With().Int("rank", w.Rank).Logger()}
 	err = p.takePart(ctx)
-	if err != nil && !errors.Is(err, errOver) {
-		_ = conn.Send(rendezvous.Result{Reason: "failed", Error: err.Error(), Lost: -1})
-		return err
+	if err == nil || errors.Is(err, errOver) {
+		return nil
 	}
-	return nil
+	said := oneLine(err)
+	if conn.Send(rendezvous.Result{Reason: launch.Failed, Error: said, Lost: lostRank(err)}) == nil {
+		return &ToldError{said}
+	}
+	return errors.New(said)
+}
+
+// ToldError is a failure of which the launcher has been told.
+type ToldError struct{ What string }
+
+func (e *ToldError) Error() string { return e.What }
+
+// oneLine is the text of an error that may hold several, each said once.
+func oneLine(err error) string {
+	var lines []string
+	for l := range strings.Lines(err.Error()) {
+		l = strings.TrimSpace(l)
+		known := slices.ContainsFunc(lines, func(have string) bool { return strings.Contains(have, l) })
+		if l != "" && !known {
+			lines = append(lines, l)
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // sendTime bounds a message to the launcher.
