@@ -22,15 +22,7 @@ func emulateInTurn(t require.TestingT, c Config) Sequence {
 		first[cut+1] = true
 	}
 	r := newRhythm(c.CheckEvery, c.Lag, c.MaxSweeps)
-	check, last, reason, rel := Iteration(0), Iteration(0), Running, 0.0
-	for k := Iteration(0); ; k++ {
-		if reason == Running && k == check {
-			rel, reason = r.judge(k, s.residual(), reference, c.Tolerance)
-			last, check = r.effect(k), r.after(k)
-		}
-		if reason != Running && k == last {
-			return Sequence{U: s.interior(), Sweeps: k, Residual: rel, Reason: reason}
-		}
+	u, out := s.iterate(r, reference, c.Tolerance, func() {
 		s.each(func(i, d int, idx [3]int) {
 			below := s.next
 			if first[idx[slow]] {
@@ -39,7 +31,9 @@ func emulateInTurn(t require.TestingT, c Config) Sequence {
 			s.next[i] = clamp(s.cur[i]-float64(s.step*s.defect(below, i, d)), s.phi[d], s.psi[d])
 		})
 		s.cur, s.next = s.next, s.cur
-	}
+	})
+	out.U = u
+	return out
 }
 
 func TestInTurnIsItsEmulation(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 //	diagonal, step  one float64
 //	estimate        one float64; reason 1: every peer below has made its last sweep
 //	residual        length of the first sum (2 bytes), that sum, the second sum
-//	verdict         two float64: the relative residual, the reference norm
+//	verdict         two float64: the relative residual, the reference norm; the
+//	                iterate to be measured next (8 bytes)
 //	face            iterate (8 bytes), the face's values
 //	stop, finished, close  nothing
 type messageKind uint8
@@ -60,7 +61,7 @@ func AgreementBytes(n Neighbour) int {
 }
 
 func (m *message) encode() []byte {
-	out := make([]byte, messageHeader, messageHeader+16+len(m.values))
+	out := make([]byte, messageHeader, messageHeader+24+len(m.values))
 	out[0], out[1], out[2] = messageVersion, byte(m.kind), byte(m.reason)
 	binary.LittleEndian.PutUint64(out[4:], m.number)
 	switch m.kind {
@@ -68,6 +69,7 @@ func (m *message) encode() []byte {
 		out = appendFloat(out, m.a)
 	case msgVerdict:
 		out = appendFloat(appendFloat(out, m.a), m.b)
+		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
 	case msgFace:
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
 		out = append(out, m.values...)
@@ -108,10 +110,11 @@ func decodeMessage(data []byte, faceBytes int) (m message, err error) {
 		}
 		m.a = readFloat(body)
 	case msgVerdict:
-		if len(body) != 16 {
+		if len(body) != 24 {
 			return m, errMessageLength
 		}
 		m.a, m.b = readFloat(body), readFloat(body[8:])
+		m.iterate = Iteration(binary.LittleEndian.Uint64(body[16:]))
 	case msgFace:
 		if len(body) != 8+faceBytes {
 			return m, fmt.Errorf("a frozen face of %d bytes where %d belong", len(body)-8, faceBytes)

@@ -62,16 +62,18 @@ const (
 // rhythm is when residuals are checked and when a verdict takes effect.
 type rhythm struct {
 	every, lag, max Iteration // max 0: no bound
+	fixed           bool      // every was asked for: measure at every check
 }
 
 func newRhythm(every, lag, most Iteration) rhythm {
-	if every == 0 {
+	fixed := every > 0
+	if !fixed {
 		every = defaultCheckEvery
 	}
 	if lag == 0 {
 		lag = min(defaultLag, every)
 	}
-	return rhythm{every: every, lag: min(lag, every), max: most}
+	return rhythm{every: every, lag: min(lag, every), max: most, fixed: fixed}
 }
 
 // effect is the iterate at which a verdict on check k takes effect. That on u⁰

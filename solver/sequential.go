@@ -34,19 +34,29 @@ func SolveSequential(p *Problem, order Order, tol float64, checkEvery, lag, maxS
 	if err = s.start(); err != nil {
 		return Sequence{}, err
 	}
-	check, last, reason, rel := Iteration(0), Iteration(0), Running, 0.0
+	u, out := s.iterate(r, reference, tol, s.sweep)
+	out.U = u
+	return out, nil
+}
+
+// iterate calls sweep until the rule of checks says that it is enough.
+func (s *sequential) iterate(r rhythm, reference, tol float64, sweep func()) ([]float64, Sequence) {
+	var out Sequence
+	var plan schedule
+	check, due, last := Iteration(0), Iteration(0), Iteration(0)
 	for k := Iteration(0); ; k++ {
-		if reason == Running && k == check {
-			rel, reason = r.judge(k, s.residual(), reference, tol)
-			if reason != Running {
-				last = r.effect(k)
+		if out.Reason == Running && k == check {
+			if k >= due || k == r.max {
+				out.Residual, out.Reason = r.judge(k, s.residual(), reference, tol)
+				due, last = plan.next(r, k, out.Residual, tol), r.effect(k)
 			}
 			check = r.after(k)
 		}
-		if reason != Running && k == last {
-			return Sequence{U: s.interior(), Sweeps: k, Residual: rel, Reason: reason}, nil
+		if out.Reason != Running && k == last {
+			out.Sweeps = k
+			return s.interior(), out
 		}
-		s.sweep()
+		sweep()
 	}
 }
 

@@ -34,7 +34,9 @@ type snapshotEnd struct {
 	norm0    float64 // NaN before the verdict on snapshot 0
 
 	guess    guess
-	residual float64 // of the last verdict
+	schedule schedule
+	due      Iteration // sweep that measures for the guess
+	residual float64   // of the last verdict
 	wish     Reason
 	wished   bool
 	reason   Reason
@@ -80,10 +82,16 @@ func (e *snapshotEnd) gate() gate {
 		return gateMeasureFrozen
 	case e.number == 0 && e.active, e.atEnd():
 		return gateWait
-	case e.w.iterate%e.w.rhythm.every == 0:
+	case e.w.iterate >= e.due:
 		return gateSweepMeasure
 	}
 	return gateSweep
+}
+
+// share is what the own residual is worth measuring against: an even share of the
+// tolerance.
+func (e *snapshotEnd) share() float64 {
+	return e.w.config.Tolerance * e.norm0 / math.Sqrt(float64(e.w.config.Partition.Peers()))
 }
 
 // atEnd tells that this peer has made its last sweep.
@@ -120,6 +128,7 @@ func (e *snapshotEnd) measured(residual *kernel.Sum) {
 	if !e.measure {
 		e.guess.own, e.guess.known = residual.Float64(), true
 		e.guess.age++
+		e.due = e.schedule.next(e.w.rhythm, e.w.iterate, math.Sqrt(e.guess.own), e.share())
 		e.report()
 		e.consider()
 		return

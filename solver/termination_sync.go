@@ -6,11 +6,13 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// lockstepEnd ends a run in which everyone is at the same iterate: the residual of
-// every CheckEvery-th iterate k is reduced over the tree, and the verdict takes
+// lockstepEnd ends a run in which everyone is at the same iterate: at every
+// CheckEvery-th iterate k a reduction goes over the tree, and the verdict takes
 // effect at iterate k + Lag, everywhere and in SolveSequential alike. A peer that
 // gets there before the verdict waits for it. At most one check is open at a time,
-// because Lag ≤ CheckEvery.
+// because Lag ≤ CheckEvery. The reduction carries the residual of iterate k where
+// the schedule says so (always, if CheckEvery was given); without it, it only lets
+// the root end the run early.
 //
 // Over a lossy channel (delay:0) a peer at the last iterate goes on repeating its
 // faces until all have got there, which a second round over the tree tells.
@@ -18,6 +20,8 @@ type lockstepEnd struct {
 	w        *Worker
 	check    Iteration // open or next to come
 	none     bool      // no check is left
+	due      Iteration // checks from here on measure
+	schedule schedule  // root
 	own      bool      // own share of the check is in
 	children []bool
 	heard    int
@@ -52,6 +56,11 @@ func (e *lockstepEnd) gate() gate {
 	if e.none || k < e.check {
 		return gateSweep
 	}
+	if !e.own && !e.measures() {
+		e.own = true
+		e.advance()
+		return e.gate()
+	}
 	alone := e.check == 0 || e.check == r.max // nothing is relaxed before the verdict
 	switch {
 	case e.own && k >= r.effect(e.check):
@@ -62,6 +71,11 @@ func (e *lockstepEnd) gate() gate {
 		return gateMeasureCurrent
 	}
 	return gateSweepMeasure
+}
+
+// measures tells whether the open check is one with a residual.
+func (e *lockstepEnd) measures() bool {
+	return e.check >= e.due || e.check == e.w.rhythm.max
 }
 
 // close is the gate at the last iterate.
@@ -106,17 +120,22 @@ func (e *lockstepEnd) advance() {
 	if e.check == 0 {
 		e.norm0 = norm(&e.start)
 	}
-	rel, reason := e.w.rhythm.judge(e.check, norm(&e.squares), e.norm0, e.w.config.Tolerance)
-	if reason == Running && e.wish != Running {
-		reason = e.wish
+	m := message{kind: msgVerdict, number: uint64(e.check), a: e.residual, b: e.norm0, iterate: e.due}
+	if e.measures() {
+		r, tol := e.w.rhythm, e.w.config.Tolerance
+		m.a, m.reason = r.judge(e.check, norm(&e.squares), e.norm0, tol)
+		m.iterate = e.schedule.next(r, e.check, m.a, tol)
 	}
-	e.verdict(&message{kind: msgVerdict, number: uint64(e.check), reason: reason, a: rel, b: e.norm0})
+	if m.reason == Running && e.wish != Running {
+		m.reason = e.wish
+	}
+	e.verdict(&m)
 }
 
 // verdict takes a verdict on the open check and passes it on.
 func (e *lockstepEnd) verdict(m *message) {
 	e.w.tellChildren(m)
-	e.residual, e.norm0 = m.a, m.b
+	e.residual, e.norm0, e.due = m.a, m.b, m.iterate
 	if m.reason != Running {
 		e.reason, e.last, e.none = m.reason, e.w.rhythm.effect(e.check), true
 		return
