@@ -1,0 +1,136 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Socket is what a runner wants of a session beyond p2psap.Socket: calls that
+// never block, so that one goroutine can serve all of them.
+type Socket interface {
+	p2psap.Socket
+	// Poll is Receive that never blocks: false when nothing new was there.
+	Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error)
+	// TrySend is Send that never blocks: microproto.ErrBusy when the receiver's
+	// grant is used up, and then nothing was sent.
+	TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error)
+}
+
+// Node opens sessions and waits for all of them. See driver.Node for the rules.
+type Node interface {
+	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (Socket, error)
+	WaitAny(ctx context.Context, timeout time.Duration) error
+}
+
+// opener is a node whose Open returns a socket type of its own.
+type opener[S Socket] interface {
+	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (S, error)
+	WaitAny(ctx context.Context, timeout time.Duration) error
+}
+
+type wrapped[S Socket] struct{ opener[S] }
+
+func (w wrapped[S]) Open(ctx context.Context, peer string, o p2psap.OpenOptions) (Socket, error) {
+	s, err := w.opener.Open(ctx, peer, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Over makes a Node of one whose Open returns a concrete type, as *driver.Node.
+func Over[S Socket](n interface {
+	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (S, error)
+	WaitAny(ctx context.Context, timeout time.Duration) error
+}) Node {
+	return wrapped[S]{n}
+}
+
+// Config says what a peer runs and over what. Solver, Node and Names are
+// required; a peer without neighbours needs no Node.
+type Config struct {
+	Solver solver.Config // Executor: nil for one of Threads threads
+	// Threads relax the peer's box; 0: 1. Not used when Solver.Executor is set.
+	Threads int
+	// Node is connected to every neighbour already.
+	Node Node
+	// Names are the peers' names by rank.
+	Names []string
+	// Slow makes relaxations take this many times as long (the rest is waited,
+	// while the sockets are served); below 1 counts as 1.
+	Slow float64
+	// MaxTime ends the run, from the first relaxation on; 0: no bound.
+	MaxTime time.Duration
+	// Stop, closed or sent to, ends the run with the best iterate, as the end of
+	// Run's context does.
+	Stop <-chan struct{}
+	// Grace bounds the time from an early end, or from a neighbour's leaving, to
+	// the verdict, beyond four times what the longest sweep took; 0: 10 s.
+	Grace time.Duration
+	// Progress is told how far the run is, at most every ProgressEvery (0: 200 ms),
+	// on Run's goroutine; nil: nobody.
+	Progress      func(Progress)
+	ProgressEvery time.Duration
+	Log           zerolog.Logger // its zero value logs nothing
+}
+
+// Progress is how far this peer is.
+type Progress struct {
+	Elapsed  time.Duration // since the first relaxation
+	Sweep    solver.Iteration
+	Residual float64 // relative, as solver.Progress; NaN: not known yet
+}
+
+const (
+	defaultGrace    = 10 * time.Second
+	defaultProgress = 200 * time.Millisecond
+	defaultRepeat   = 5 * time.Millisecond
+)
+
+func (c *Config) check() error {
+	if c.Solver.Problem == nil {
+		return errors.New("runner: no problem")
+	}
+	peers := c.Solver.Partition.Peers()
+	if len(c.Names) != peers && peers > 1 {
+		return fmt.Errorf("runner: %d names for %d peers", len(c.Names), peers)
+	}
+	if c.Node == nil && peers > 1 {
+		return errors.New("runner: peers with neighbours need a node")
+	}
+	if c.Threads < 0 || c.Threads > maxThreads {
+		return fmt.Errorf("runner: %d threads: must be 1 to %d (--threads)", c.Threads, maxThreads)
+	}
+	if c.Slow != c.Slow || c.Slow > maxSlow {
+		return fmt.Errorf("runner: slowness %v: must be 1 to %g (--slow)", c.Slow, float64(maxSlow))
+	}
+	if c.Threads == 0 {
+		c.Threads = 1
+	}
+	if c.Slow < 1 {
+		c.Slow = 1
+	}
+	if c.Grace <= 0 {
+		c.Grace = defaultGrace
+	}
+	if c.ProgressEvery <= 0 {
+		c.ProgressEvery = defaultProgress
+	}
+	if c.Solver.Repeat <= 0 {
+		c.Solver.Repeat = defaultRepeat
+	}
+	return nil
+}
+
+// Bounds of Config.
+const (
+	maxThreads = 1024
+	maxSlow    = 1e6
+)

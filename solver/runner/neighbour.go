@@ -1,0 +1,222 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// outBuffers is the number of send buffers of a face: one is on its way while the
+// next is packed.
+const outBuffers = 2
+
+// neighbour is the traffic with one neighbour.
+type neighbour struct {
+	solver.Neighbour
+	name   string
+	halo   Socket
+	agree  Socket
+	async  bool
+	slots  []p2psap.Slot // of halos, by tag
+	letter p2psap.Slot   // an agreement message
+
+	out    [outBuffers]outgoing
+	newest int           // index in out of what was sent last
+	sentAt time.Duration // when, since the start
+
+	// What the other end has closed. What it sent before can still be read, tag by
+	// tag, after a send or another tag has found out.
+	haloOut, agreeOut, agreeIn bool
+	haloIn                     []bool // by tag
+	left                       bool   // any of them
+	leftAt                     time.Duration
+}
+
+// outgoing is a face on its way.
+type outgoing struct {
+	data     []byte
+	tag      p2psap.Tag
+	label    p2psap.Label
+	transfer p2psap.Transfer // 0: never sent
+}
+
+// sessionName is the same at both ends.
+func sessionName(kind string, a, b solver.Rank) string {
+	return fmt.Sprintf("%s/%d-%d", kind, min(a, b), max(a, b))
+}
+
+func newNeighbour(n solver.Neighbour, name string, scheme solver.Scheme) *neighbour {
+	nb := &neighbour{Neighbour: n, name: name, async: scheme.Asynchronous()}
+	nb.slots = make([]p2psap.Slot, scheme.Slots())
+	nb.haloIn = make([]bool, scheme.Slots())
+	for t := range nb.slots {
+		nb.slots[t] = p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n.FaceBytes)}
+	}
+	for i := range nb.out {
+		nb.out[i].data = make([]byte, n.FaceBytes)
+	}
+	nb.letter.Data = make([]byte, solver.AgreementBytes(n))
+	return nb
+}
+
+// open opens the two sessions. Neighbours open theirs in different orders, so all
+// of them are opened at once.
+func (nb *neighbour) open(ctx context.Context, node Node, own solver.Rank) error {
+	mode := microproto.ModeSynchronous
+	if nb.async {
+		mode = microproto.ModeAsynchronous
+	}
+	halo := p2psap.OpenOptions{Name: sessionName("halo", own, nb.Rank), Mode: mode}
+	for t := range nb.slots {
+		halo.Slots = append(halo.Slots, p2psap.SlotSpec{Tag: p2psap.Tag(t), Length: nb.FaceBytes})
+	}
+	agree := p2psap.OpenOptions{
+		Name: sessionName("agree", own, nb.Rank), Mode: microproto.ModeSynchronous,
+		Slots: []p2psap.SlotSpec{{Tag: 0, Length: len(nb.letter.Data)}},
+	}
+	type opened struct {
+		s   Socket
+		err error
+	}
+	second := make(chan opened, 1)
+	go func() {
+		s, err := node.Open(ctx, nb.name, agree)
+		second <- opened{s, err}
+	}()
+	var err error
+	nb.halo, err = node.Open(ctx, nb.name, halo)
+	a := <-second
+	nb.agree = a.s
+	if err = errors.Join(err, a.err); err != nil {
+		return &NeighbourError{nb.Rank, nb.name, err}
+	}
+	return nil
+}
+
+func (nb *neighbour) sockets() []Socket {
+	var out []Socket
+	for _, s := range []Socket{nb.halo, nb.agree} {
+		if s != nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// fail puts the neighbour's rank to an error.
+func (nb *neighbour) fail(err error) error { return &NeighbourError{nb.Rank, nb.name, err} }
+
+// closed notes that the other end has closed a session, which it does once it
+// knows the verdict; err is nil then.
+func (r *Runner) closed(nb *neighbour, way *bool, err error) error {
+	if !errors.Is(err, p2psap.ErrPeerClosed) {
+		return nb.fail(err)
+	}
+	if !nb.left {
+		nb.left, nb.leftAt = true, r.now()
+	}
+	*way = true
+	return nil
+}
+
+// poll takes in what has come, from every neighbour, and tells whether there was
+// something.
+func (r *Runner) poll() (heard bool, err error) {
+	for _, nb := range r.neighbours {
+		for t := range nb.slots {
+			if nb.haloIn[t] {
+				continue
+			}
+			fresh, err := r.pollFace(nb, &nb.slots[t], &nb.haloIn[t])
+			if err != nil {
+				return heard, err
+			}
+			heard = heard || fresh
+		}
+		for fresh := true; fresh && !nb.agreeIn; {
+			if fresh, err = r.pollAgreement(nb); err != nil {
+				return heard, err
+			}
+			heard = heard || fresh
+		}
+	}
+	return heard, nil
+}
+
+func (r *Runner) pollFace(nb *neighbour, slot *p2psap.Slot, closed *bool) (bool, error) {
+	a, fresh, err := nb.halo.Poll(slot)
+	if err != nil {
+		return false, r.closed(nb, closed, err)
+	}
+	if !fresh || !a.Complete {
+		return false, nil
+	}
+	if err := r.worker.Halo(r.now(), nb.Rank, uint32(slot.Tag), a.Label, slot.Data[:a.Length]); err != nil {
+		return true, nb.fail(err)
+	}
+	return true, nil
+}
+
+func (r *Runner) pollAgreement(nb *neighbour) (bool, error) {
+	a, fresh, err := nb.agree.Poll(&nb.letter)
+	if err != nil {
+		return false, r.closed(nb, &nb.agreeIn, err)
+	}
+	if !fresh {
+		return false, nil
+	}
+	if err := r.worker.Agree(r.now(), nb.Rank, nb.letter.Data[:a.Length]); err != nil {
+		return true, nb.fail(err)
+	}
+	return true, nil
+}
+
+// sendFace packs a face and sends it. A synchronous face waits for its buffer and
+// for the receiver's grant, while everything that comes is taken in; an
+// asynchronous one that finds no room is dropped: a newer one follows.
+func (r *Runner) sendFace(op solver.Op) error {
+	nb := r.byRank[op.To]
+	i := (nb.newest + 1) % outBuffers
+	o := &nb.out[i]
+	if o.transfer != 0 && !nb.async && !nb.haloOut {
+		if err := r.until(func() (bool, error) { return r.accepted(nb, o) }); err != nil {
+			return err
+		}
+	}
+	r.worker.Pack(op, o.data)
+	o.tag, o.label = p2psap.Tag(op.Tag), p2psap.Label(op.Label)
+	nb.newest = i
+	return r.push(nb, o)
+}
+
+// accepted tells whether a face's buffer is free again. Wait with a context that
+// has ended asks and does not block.
+func (r *Runner) accepted(nb *neighbour, o *outgoing) (bool, error) {
+	ready, err := nb.halo.Wait(r.gone, o.transfer)
+	switch {
+	case err == nil:
+		return ready.Accepted || nb.haloOut, nil
+	case errors.Is(err, context.Canceled):
+		return nb.haloOut, nil
+	}
+	return true, r.closed(nb, &nb.haloOut, err)
+}
+
+// push sends a packed face.
+func (r *Runner) push(nb *neighbour, o *outgoing) error {
+	nb.sentAt = r.now()
+	return r.transmit(nb, nb.halo, &nb.haloOut, !nb.async, o.tag, o.label, o.data, &o.transfer)
+}
+
+// sendAgreement sends a message of the worker's; its slice belongs to the session
+// now.
+func (r *Runner) sendAgreement(op solver.Op) error {
+	nb := r.byRank[op.To]
+	var t p2psap.Transfer
+	return r.transmit(nb, nb.agree, &nb.agreeOut, true, 0, p2psap.Label(op.Label), op.Message, &t)
+}

@@ -1,0 +1,27 @@
+package runner
+
+import "time"
+
+// pace keeps what the loop does beside relaxing small, and knows how long a sweep
+// takes.
+type pace struct {
+	pollAt   time.Duration
+	reportAt time.Duration
+	longest  time.Duration // sweep so far
+	began    time.Duration // the sweep in progress
+	done     int           // points of it
+}
+
+// pollShare bounds polling between parts to one part in this many of the time.
+const pollShare = 8
+
+// polled notes that a poll took from begin to end.
+func (p *pace) polled(begin, end time.Duration) { p.pollAt = end + pollShare*(end-begin) }
+
+// relaxed counts points; points of the whole box make a sweep.
+func (p *pace) relaxed(now time.Duration, points, box int) {
+	if p.done += points; p.done >= box {
+		p.longest = max(p.longest, now-p.began)
+		p.done, p.began = 0, now
+	}
+}

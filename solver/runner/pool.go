@@ -1,0 +1,131 @@
+package runner
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// Pool is a solver.Executor of several threads: the caller's goroutine and
+// helpers that live until Close. For allocates nothing. It is for one caller at a
+// time.
+type Pool struct {
+	helpers []*helper
+	spin    int // rounds of looking for work before a helper sleeps
+
+	f    func(int)
+	n    int64
+	next atomic.Int64
+	left atomic.Int32 // helpers still at work
+	done chan struct{}
+}
+
+var _ interface{ For(int, func(int)) } = (*Pool)(nil)
+
+// helper is one goroutine. Its state is set by whoever changes it, and the channel
+// is used only to wake it from sleep.
+type helper struct {
+	state atomic.Uint32
+	wake  chan struct{}
+	_     [48]byte // a cache line of its own
+}
+
+const (
+	helperIdle = iota // looking for work
+	helperAsleep
+	helperWork
+	helperQuit
+)
+
+// spinRounds is a few microseconds' worth of looking.
+const spinRounds = 2000
+
+// NewPool starts threads−1 helpers. They spin a little between two calls of For
+// when the machine has more cores than that; otherwise they block at once.
+func NewPool(threads int) *Pool {
+	p := &Pool{done: make(chan struct{}, 1)}
+	if runtime.GOMAXPROCS(0) > threads {
+		p.spin = spinRounds
+	}
+	for range threads - 1 {
+		h := &helper{wake: make(chan struct{}, 1)}
+		p.helpers = append(p.helpers, h)
+		go p.help(h)
+	}
+	return p
+}
+
+// For implements solver.Executor.
+func (p *Pool) For(n int, f func(i int)) {
+	k := min(len(p.helpers), n-1)
+	if k <= 0 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	p.f, p.n = f, int64(n)
+	p.next.Store(0)
+	p.left.Store(int32(k))
+	for _, h := range p.helpers[:k] {
+		h.order(helperWork)
+	}
+	p.work()
+	for i := 0; i < p.spin && p.left.Load() != 0; i++ {
+		continue
+	}
+	<-p.done
+	p.f = nil
+}
+
+// Close ends the helpers. For must not be running, nor be called again.
+func (p *Pool) Close() {
+	for _, h := range p.helpers {
+		h.order(helperQuit)
+	}
+	p.helpers = nil
+}
+
+func (p *Pool) work() {
+	for {
+		i := p.next.Add(1) - 1
+		if i >= p.n {
+			return
+		}
+		p.f(int(i))
+	}
+}
+
+func (h *helper) order(state uint32) {
+	if h.state.Swap(state) == helperAsleep {
+		h.wake <- struct{}{}
+	}
+}
+
+func (p *Pool) help(h *helper) {
+	for {
+		switch h.await(p.spin) {
+		case helperQuit:
+			return
+		case helperWork:
+			p.work()
+			// Idle before the last helper lets the caller go: it may order at once.
+			h.state.Store(helperIdle)
+			if p.left.Add(-1) == 0 {
+				p.done <- struct{}{}
+			}
+		}
+	}
+}
+
+// await returns an order.
+func (h *helper) await(spin int) uint32 {
+	for range spin {
+		if s := h.state.Load(); s != helperIdle {
+			return s
+		}
+	}
+	if h.state.CompareAndSwap(helperIdle, helperAsleep) {
+		<-h.wake
+	}
+	return h.state.Load()
+}

@@ -1,0 +1,45 @@
+package runner
+
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Result is a peer's account of its run.
+type Result struct {
+	solver.Outcome
+	// Elapsed is the time from the first relaxation to the verdict.
+	Elapsed time.Duration
+	// Points relaxed by this peer: its sweeps times the points of its box.
+	Points uint64
+	// Halos and Agreements describe the sessions, by neighbour in the partition's
+	// order.
+	Halos, Agreements []Session
+}
+
+// Session is a session with a neighbour, as this end saw it.
+type Session struct {
+	Rank solver.Rank // the neighbour
+	Info p2psap.SessionInfo
+}
+
+// Messages are the halo messages sent, and their payload bytes.
+func (r *Result) Messages() (messages, bytes uint64) {
+	for _, s := range r.Halos {
+		messages += s.Info.MessagesSent
+		bytes += s.Info.BytesSent
+	}
+	return messages, bytes
+}
+
+func (r *Runner) result() Result {
+	res := Result{Outcome: r.worker.Outcome(), Elapsed: r.end - max(r.first, 0)}
+	res.Points = uint64(res.Sweeps) * uint64(r.worker.Box().Points())
+	for _, nb := range r.neighbours {
+		res.Halos = append(res.Halos, Session{nb.Rank, nb.halo.Info()})
+		res.Agreements = append(res.Agreements, Session{nb.Rank, nb.agree.Info()})
+	}
+	return res
+}

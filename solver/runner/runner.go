@@ -1,0 +1,217 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for
+// one goroutine.
+type Runner struct {
+	config     Config
+	worker     *solver.Worker
+	pool       *Pool
+	neighbours []*neighbour
+	byRank     map[solver.Rank]*neighbour
+
+	start time.Time
+	asked context.Context // ends when an early end is asked for
+	gone  context.Context // has ended: for calls that must not block
+	first time.Duration   // when the first relaxation began; −1: not yet
+	end   time.Duration
+	pace  pace
+
+	stopping bool          // the worker was told to end early
+	stopAt   time.Duration // when
+}
+
+// New builds the peer's block and opens its sessions: it blocks until every
+// neighbour has opened its own, one of them refuses, or ctx ends. On an error
+// nothing stays open.
+func New(ctx context.Context, c Config) (*Runner, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	r := &Runner{config: c, byRank: map[solver.Rank]*neighbour{}, first: -1}
+	if c.Solver.Executor == nil && c.Threads > 1 {
+		r.pool = NewPool(c.Threads)
+		r.config.Solver.Executor = r.pool
+	}
+	var err error
+	if r.worker, err = solver.NewWorker(r.config.Solver); err != nil {
+		r.Close()
+		return nil, err
+	}
+	for _, n := range r.worker.Neighbours() {
+		nb := newNeighbour(n, c.Names[n.Rank], c.Solver.Scheme)
+		r.neighbours = append(r.neighbours, nb)
+		r.byRank[n.Rank] = nb
+	}
+	if err := r.open(ctx); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// open opens the sessions with all neighbours at once; the first error ends the
+// other attempts.
+func (r *Runner) open(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(r.neighbours))
+	for _, nb := range r.neighbours {
+		go func() {
+			err := nb.open(ctx, r.config.Node, r.config.Solver.Rank)
+			if err != nil {
+				cancel()
+			}
+			errs <- err
+		}()
+	}
+	var first error
+	for range r.neighbours {
+		if err := <-errs; err != nil && (first == nil || errors.Is(first, context.Canceled)) {
+			first = err
+		}
+	}
+	return first
+}
+
+func (r *Runner) now() time.Duration { return time.Since(r.start) }
+
+// Run iterates until the verdict. An early end (ctx, Config.Stop, Config.MaxTime)
+// is no error: the verdict says so. After an error the run is over for this peer;
+// Solution then gives its newest complete iterate.
+func (r *Runner) Run(ctx context.Context) (Result, error) {
+	r.start = time.Now()
+	asked, cancel := context.WithCancel(ctx)
+	defer cancel()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-r.config.Stop: // nil: never
+			cancel()
+		case <-over:
+		}
+	}()
+	r.asked = asked
+	ended, end := context.WithCancel(context.Background())
+	end()
+	r.gone = ended
+	err := r.loop()
+	r.end = r.now()
+	return r.result(), err
+}
+
+func (r *Runner) loop() error {
+	for {
+		if err := r.attend(); err != nil {
+			return err
+		}
+		op := r.worker.Next(r.now())
+		var err error
+		switch op.Kind {
+		case solver.OpRelax:
+			err = r.relax(op)
+		case solver.OpSend:
+			err = r.sendFace(op)
+		case solver.OpAgree:
+			err = r.sendAgreement(op)
+		case solver.OpWait:
+			err = r.wait(op.Until)
+		case solver.OpDone:
+			return nil
+		default:
+			err = fmt.Errorf("runner: the worker asks for operation %d, which this runner does not know", op.Kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// relax relaxes one part and takes in what has come meanwhile, so that halos are
+// there when the next sweep begins.
+func (r *Runner) relax(op solver.Op) error {
+	begin := r.now()
+	if r.first < 0 {
+		r.first, r.pace.began = begin, begin
+	}
+	r.worker.Relax(op)
+	end := r.now()
+	if r.config.Slow > 1 {
+		if err := r.idle(end + time.Duration((r.config.Slow-1)*float64(end-begin))); err != nil {
+			return err
+		}
+		end = r.now()
+	}
+	r.pace.relaxed(end, op.Points, r.worker.Box().Points())
+	if len(r.neighbours) == 0 || end < r.pace.pollAt {
+		return nil
+	}
+	_, err := r.poll()
+	r.pace.polled(end, r.now())
+	return err
+}
+
+// transmit sends on a session; wanted: until there is room for it. What nobody
+// there wants any more is dropped.
+func (r *Runner) transmit(nb *neighbour, s Socket, closed *bool, wanted bool, tag p2psap.Tag, label p2psap.Label, data []byte, t *p2psap.Transfer) error {
+	try := func() (bool, error) {
+		if *closed {
+			return true, nil
+		}
+		var err error
+		*t, err = s.TrySend(tag, label, data)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, microproto.ErrBusy):
+			return !wanted, nil
+		}
+		return true, r.closed(nb, closed, err)
+	}
+	if done, err := try(); done || err != nil {
+		return err
+	}
+	return r.until(try)
+}
+
+// Solution writes the agreed block [z][y][x] of the peer's box after Run, or its
+// newest complete iterate when Run gave an error. dst has as many values as the
+// box has points.
+func (r *Runner) Solution(dst []float64) { r.worker.Solution(dst) }
+
+// Box is the peer's box.
+func (r *Runner) Box() solver.Box { return r.worker.Box() }
+
+// Close closes the sessions, letting the last messages be accepted (the node's
+// Linger bounds that), and ends the threads.
+func (r *Runner) Close() {
+	done := make(chan struct{})
+	n := 0
+	for _, nb := range r.neighbours {
+		for _, s := range nb.sockets() {
+			n++
+			go func() {
+				_ = s.Close() // it tells of nothing that could still be done
+				done <- struct{}{}
+			}()
+		}
+	}
+	for range n {
+		<-done
+	}
+	if r.pool != nil {
+		r.pool.Close()
+		r.pool = nil
+	}
+}

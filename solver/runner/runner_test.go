@@ -1,0 +1,368 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/runner"
+)
+
+const patience = 60 * time.Second
+
+func names(peers int) []string {
+	var out []string
+	for i := range peers {
+		out = append(out, fmt.Sprintf("peer%d", i))
+	}
+	return out
+}
+
+// plan is a run to be tried.
+type plan struct {
+	problem *solver.Problem
+	peers   int
+	boxes   bool // not slabs
+	scheme  solver.Scheme
+	change  func(rank int, c *runner.Config)
+	node    func(rank int) runner.Node
+}
+
+func (p *plan) config(t testing.TB, rank int) runner.Config {
+	t.Helper()
+	part, err := solver.Slabs(p.problem.N, p.peers, nil)
+	if p.boxes {
+		part, err = solver.Boxes(p.problem.N, p.peers)
+	}
+	require.NoError(t, err)
+	c := runner.Config{
+		Solver: solver.Config{
+			Problem: p.problem, Partition: part, Rank: solver.Rank(rank), Scheme: p.scheme, Tolerance: 1e-5,
+		},
+		Names: names(p.peers),
+	}
+	if p.peers > 1 {
+		c.Node = p.node(rank)
+	}
+	if p.change != nil {
+		p.change(rank, &c)
+	}
+	return c
+}
+
+// outcome is what a peer's run gave.
+type outcome struct {
+	result runner.Result
+	err    error
+	box    solver.Box
+	block  []float64
+}
+
+// run runs all peers, each on a goroutine of its own.
+func (p *plan) run(t testing.TB) []outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out := make([]outcome, p.peers)
+	var wg sync.WaitGroup
+	for rank := range p.peers {
+		c := p.config(t, rank)
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			o := &out[rank]
+			r, err := runner.New(ctx, c)
+			if err != nil {
+				o.err = err
+				return
+			}
+			defer r.Close()
+			o.result, o.err = r.Run(ctx)
+			o.box = r.Box()
+			o.block = make([]float64, o.box.Points())
+			r.Solution(o.block)
+		}()
+	}
+	wg.Wait()
+	return out
+}
+
+// assemble puts the blocks together.
+func assemble(p *solver.Problem, peers []outcome) []float64 {
+	u := make([]float64, p.Points())
+	for _, o := range peers {
+		i := 0
+		for z := o.box.Lo[2]; z < o.box.Hi[2]; z++ {
+			for y := o.box.Lo[1]; y < o.box.Hi[1]; y++ {
+				for x := o.box.Lo[0]; x < o.box.Hi[0]; x++ {
+					u[x+p.N[0]*(y+p.N[1]*z)] = o.block[i]
+					i++
+				}
+			}
+		}
+	}
+	return u
+}
+
+func membrane(t testing.TB, n int) *solver.Problem {
+	t.Helper()
+	b, err := problems.Lookup("membrane")
+	require.NoError(t, err)
+	p, err := b.Make([3]int{n, n, n})
+	require.NoError(t, err)
+	return p
+}
+
+func sameBits(t testing.TB, want, got []float64) {
+	t.Helper()
+	require.Equal(t, len(want), len(got))
+	for i := range want {
+		if math.Float64bits(want[i]) != math.Float64bits(got[i]) {
+			require.Failf(t, "not bitwise", "point %d: %v, want %v", i, got[i], want[i])
+		}
+	}
+}
+
+func TestLockstepIsSequential(t *testing.T) {
+	p := membrane(t, 17)
+	seq, err := solver.SolveSequential(p, solver.Jacobi, 1e-5, 0, 0, 0)
+	require.NoError(t, err)
+	require.Equal(t, solver.Converged, seq.Reason)
+	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0)} {
+		for _, peers := range []int{1, 2, 4, 8} {
+			for _, threads := range []int{1, 3} {
+				if threads > 1 && peers == 8 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%d peers/%d threads", scheme.Name(), peers, threads), func(t *testing.T) {
+					m := newMesh(uint64(peers))
+					m.loss, m.grant = 0.2, 2
+					pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: scheme,
+						node:   func(rank int) runner.Node { return m.node(names(peers)[rank]) },
+						change: func(_ int, c *runner.Config) {
+							c.Threads, c.Solver.Repeat = threads, time.Millisecond
+						}}
+					out := pl.run(t)
+					for rank, o := range out {
+						require.NoError(t, o.err, "rank %d", rank)
+						require.Equal(t, solver.Converged, o.result.Reason)
+						require.Equal(t, seq.Sweeps, o.result.Iterate)
+						require.Equal(t, uint64(o.result.Sweeps)*uint64(o.box.Points()), o.result.Points)
+						require.Equal(t, seq.Residual, o.result.Residual)
+						require.Positive(t, o.result.Elapsed)
+					}
+					sameBits(t, seq.U, assemble(p, out))
+				})
+			}
+		}
+	}
+}
+
+func TestAsynchronousMeetsTheTolerance(t *testing.T) {
+	p := membrane(t, 17)
+	for _, scheme := range []solver.Scheme{solver.Asynchronous(), solver.BoundedDelay(2)} {
+		for _, peers := range []int{2, 4} {
+			t.Run(fmt.Sprintf("%s/%d peers", scheme.Name(), peers), func(t *testing.T) {
+				m := newMesh(uint64(peers))
+				m.loss = 0.3
+				pl := plan{problem: p, peers: peers, boxes: true, scheme: scheme,
+					node: func(rank int) runner.Node { return m.node(names(peers)[rank]) }}
+				out := pl.run(t)
+				for rank, o := range out {
+					require.NoError(t, o.err, "rank %d", rank)
+					require.Equal(t, solver.Converged, o.result.Reason)
+				}
+				e, err := solver.Evaluate(p, assemble(p, out), solver.Sequential{})
+				require.NoError(t, err)
+				require.LessOrEqual(t, e.RelativeResidual, 1e-5)
+			})
+		}
+	}
+}
+
+// A slow peer is waited for where the scheme says so, and not where it does not.
+func TestSlowPeer(t *testing.T) {
+	p := membrane(t, 15)
+	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		m := newMesh(3)
+		pl := plan{problem: p, peers: 2, scheme: scheme,
+			node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
+			change: func(rank int, c *runner.Config) {
+				if rank == 1 {
+					c.Slow = 20
+				}
+			}}
+		out := pl.run(t)
+		require.NoError(t, out[0].err)
+		require.NoError(t, out[1].err)
+		fast, slow := out[0].result.Sweeps, out[1].result.Sweeps
+		if scheme.Asynchronous() {
+			require.Greater(t, fast, 2*slow, "the fast peer waits")
+		} else {
+			require.Equal(t, fast, slow)
+		}
+	}
+}
+
+func TestEarlyEnd(t *testing.T) {
+	p := membrane(t, 15)
+	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous(), solver.BoundedDelay(1)} {
+		for _, why := range []solver.Reason{solver.Interrupted, solver.ReachedTime, solver.ReachedSweeps} {
+			t.Run(fmt.Sprintf("%s/%v", scheme.Name(), why), func(t *testing.T) {
+				m := newMesh(5)
+				stop := make(chan struct{})
+				if why == solver.Interrupted {
+					m.sends, m.fuse = 200, func() { close(stop) }
+				}
+				pl := plan{problem: p, peers: 2, scheme: scheme,
+					node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
+					change: func(rank int, c *runner.Config) {
+						c.Solver.Tolerance = 0
+						switch why {
+						case solver.Interrupted:
+							if rank == 1 { // not the root: the wish has to travel
+								c.Stop = stop
+							}
+						case solver.ReachedTime:
+							c.MaxTime = 50 * time.Millisecond
+						case solver.ReachedSweeps:
+							c.Solver.MaxSweeps = 100
+						}
+					}}
+				out := pl.run(t)
+				for rank, o := range out {
+					require.NoError(t, o.err, "rank %d", rank)
+					require.Equal(t, why, o.result.Reason)
+				}
+				e, err := solver.Evaluate(p, assemble(p, out), solver.Sequential{})
+				require.NoError(t, err)
+				require.Less(t, e.RelativeResidual, 1.0, "the best iterate is no better than the first")
+			})
+		}
+	}
+}
+
+// A peer that is lost is named by those who needed it, whose blocks stay readable.
+func TestLostPeerIsNamed(t *testing.T) {
+	p := membrane(t, 15)
+	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		t.Run(scheme.Name(), func(t *testing.T) {
+			m := newMesh(7)
+			m.sends, m.fuse = 100, func() { m.node("peer1").lose() }
+			pl := plan{problem: p, peers: 2, scheme: scheme,
+				node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
+				change: func(rank int, c *runner.Config) {
+					c.Solver.Tolerance = 0
+					c.Grace = 200 * time.Millisecond
+				}}
+			out := pl.run(t)
+			var e *runner.NeighbourError
+			require.ErrorAs(t, out[0].err, &e)
+			require.Equal(t, solver.Rank(1), e.Rank)
+			require.ErrorContains(t, out[0].err, "lost rank 1")
+			var lost *p2psap.PeerLostError
+			require.ErrorAs(t, out[0].err, &lost)
+			require.Equal(t, solver.Running, out[0].result.Reason)
+			moved := false
+			for _, v := range out[0].block {
+				require.False(t, math.IsNaN(v))
+				moved = moved || v != 0
+			}
+			require.True(t, moved)
+			// The other one, who is well, finds its neighbour gone.
+			require.ErrorAs(t, out[1].err, &e)
+			require.Equal(t, solver.Rank(0), e.Rank)
+			require.ErrorContains(t, out[1].err, "left too early by rank 0")
+		})
+	}
+}
+
+// An early end that the others never hear of ends in bounded time.
+func TestNoVerdict(t *testing.T) {
+	p := membrane(t, 15)
+	m := newMesh(9)
+	stop := make(chan struct{})
+	m.sends, m.fuse = 1, func() { close(stop) }
+	silent := make(chan struct{})
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	pl := plan{problem: p, peers: 2, scheme: solver.Asynchronous(),
+		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
+		change: func(rank int, c *runner.Config) {
+			c.Solver.Tolerance, c.Grace = 0, 100*time.Millisecond
+			if rank == 1 {
+				c.Stop = stop
+			}
+		}}
+	go func() { // the root opens its sessions and does nothing
+		defer close(silent)
+		r, err := runner.New(ctx, pl.config(t, 0))
+		if err == nil {
+			<-ctx.Done()
+			r.Close()
+		}
+	}()
+	r, err := runner.New(ctx, pl.config(t, 1))
+	require.NoError(t, err)
+	begin := time.Now()
+	_, err = r.Run(ctx)
+	require.ErrorIs(t, err, runner.ErrNoVerdict)
+	require.Less(t, time.Since(begin), 10*time.Second)
+	r.Close()
+	cancel()
+	<-silent
+}
+
+func TestProgress(t *testing.T) {
+	p := membrane(t, 15)
+	m := newMesh(11)
+	var seen []runner.Progress
+	pl := plan{problem: p, peers: 2, scheme: solver.Synchronous(),
+		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
+		change: func(rank int, c *runner.Config) {
+			if rank == 0 {
+				c.Progress = func(p runner.Progress) { seen = append(seen, p) }
+				c.ProgressEvery = time.Nanosecond
+			}
+		}}
+	for _, o := range pl.run(t) {
+		require.NoError(t, o.err)
+	}
+	require.Greater(t, len(seen), 10)
+	for i := 1; i < len(seen); i++ {
+		require.LessOrEqual(t, seen[i-1].Sweep, seen[i].Sweep)
+		require.LessOrEqual(t, seen[i-1].Elapsed, seen[i].Elapsed)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	p := membrane(t, 7)
+	for want, change := range map[string]func(*runner.Config){
+		"no problem":        func(c *runner.Config) { c.Solver.Problem = nil },
+		"1 names for 2":     func(c *runner.Config) { c.Names = c.Names[:1] },
+		"need a node":       func(c *runner.Config) { c.Node = nil },
+		"--threads":         func(c *runner.Config) { c.Threads = -1 },
+		"--slow":            func(c *runner.Config) { c.Slow = math.NaN() },
+		"rank 5":            func(c *runner.Config) { c.Solver.Rank = 5 },
+		"context canceled":  func(*runner.Config) {},
+		"must not be negat": func(c *runner.Config) { c.Solver.Tolerance = -1 },
+	} {
+		m := newMesh(1)
+		pl := plan{problem: p, peers: 2, scheme: solver.Synchronous(),
+			node: func(rank int) runner.Node { return m.node(names(2)[rank]) }}
+		c := pl.config(t, 0)
+		change(&c)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err := runner.New(ctx, c)
+		require.ErrorContains(t, err, want)
+	}
+}
