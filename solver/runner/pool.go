@@ -42,10 +42,15 @@ const spinRounds = 2000
 // NewPool starts threads−1 helpers. They spin a little between two calls of For
 // when the machine has more cores than that; otherwise they block at once.
 func NewPool(threads int) *Pool {
-	p := &Pool{done: make(chan struct{}, 1)}
+	spin := 0
 	if runtime.GOMAXPROCS(0) > threads {
-		p.spin = spinRounds
+		spin = spinRounds
 	}
+	return newPool(threads, spin)
+}
+
+func newPool(threads, spin int) *Pool {
+	p := &Pool{spin: spin, done: make(chan struct{}, 1)}
 	for range threads - 1 {
 		h := &helper{wake: make(chan struct{}, 1)}
 		p.helpers = append(p.helpers, h)

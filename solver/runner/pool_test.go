@@ -10,8 +10,7 @@ import (
 func TestPoolRunsEveryPieceOnce(t *testing.T) {
 	for _, threads := range []int{1, 2, 3, 8} {
 		for _, spin := range []int{0, spinRounds} {
-			p := NewPool(threads)
-			p.spin = spin
+			p := newPool(threads, spin)
 			var seen [70]atomic.Int32
 			f := func(i int) { seen[i].Add(1) }
 			want := [70]int32{}

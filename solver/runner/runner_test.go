@@ -146,7 +146,7 @@ func TestLockstepIsSequential(t *testing.T) {
 					m := newMesh(uint64(peers))
 					m.loss, m.grant = 0.2, 2
 					pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: scheme,
-						node:   func(rank int) runner.Node { return m.node(names(peers)[rank]) },
+						node: func(rank int) runner.Node { return m.node(names(peers)[rank]) },
 						change: func(_ int, c *runner.Config) {
 							c.Threads, c.Solver.Repeat = threads, time.Millisecond
 						}}
