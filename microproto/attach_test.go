@@ -195,4 +195,9 @@ func TestLocalAttributesDoNotLeakToTheNextDeclarer(t *testing.T) {
 	require.NoError(t, c.Replace(0, "p", of("p", func(b *binder) { b2 = microproto.LocalAttr[uint64](b, "b") })))
 	require.False(t, b2.Has(m))
 	require.Zero(t, b2.Get(m))
+	b2.Set(m, 8)
+	require.NoError(t, c.Replace(0, "p", of("p", func(b *binder) { a = microproto.LocalAttr[uint64](b, "c") })))
+	require.False(t, a.Has(m), "the place of the first one is used again, its value is not")
+	require.NoError(t, c.Replace(0, "p", of("p", func(b *binder) { b2 = microproto.LocalAttr[uint64](b, "d") })))
+	require.False(t, b2.Has(m))
 }

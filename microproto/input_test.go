@@ -15,6 +15,7 @@ func FuzzInput(f *testing.F) {
 	f.Add([]byte{}, uint8(0))
 	f.Add([]byte("B\x00\x01A\x00\x01payload"), uint8(13))
 	f.Add([]byte("B\x00\x01A\x00B\x00\x01x"), uint8(5))
+	f.Add([]byte("B\x00\x01short"), uint8(1))
 	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
 		mem := &mptest.Frames{}
 		s := layered(t, 2, 0, mem)
@@ -71,6 +72,32 @@ func TestAttributesKeepTheirValues(t *testing.T) {
 		}, nil))
 		require.True(t, u8.Valid())
 		require.False(t, microproto.Attr[uint8]{}.Valid())
+	})
+}
+
+func TestAMessageUsedAgainIsAsNew(t *testing.T) {
+	var wire, local microproto.Attr[uint32]
+	c := composite(t, microproto.Config{}, &gate{}, of("p", func(b *binder) {
+		wire, local = microproto.WireAttr[uint32](b, "wire"), microproto.LocalAttr[uint32](b, "local")
+	}))
+	do(t, c, func(x *exec) {
+		first, err := x.NewMessage(microproto.Down)
+		require.NoError(t, err)
+		wire.Set(first, 7)
+		local.Set(first, 7)
+		x.Hold(first, 1)
+		first.Payload = []byte("x")
+		id := first.ID()
+		x.Done(first)
+		again, err := x.NewMessage(microproto.Up)
+		require.NoError(t, err)
+		require.Same(t, first, again)
+		require.NotEqual(t, id, again.ID())
+		require.Zero(t, wire.Get(again))
+		require.False(t, local.Has(again))
+		require.Zero(t, x.Held(again))
+		require.Nil(t, again.Payload)
+		require.Equal(t, microproto.Up, again.Direction())
 	})
 }
 
