@@ -119,7 +119,7 @@ const minSecret = 8
 // the end: the launcher that holds the other end of the pipe is gone then, and the
 // context returned ends.
 func (a *app) secret(ctx context.Context, name string) ([]byte, context.Context, error) {
-	var in io.Reader = a.in
+	in := a.in
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {

@@ -208,6 +208,8 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 		}
 		r.fail(failure{reported, blame, text})
 	default:
+		m.gone = true
+		m.conn.Close()
 		r.fail(failure{closed, m.rank, fmt.Sprintf("%s sent a %T out of turn", m, msg)})
 	}
 }

@@ -20,7 +20,6 @@ type Bar struct {
 	all       *mpb.Progress
 	bar       *mpb.Bar
 	estimator Estimator
-	text      string
 }
 
 // New draws on w, which is a terminal. tolerance is the relative residual at which
