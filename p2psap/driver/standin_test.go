@@ -25,6 +25,7 @@ type standIn struct {
 	label    microproto.Attr[uint64]
 	sent     uint64
 	accepted uint64
+	granted  uint64
 	arrived  uint64
 	received uint64
 	slots    map[uint32]*standInSlot
@@ -57,6 +58,9 @@ func (s *standIn) take(x *microproto.Exec, m *microproto.Message) {
 	case s.kind.Get(m) == 1:
 		s.accepted = max(s.accepted, s.label.Get(m))
 		return
+	case s.kind.Get(m) == 2:
+		s.granted = max(s.granted, s.label.Get(m))
+		return
 	case slot == nil || len(m.Payload) > slot.length:
 		return
 	case s.async:
@@ -68,6 +72,9 @@ func (s *standIn) take(x *microproto.Exec, m *microproto.Message) {
 	slot.sizes[i], slot.labels[i] = copy(slot.data[i], m.Payload), s.label.Get(m)
 	slot.count++
 	s.arrived++
+	if !s.async {
+		s.put(x, 1, s.tag.Get(m), s.arrived, nil)
+	}
 }
 
 func (s *standIn) put(x *microproto.Exec, kind uint8, tag uint32, label uint64, data []byte) {
@@ -99,7 +106,7 @@ func (s *standIn) Send(x *microproto.Exec, tag uint32, label uint64, data []byte
 	if slot := s.slots[tag]; slot == nil || slot.length < len(data) {
 		return 0, fmt.Errorf("tag %d takes no %d bytes", tag, len(data))
 	}
-	if !s.async && s.sent-s.accepted >= standInDepth {
+	if !s.async && s.sent-s.granted >= standInDepth {
 		return 0, microproto.ErrBusy
 	}
 	s.sent++
@@ -130,7 +137,7 @@ func (s *standIn) Receive(x *microproto.Exec, tag uint32, dst []byte, _ *[]micro
 	slot.count--
 	if !s.async {
 		s.received++
-		s.put(x, 1, tag, s.received, nil) // the grant is given back
+		s.put(x, 2, tag, s.received, nil) // there is room again
 	}
 	return microproto.Arrival{Label: slot.labels[i], Newest: slot.labels[i], Length: n, Fresh: true, Complete: true}, nil
 }
