@@ -33,7 +33,7 @@ func Check(root string) ([]Finding, error) {
 		return nil, err
 	}
 	all := slices.Concat(
-		checkImports(tree), pure, checkLayout(tree), checkLength(tree), checkDocs(tree), checkText(tree))
+		checkImports(tree), pure, checkLayout(tree), checkTests(tree), checkLength(tree), checkDocs(tree), checkText(tree))
 	slices.SortFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.What, b.What))
 	})

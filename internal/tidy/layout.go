@@ -37,6 +37,25 @@ func checkLayout(t *tree) []Finding {
 	return out
 }
 
+// checkTests: a test that sleeps is slow on a fast machine and fails on a slow one.
+func checkTests(t *tree) []Finding {
+	var out []Finding
+	for _, f := range t.goFiles(true) {
+		if !f.test() {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if sel, is := n.(*ast.SelectorExpr); is && sel.Sel.Name == "Sleep" {
+				if x, is := sel.X.(*ast.Ident); is && x.Name == "time" {
+					out = append(out, Finding{"layout", f.name, t.line(n.Pos()), "time.Sleep in a test: wait for what it waits for"})
+				}
+			}
+			return true
+		})
+	}
+	return out
+}
+
 func checkLength(t *tree) []Finding {
 	var out []Finding
 	for _, f := range t.files {
