@@ -40,13 +40,12 @@ func (n *Norm) L2() float64 { return math.Sqrt(n.Squares.Float64()) }
 // addRow adds a row of values.
 func (n *Norm) addRow(r []float64) {
 	n.Squares.AddSquares(r)
-	largest := n.Max
+	// Without the sign bit, float64s are ordered as their bits are, NaN last.
+	largest := math.Float64bits(n.Max)
 	for _, v := range r {
-		if a := math.Abs(v); a > largest || a != a {
-			largest = a
-		}
+		largest = max(largest, math.Float64bits(v)&^(1<<63))
 	}
-	n.Max = largest
+	n.Max = math.Float64frombits(largest)
 }
 
 // scratch is a row of at least m values.

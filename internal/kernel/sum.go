@@ -53,12 +53,38 @@ func (s *Sum) AddSquares(row []float64) {
 			s.normalise()
 		}
 		m := min(len(row), sumBatch-s.pending)
-		for _, v := range row[:m] {
-			s.add(math.Float64bits(float64(v * v)))
-		}
+		s.addSquares(row[:m])
 		s.pending += m
 		row = row[m:]
 	}
+}
+
+// addSquares adds at most as many squares as may be pending. Neighbouring values
+// mostly fall on the same pair of limbs, which is kept in registers meanwhile.
+func (s *Sum) addSquares(row []float64) {
+	var low, high int64
+	var at uint64
+	for _, v := range row {
+		b := math.Float64bits(float64(v * v))
+		exp := b >> 52 & 0x7ff // 11 bits: squares have no sign
+		if exp-1 >= 0x7fe {
+			if b != 0 {
+				s.add(b) // subnormal or not finite
+			}
+			continue
+		}
+		man := b&(1<<52-1) | 1<<52
+		if i := exp / limbBits; i != at {
+			s.limb[at] += low
+			s.limb[at+1] += high
+			at, low, high = i, 0, 0
+		}
+		shift := exp % limbBits
+		low += int64(man << shift & (1<<limbBits - 1))
+		high += int64(man >> (limbBits - shift))
+	}
+	s.limb[at] += low
+	s.limb[at+1] += high
 }
 
 // add puts one value on its two limbs.

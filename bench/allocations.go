@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/runner"
+)
+
+const (
+	allocationsN = 48
+	fewSweeps    = 300
+	manySweeps   = 2300
+)
+
+// allocations runs two peers over UDP on the loopback interface within this
+// process, for few and for many sweeps: what differs in the number of
+// allocations is what the sweeps and their halo exchange took.
+func allocations(ctx context.Context, b *bench) error {
+	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		var perSweep []float64
+		for range min(b.rounds, 5) {
+			few, err := countAllocations(ctx, scheme, fewSweeps)
+			if err != nil {
+				return err
+			}
+			many, err := countAllocations(ctx, scheme, manySweeps)
+			if err != nil {
+				return err
+			}
+			perSweep = append(perSweep, (many-few)/(2*(manySweeps-fewSweeps)))
+		}
+		// A timer or a goroutine now and then is not one per sweep.
+		b.report.add(over("allocations", scheme.Name()+", two peers over UDP", "per sweep and peer", perSweep).atMost(0.01))
+	}
+	return nil
+}
+
+func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.Iteration) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	known, err := problems.Lookup("membrane")
+	if err != nil {
+		return 0, err
+	}
+	problem, err := known.Make([3]int{allocationsN, allocationsN, allocationsN})
+	if err != nil {
+		return 0, err
+	}
+	part, err := solver.Slabs(problem.N, 2, nil)
+	if err != nil {
+		return 0, err
+	}
+	nodes, err := pair(ctx)
+	for _, n := range nodes {
+		defer n.Close()
+	}
+	if err != nil {
+		return 0, err
+	}
+	peers, err := both(func(i int) (*runner.Runner, error) {
+		return runner.New(ctx, runner.Config{
+			Node: runner.Over(nodes[i]), Names: []string{"0", "1"},
+			Solver: solver.Config{
+				Problem: problem, Partition: part, Rank: solver.Rank(i), Scheme: scheme, Tolerance: 1e-14,
+				MaxSweeps: sweeps, CheckEvery: 1 << 40,
+			},
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = both(func(i int) (runner.Result, error) { return peers[i].Run(ctx) })
+	runtime.ReadMemStats(&after)
+	for _, p := range peers {
+		p.Close()
+	}
+	return float64(after.Mallocs - before.Mallocs), err
+}
+
+// pair makes two nodes connected to each other.
+func pair(ctx context.Context) ([]*driver.Node, error) {
+	var nodes []*driver.Node
+	for i := range 2 {
+		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
+		if err != nil {
+			return nodes, err
+		}
+		n, err := driver.New(driver.Config{
+			Name: fmt.Sprint(i), Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "bench",
+		})
+		if err != nil {
+			return nodes, errors.Join(err, link.Close())
+		}
+		nodes = append(nodes, n)
+	}
+	_, err := both(func(i int) (struct{}, error) {
+		return struct{}{}, nodes[i].Connect(ctx, fmt.Sprint(1-i), nodes[1-i].ControlAddr().String())
+	})
+	return nodes, err
+}
+
+// both calls f(0) and f(1) at the same time.
+func both[T any](f func(i int) (T, error)) ([]T, error) {
+	out, errs := make([]T, 2), make([]error, 2)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out[1], errs[1] = f(1)
+	}()
+	out[0], errs[0] = f(0)
+	<-done
+	return out, errors.Join(errs...)
+}
