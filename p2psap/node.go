@@ -65,6 +65,7 @@ const (
 	maxSlotBytes    = 1 << 30
 	maxReceiveBytes = 1 << 34
 	minReceiveBytes = 64 << 10
+	messageCost     = 64 // what a message takes of the queue beside its payload
 )
 
 // Node is one peer: its control conversations, its sessions and their composites.

@@ -55,7 +55,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	}
 	s.frameBytes = n.config.Link.Caps(o.Mode).MTU
 	// What the two ends compare is the composite itself: its header layout too.
-	trial, err := n.compose(s, n.lastPort, &open{})
+	trial, err := n.compose(s, n.lastPort, &open{Port: n.lastPort, ReceiveBytes: uint64(o.ReceiveBytes)})
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +102,7 @@ func checkOptions(o *OpenOptions) error {
 				return fmt.Errorf("%w: session %q declares tag %d twice", ErrSlot, o.Name, s.Tag)
 			}
 		}
-		total += s.Length
+		total += s.Length + messageCost
 	}
 	if o.ReceiveBytes < 0 || o.ReceiveBytes > maxReceiveBytes {
 		return fmt.Errorf("p2psap: session %q asks for a receive queue of %d bytes; 0 to %d are allowed", o.Name, o.ReceiveBytes, int64(maxReceiveBytes))

@@ -262,4 +262,20 @@ func (n *Node) tally(s *session) {
 	c := s.composite.Counters()
 	s.info.SegmentsSent, s.info.SegmentsReceived = c.Transmitted, c.Inputs
 	s.info.Dropped = c.Dropped + c.FramesRefused
+	s.info.Retransmitted, s.info.Overwritten = 0, 0
+	for _, name := range s.composition.Protocols {
+		p := s.composite.Protocol(name)
+		if r, ok := p.(Retransmitter); ok {
+			s.info.Retransmitted += r.Retransmitted()
+		}
+		if o, ok := p.(Overwriter); ok {
+			s.info.Overwritten += o.Overwritten()
+		}
+	}
 }
+
+// Retransmitter is a micro-protocol that counts segments sent again.
+type Retransmitter interface{ Retransmitted() uint64 }
+
+// Overwriter is a micro-protocol that counts values replaced before they were read.
+type Overwriter interface{ Overwritten() uint64 }
