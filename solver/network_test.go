@@ -74,6 +74,7 @@ type slotBuffer struct {
 	label  []uint64
 }
 
+// segmentBytes is three values, so that even small faces travel in pieces.
 const segmentBytes = 24
 
 func newNetwork(seed uint64, configs []Config) (*network, error) {

@@ -19,7 +19,7 @@ type Config struct {
 	Executor   Executor      // nil: Sequential
 	Tolerance  float64       // relative VI residual
 	MaxSweeps  Iteration     // 0: no bound
-	CheckEvery Iteration     // 0: chosen; sync: residual of every such iterate
+	CheckEvery Iteration     // sync: residual of every such iterate; 0: a chance to stop every 32, the residual when it is likely to matter
 	Lag        Iteration     // c of SPEC §2, at most CheckEvery; 0: chosen
 	Repeat     time.Duration // asynchronous: faces are repeated at least this often while the peer waits; 0: 5 ms
 	Initial    []float64     // own box's starting values [z][y][x]; nil: the problem's
