@@ -1,0 +1,244 @@
+package ctp
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Asynchronous is the endpoint of the asynchronous columns. A session carries
+// slots: a tag and a fixed length. Each segment carries the message's own number,
+// the label; the newest wins segment by segment, so that a lost segment costs that
+// segment only. Send never blocks: what finds no room below is dropped and counted,
+// and while the link is busy the node lets a newer segment take the place of the
+// one that waits.
+type Asynchronous struct {
+	tag           microproto.Attr[uint32]
+	label         microproto.Attr[uint64]
+	offset, total microproto.Attr[uint32]
+	segment       *int
+
+	sendTag   uint32
+	sendLabel uint64
+	sent      uint64
+	arrivals  uint64
+	slots     []*slot
+}
+
+// slot is the memory of one tag.
+type slot struct {
+	tag    uint32
+	data   []byte
+	parts  []part
+	absent int // parts that never came
+	fresh  int // parts that came since the last Receive
+	last   uint64
+	sent   bool // a value was sent under the tag, labelled last
+}
+
+type part struct {
+	label uint64
+	have  bool
+	fresh bool
+}
+
+func newAsynchronous(microproto.Options) (microproto.MicroProtocol, error) {
+	return &Asynchronous{}, nil
+}
+
+// Name implements microproto.MicroProtocol.
+func (a *Asynchronous) Name() string { return "Asynchronous" }
+
+// Attach implements microproto.MicroProtocol.
+func (a *Asynchronous) Attach(b *microproto.Binder) (err error) {
+	if a.offset, err = microproto.LookupAttr[uint32](b, attrOffset); err != nil {
+		return err
+	}
+	if a.total, err = microproto.LookupAttr[uint32](b, attrTotal); err != nil {
+		return err
+	}
+	if a.segment, err = microproto.LookupCell[int](b, cellSegment); err != nil {
+		return err
+	}
+	a.tag = microproto.WireAttr[uint32](b, "asynchronous.tag")
+	a.label = microproto.WireAttr[uint64](b, "asynchronous.label")
+	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(_ *microproto.Exec, _ struct{}) {
+		for _, s := range a.slots {
+			a.divide(s)
+		}
+	})
+	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, a.stamp)
+	microproto.Bind(b, microproto.SegmentToUser, microproto.Early, a.store)
+	return nil
+}
+
+// maxSlots bounds the slots of a session.
+const maxSlots = 1024
+
+// Slot declares a slot of length bytes, a multiple of 8; its memory is allocated
+// here.
+func (a *Asynchronous) Slot(tag uint32, length int) error {
+	if length <= 0 || length%8 != 0 || length > defaultMessageMax {
+		return fmt.Errorf("%w: tag %d with %d bytes; a multiple of 8 up to %d is wanted", ErrSlot, tag, length, defaultMessageMax)
+	}
+	if a.find(tag) != nil {
+		return fmt.Errorf("%w: tag %d is declared already", ErrSlot, tag)
+	}
+	if len(a.slots) == maxSlots {
+		return fmt.Errorf("%w: %d slots are declared already", ErrSlot, maxSlots)
+	}
+	s := &slot{tag: tag, data: make([]byte, length)}
+	a.slots = append(a.slots, s)
+	if *a.segment > 0 {
+		a.divide(s)
+	}
+	return nil
+}
+
+// divide gives a slot one part a segment.
+func (a *Asynchronous) divide(s *slot) {
+	if *a.segment <= 0 {
+		return // the composite has failed in Resize
+	}
+	n := (len(s.data) + *a.segment - 1) / *a.segment
+	s.parts, s.absent, s.fresh = make([]part, n), n, 0
+}
+
+func (a *Asynchronous) find(tag uint32) *slot {
+	for _, s := range a.slots {
+		if s.tag == tag {
+			return s
+		}
+	}
+	return nil
+}
+
+// Send implements microproto.Endpoint: data has the slot's length, and a label
+// below that of the last Send of the tag is refused (the same again is a repetition).
+func (a *Asynchronous) Send(x *microproto.Exec, tag uint32, label uint64, data []byte) (uint64, error) {
+	s := a.find(tag)
+	if s == nil || len(data) != len(s.data) {
+		return 0, fmt.Errorf("%w: tag %d with %d bytes", ErrSlot, tag, len(data))
+	}
+	if s.sent && label < s.last {
+		return 0, fmt.Errorf("ctp: label %d of tag %d after %d: labels only grow", label, tag, s.last)
+	}
+	m, err := x.NewMessage(microproto.Down)
+	if err != nil {
+		return 0, microproto.ErrBusy
+	}
+	s.sent, s.last = true, label
+	m.Payload = data
+	a.sendTag, a.sendLabel = tag, label
+	microproto.Raise(x, microproto.MessageFromUser, m)
+	a.sent++
+	return a.sent, nil
+}
+
+func (a *Asynchronous) stamp(_ *microproto.Exec, m *microproto.Message) {
+	a.tag.Set(m, a.sendTag)
+	a.label.Set(m, a.sendLabel)
+}
+
+// Accepted implements microproto.Endpoint: a transfer is complete at once.
+func (a *Asynchronous) Accepted() uint64 { return a.sent }
+
+// Arrivals implements microproto.Endpoint: segments that were newer than what the
+// slot held.
+func (a *Asynchronous) Arrivals() uint64 { return a.arrivals }
+
+// store takes a segment that is newer than what its part of the slot holds.
+func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
+	s := a.find(a.tag.Get(m))
+	if s == nil {
+		x.Drop(m, "no such slot")
+		return
+	}
+	o, n := int(a.offset.Get(m)), len(m.Payload)
+	if int(a.total.Get(m)) != len(s.data) || n == 0 {
+		x.Drop(m, "not the slot's length")
+		return
+	}
+	p := &s.parts[o / *a.segment] // Resize has checked the shape
+	label := a.label.Get(m)
+	if p.have && label <= p.label {
+		x.Drop(m, "not newer")
+		return
+	}
+	copy(s.data[o:o+n], m.Payload)
+	if !p.have {
+		p.have = true
+		s.absent--
+	}
+	if !p.fresh {
+		p.fresh = true
+		s.fresh++
+	}
+	p.label = label
+	a.arrivals++
+	x.Done(m)
+}
+
+// Receive implements microproto.Endpoint.
+func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
+	s := a.find(tag)
+	if s == nil {
+		return microproto.Arrival{}, fmt.Errorf("%w: tag %d", ErrSlot, tag)
+	}
+	if len(dst) < len(s.data) {
+		return microproto.Arrival{Length: len(s.data)}, microproto.ErrShort
+	}
+	r := microproto.Arrival{Length: len(s.data), Fresh: s.fresh > 0, Complete: s.absent == 0}
+	first := true
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.fresh {
+			from := i * *a.segment
+			copy(dst[from:min(from+*a.segment, len(s.data))], s.data[from:])
+			p.fresh = false
+		}
+		if p.have {
+			if first || p.label < r.Label {
+				r.Label = p.label
+			}
+			r.Newest = max(r.Newest, p.label)
+			first = false
+		}
+	}
+	s.fresh = 0
+	if labels != nil {
+		*labels = a.describe(s, (*labels)[:0])
+	}
+	return r, nil
+}
+
+// describe lists the parts that have come, as far as there is capacity.
+func (a *Asynchronous) describe(s *slot, dst []microproto.SegmentLabel) []microproto.SegmentLabel {
+	for i, p := range s.parts {
+		from := i * *a.segment
+		if p.have && len(dst) < cap(dst) {
+			dst = append(dst, microproto.SegmentLabel{Offset: from, Length: min(*a.segment, len(s.data)-from), Label: p.label})
+		}
+	}
+	return dst
+}
+
+// Detach hands the slots over: nothing is ever in flight that may not be lost.
+func (a *Asynchronous) Detach(*microproto.Exec) (microproto.State, error) {
+	return asynchronousState{a.slots, a.sent, a.arrivals}, nil
+}
+
+type asynchronousState struct {
+	slots          []*slot
+	sent, arrivals uint64
+}
+
+// Adopt implements microproto.Adopter.
+func (a *Asynchronous) Adopt(_ *microproto.Exec, state microproto.State) error {
+	t, ok := state.(asynchronousState)
+	if !ok {
+		return fmt.Errorf("ctp: Asynchronous cannot adopt %T", state)
+	}
+	a.slots, a.sent, a.arrivals = t.slots, t.sent, t.arrivals
+	return nil
+}

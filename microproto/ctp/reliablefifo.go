@@ -1,0 +1,154 @@
+package ctp
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// ReliableFIFO brings segments up in the order of their numbers, each once. What
+// comes too early is held; what comes again is dropped and acknowledged again. It
+// owns the receiver's queue of OptionReceive bytes and the credit for it: a segment
+// is stored only if it fits, and what was stored is acknowledged.
+type ReliableFIFO struct {
+	limit         uint64
+	hold          microproto.HoldBit
+	number        microproto.Attr[uint32]
+	offset, total microproto.Attr[uint32]
+	expected      *uint32
+	seen          *uint64
+	consumed      *uint64
+	credit        *uint64
+
+	stored uint64 // bytes taken in all
+	early  [fifoWindow]*microproto.Message
+	held   int
+}
+
+// fifoWindow is how far ahead of the expected one a segment may be.
+const fifoWindow = 4096
+
+func newReliableFIFO(o microproto.Options) (microproto.MicroProtocol, error) {
+	limit, err := option(o, OptionReceive, defaultReceive, messageCost, anyPositive)
+	return &ReliableFIFO{limit: uint64(limit)}, err
+}
+
+// Name implements microproto.MicroProtocol.
+func (f *ReliableFIFO) Name() string { return "ReliableFIFO" }
+
+// Attach implements microproto.MicroProtocol.
+func (f *ReliableFIFO) Attach(b *microproto.Binder) (err error) {
+	for _, a := range []struct {
+		to   *microproto.Attr[uint32]
+		name string
+	}{{&f.number, attrNumber}, {&f.offset, attrOffset}, {&f.total, attrTotal}} {
+		if *a.to, err = microproto.LookupAttr[uint32](b, a.name); err != nil {
+			return err
+		}
+	}
+	if f.expected, err = microproto.LookupCell[uint32](b, cellExpected); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		to   **uint64
+		name string
+	}{{&f.seen, cellSeen}, {&f.consumed, cellConsumed}, {&f.credit, cellCredit}} {
+		if *c.to, err = microproto.LookupCell[uint64](b, c.name); err != nil {
+			return err
+		}
+	}
+	f.hold = b.HoldBit("ReliableFIFO.early")
+	microproto.Bind(b, microproto.OpenSession, microproto.Normal, f.grant)
+	microproto.Bind(b, Consumed, microproto.Normal, f.grant)
+	microproto.Bind(b, microproto.SegmentFromNet, microproto.Late, f.take)
+	return nil
+}
+
+func (f *ReliableFIFO) grant(*microproto.Exec, struct{}) { *f.credit = *f.consumed + f.limit }
+
+// share is a segment's part of its message's cost.
+func (f *ReliableFIFO) share(m *microproto.Message) uint64 {
+	n := uint64(len(m.Payload))
+	if f.offset.Get(m) == 0 {
+		n += messageCost
+	}
+	return n
+}
+
+func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
+	number := f.number.Get(m)
+	ahead := int32(number - *f.expected)
+	place := &f.early[number%fifoWindow]
+	switch {
+	case ahead < 0 || ahead > 0 && ahead < fifoWindow && *place != nil:
+		// Its acknowledgement was lost, or is late.
+		microproto.Raise(x, AckWanted, Now)
+		x.Drop(m, "duplicate")
+		return
+	case ahead >= fifoWindow:
+		x.Drop(m, "beyond the window")
+		return
+	case f.stored+f.share(m)-*f.consumed > f.limit:
+		microproto.Raise(x, AckWanted, Soon)
+		x.Drop(m, "beyond the credit")
+		return
+	}
+	f.stored += f.share(m)
+	if ahead > 0 {
+		*place = m
+		f.held++
+		if ahead <= 64 {
+			*f.seen |= 1 << (ahead - 1)
+		}
+		x.Hold(m, f.hold)
+		microproto.Raise(x, AckWanted, Now)
+		return
+	}
+	urgency := Soon
+	if f.held > 0 || f.offset.Get(m)+uint32(len(m.Payload)) == f.total.Get(m) {
+		urgency = Now
+	}
+	f.step()
+	// Held ones go on after this chain, and so after this segment, in order.
+	for f.held > 0 {
+		p := &f.early[*f.expected%fifoWindow]
+		if *p == nil {
+			break
+		}
+		e := *p
+		*p = nil
+		f.held--
+		f.step()
+		x.Release(e, f.hold)
+	}
+	microproto.Raise(x, AckWanted, urgency)
+}
+
+// step moves the expected number and the bitmap behind it on by one.
+func (f *ReliableFIFO) step() {
+	*f.expected++
+	*f.seen >>= 1
+	if f.held > 0 && f.early[(*f.expected+64)%fifoWindow] != nil {
+		*f.seen |= 1 << 63
+	}
+}
+
+// Detach refuses while segments are held.
+func (f *ReliableFIFO) Detach(*microproto.Exec) (microproto.State, error) {
+	if f.held > 0 {
+		return nil, errInFlight
+	}
+	return fifoState(f.stored), nil
+}
+
+type fifoState uint64
+
+// Adopt implements microproto.Adopter.
+func (f *ReliableFIFO) Adopt(_ *microproto.Exec, state microproto.State) error {
+	s, ok := state.(fifoState)
+	if !ok {
+		return fmt.Errorf("ctp: ReliableFIFO cannot adopt %T", state)
+	}
+	f.stored = uint64(s)
+	return nil
+}

@@ -1,0 +1,186 @@
+package ctp
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Resize cuts messages into segments and puts them together again. It announces
+// the largest segment in a cell. Segments of one message are cut in order and
+// messages one after the other, so that what comes in order is put together in one
+// buffer. A pool of messages that runs dry interrupts the cutting; it goes on when
+// segments have been acknowledged.
+type Resize struct {
+	max     int64
+	segment *int
+	backlog *int
+	buffers *buffers
+	offset  microproto.Attr[uint32]
+	total   microproto.Attr[uint32]
+
+	waiting []*microproto.Message // messages not yet cut whole, oldest first
+	cut     int                   // bytes of waiting[0] that have been cut
+	started bool                  // its first segment has been cut
+	cutting bool
+
+	whole assembled // the message that is being put together
+	have  int       // bytes of it that have come
+	busy  bool      // there is one
+}
+
+// assembled is a message put together: Segment is its last segment (for header
+// fields), Data belongs to who handles MessageAssembled, who gives it back to the
+// buffers.
+type assembled struct {
+	Segment *microproto.Message
+	Data    []byte
+}
+
+// messageAssembled is raised by Resize for each message that has come whole.
+var messageAssembled = microproto.NewEvent[*assembled]("ctp.message.assembled")
+
+func newResize(o microproto.Options) (microproto.MicroProtocol, error) {
+	most, err := option(o, OptionMessageMax, defaultMessageMax, 0, 1<<31-1)
+	if err != nil {
+		return nil, err
+	}
+	queue, err := option(o, OptionReceive, defaultReceive, messageCost, anyPositive)
+	return &Resize{max: min(most, queue-messageCost)}, err
+}
+
+// Name implements microproto.MicroProtocol.
+func (r *Resize) Name() string { return "Resize" }
+
+// Attach implements microproto.MicroProtocol.
+func (r *Resize) Attach(b *microproto.Binder) error {
+	r.offset = microproto.WireAttr[uint32](b, attrOffset)
+	r.total = microproto.WireAttr[uint32](b, attrTotal)
+	r.segment = microproto.DeclareCell(b, cellSegment, 0)
+	r.backlog = microproto.DeclareCell(b, cellBacklog, 0)
+	r.buffers = microproto.DeclareCell(b, cellBuffers, buffers{})
+	microproto.Bind(b, microproto.OpenSession, microproto.First, r.open)
+	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, r.take)
+	microproto.Bind(b, microproto.SegmentFromNet, -500, r.check)
+	microproto.Bind(b, microproto.SegmentAcked, microproto.Last, func(x *microproto.Exec, _ *microproto.Message) {
+		if len(r.waiting) > 0 {
+			microproto.Enqueue(x, resume, r)
+		}
+	})
+	microproto.Bind(b, resume, microproto.Normal, func(x *microproto.Exec, _ *Resize) { r.pump(x) })
+	microproto.Bind(b, microproto.SegmentToUser, microproto.Late, r.assemble)
+	return nil
+}
+
+// resume goes on cutting once the chain that made room has ended.
+var resume = microproto.NewEvent[*Resize]("ctp.resize.resume")
+
+// open announces the segment size: a multiple of 8 bytes, so that no float64 is
+// ever cut in two.
+func (r *Resize) open(x *microproto.Exec, _ struct{}) {
+	*r.segment = x.MaxPayload() &^ 7
+	if *r.segment <= 0 {
+		x.Fail(fmt.Errorf("ctp: frames of %d bytes leave no room for 8 bytes behind %d of header", x.MTU(), x.HeaderBytes()))
+	}
+}
+
+func (r *Resize) take(x *microproto.Exec, m *microproto.Message) {
+	r.waiting = append(r.waiting, m)
+	r.pump(x)
+}
+
+// pump cuts what waits, as long as there are messages in the pool.
+func (r *Resize) pump(x *microproto.Exec) {
+	if r.cutting {
+		return // a segment's own chain asked
+	}
+	r.cutting = true
+	for len(r.waiting) > 0 {
+		m := r.waiting[0]
+		if r.cut >= len(m.Payload) && r.started {
+			copy(r.waiting, r.waiting[1:])
+			r.waiting = r.waiting[:len(r.waiting)-1]
+			r.cut, r.started = 0, false
+			x.Done(m)
+			continue
+		}
+		s, err := x.NewMessage(microproto.Down)
+		if err != nil {
+			break
+		}
+		n := min(*r.segment, len(m.Payload)-r.cut)
+		x.Share(s, m, m.Payload[r.cut:r.cut+n:r.cut+n])
+		r.offset.Set(s, uint32(r.cut))
+		r.total.Set(s, uint32(len(m.Payload)))
+		r.cut += n
+		r.started = true
+		if microproto.Raise(x, microproto.SegmentFromUser, s) {
+			x.Forward(s)
+		}
+	}
+	*r.backlog = len(r.waiting)
+	r.cutting = false
+}
+
+// assemble puts segments together as they come, in order. What does not continue
+// the message in progress was not sent so by any Resize and is dropped with it.
+func (r *Resize) assemble(x *microproto.Exec, m *microproto.Message) {
+	o, t := int(r.offset.Get(m)), int(r.total.Get(m))
+	if r.busy && (o != r.have || t != len(r.whole.Data)) || !r.busy && o != 0 {
+		r.abandon()
+		if o != 0 {
+			x.Drop(m, "segment out of place")
+			return
+		}
+	}
+	if !r.busy {
+		r.whole.Data, r.have, r.busy = r.buffers.get(t), 0, true
+	}
+	r.have += copy(r.whole.Data[o:], m.Payload)
+	if r.have < t {
+		x.Done(m)
+		return
+	}
+	r.whole.Segment, r.busy = m, false
+	microproto.Raise(x, messageAssembled, &r.whole)
+	r.whole = assembled{}
+	x.Done(m)
+}
+
+func (r *Resize) abandon() {
+	if r.busy {
+		r.buffers.put(r.whole.Data)
+		r.whole, r.busy = assembled{}, false
+	}
+}
+
+// check drops segments whose shape no Resize makes. Only segments that carry a
+// message have a shape; an acknowledgement alone passes as an empty message and is
+// taken out by its own micro-protocol before anybody stores it.
+func (r *Resize) check(x *microproto.Exec, m *microproto.Message) {
+	o, t, n := uint64(r.offset.Get(m)), uint64(r.total.Get(m)), uint64(len(m.Payload))
+	bad := o+n > t || t > uint64(r.max) || (n == 0 && t != 0)
+	if !bad && t != 0 && *r.segment > 0 {
+		s := uint64(*r.segment)
+		bad = o%s != 0 || n != min(s, t-o)
+	}
+	if bad {
+		x.Drop(m, "malformed segment")
+	}
+}
+
+// Detach refuses while a message is being cut.
+func (r *Resize) Detach(*microproto.Exec) (microproto.State, error) {
+	if len(r.waiting) > 0 || r.busy {
+		return nil, errInFlight
+	}
+	return resizeState{}, nil
+}
+
+type resizeState struct{}
+
+// Adopt implements microproto.Adopter.
+func (r *Resize) Adopt(x *microproto.Exec, _ microproto.State) error {
+	r.open(x, struct{}{})
+	return nil
+}

@@ -1,0 +1,370 @@
+package ctp
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Retransmit keeps segments until they are acknowledged and sends them again when
+// they are lost: at once when three later ones have come (the threshold of RFC 5681
+// §3.2, counted in the bitmap as RFC 6675 does), otherwise when the time-out of
+// RTTEstimation has passed (RFC 6298 §5). After a time-out what was outstanding is
+// sent again as acknowledgements come back, two for one. It never gives up: the
+// heartbeat of the control channel decides that a peer is lost.
+//
+// It also bounds what is in flight, since these columns have no congestion window:
+// OptionInFlight bytes, so that a burst fits the kernel's socket buffers. And when
+// a Send found no credit and nothing is in flight it asks the other end, with
+// back-off, so that a lost grant stops nobody.
+type Retransmit struct {
+	maxBytes, maxCount int
+
+	hold                      microproto.HoldBit
+	kept, flags               microproto.Attr[uint8]
+	probe                     microproto.Attr[uint8]
+	number                    microproto.Attr[uint32]
+	sent                      microproto.Attr[uint64]
+	copies                    microproto.Attr[uint32]
+	sentNext                  *uint32
+	grant                     *uint64
+	rto                       *time.Duration
+	entries                   fifo[entry]
+	una                       uint32 // number of entries' first
+	passed                    int    // entries that may go: behind them the window holds
+	inFlight, inCount         int    // payload bytes and segments passed and not acknowledged
+	deadline                  microproto.Instant
+	timer                     microproto.TimerID
+	fires                     microproto.Instant // when the timer does
+	round, recover, nextRetry uint32             // a time-out's recovery: its count, its end, where it stands
+
+	blocked    bool
+	blockedAt  uint64 // the grant then
+	probing    bool   // the next acknowledgement asks
+	probeDelay time.Duration
+	Resent     uint64 // segments sent again
+}
+
+// entry is a segment that is not yet acknowledged in order.
+type entry struct {
+	m      *microproto.Message
+	length int
+	sacked bool
+	round  uint32 // of the time-out after which it was last sent again
+	mark   uint32 // sentNext when it was last sent
+}
+
+var retransmitTimer = microproto.NewEvent[*Retransmit]("ctp.retransmit.timer")
+
+const (
+	reorderThreshold = 3
+	maxProbeDelay    = time.Second
+)
+
+func newRetransmit(o microproto.Options) (microproto.MicroProtocol, error) {
+	b, err := option(o, OptionInFlight, 2<<20, 1, 1<<40)
+	if err != nil {
+		return nil, err
+	}
+	n, err := option(o, OptionInFlightCount, 1024, 1, fifoWindow)
+	return &Retransmit{maxBytes: int(b), maxCount: int(n)}, err
+}
+
+// Name implements microproto.MicroProtocol.
+func (r *Retransmit) Name() string { return "Retransmit" }
+
+// Attach implements microproto.MicroProtocol.
+func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
+	if r.kept, err = microproto.LookupAttr[uint8](b, attrKept); err != nil {
+		return err
+	}
+	if r.flags, err = microproto.LookupAttr[uint8](b, attrFlags); err != nil {
+		return err
+	}
+	if r.number, err = microproto.LookupAttr[uint32](b, attrNumber); err != nil {
+		return err
+	}
+	if r.sentNext, err = microproto.LookupCell[uint32](b, cellSentNext); err != nil {
+		return err
+	}
+	if r.grant, err = microproto.LookupCell[uint64](b, cellGrant); err != nil {
+		return err
+	}
+	r.probe = microproto.WireAttr[uint8](b, "retransmit.probe")
+	r.sent = microproto.LocalAttr[uint64](b, attrSent)
+	r.copies = microproto.LocalAttr[uint32](b, attrCopies)
+	r.rto = microproto.DeclareCell(b, cellRTO, time.Second)
+	r.hold = b.HoldBit("Retransmit.window")
+	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
+		r.una, r.recover = *r.sentNext, *r.sentNext
+	})
+	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, r.keep)
+	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.note)
+	microproto.Bind(b, microproto.SegmentFromNet, -200, r.answer)
+	microproto.Bind(b, AckArrived, microproto.Normal, r.acked)
+	microproto.Bind(b, CreditBlocked, microproto.Normal, r.block)
+	microproto.Bind(b, retransmitTimer, microproto.Normal, r.expire)
+	return nil
+}
+
+// keep takes every new segment and holds it if the window is full.
+func (r *Retransmit) keep(x *microproto.Exec, m *microproto.Message) {
+	r.kept.Set(m, 1)
+	r.entries.push(entry{m: m, length: len(m.Payload)})
+	if r.passed == r.entries.n-1 && r.room(len(m.Payload)) {
+		r.pass(len(m.Payload))
+		return
+	}
+	x.Hold(m, r.hold)
+}
+
+func (r *Retransmit) room(n int) bool {
+	return r.inCount == 0 || r.inCount < r.maxCount && r.inFlight+n <= r.maxBytes
+}
+
+func (r *Retransmit) pass(n int) {
+	r.passed++
+	r.inCount++
+	r.inFlight += n
+}
+
+// note marks a segment that is about to be transmitted.
+func (r *Retransmit) note(x *microproto.Exec, m *microproto.Message) {
+	if r.flags.Get(m)&flagData == 0 {
+		r.probe.Set(m, 0)
+		if r.probing {
+			r.probe.Set(m, 1)
+			r.probing = false
+		}
+		return
+	}
+	n := r.number.Get(m)
+	if r.sent.Has(m) {
+		r.copies.Set(m, r.copies.Get(m)+1)
+		r.Resent++
+	} else if !before(n, *r.sentNext) {
+		*r.sentNext = n + 1
+	}
+	r.sent.Set(m, uint64(x.Now()))
+	r.entries.at(int(n - r.una)).mark = *r.sentNext
+	r.arm(x, false)
+}
+
+// answer: the other end wants to know its credit.
+func (r *Retransmit) answer(x *microproto.Exec, m *microproto.Message) {
+	if r.probe.Get(m) != 0 {
+		microproto.Raise(x, AckWanted, Now)
+	}
+}
+
+// acked takes an acknowledgement: PositiveAck has seen that it is of what was sent.
+func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
+	if r.blocked && a.Credit > r.blockedAt {
+		r.blocked, r.probeDelay = false, 0
+	}
+	n := int(int32(a.Next - r.una))
+	if n < 0 {
+		return // older than one that came before
+	}
+	r.sample(x, n, a.Seen)
+	for range n {
+		e := r.entries.front()
+		m := e.m
+		r.settle(e)
+		r.entries.pop()
+		r.una++
+		r.passed--
+		microproto.Raise(x, microproto.SegmentAcked, m)
+		x.Done(m)
+	}
+	r.mark(a.Seen)
+	if n > 0 {
+		if r.inCount > 0 {
+			r.arm(x, true)
+		}
+		r.goOn(x, 2*n)
+	}
+	r.lost(x, a.Seen)
+	for r.passed < r.entries.n {
+		e := r.entries.at(r.passed)
+		if !r.room(e.length) {
+			break
+		}
+		r.pass(e.length)
+		x.Release(e.m, r.hold)
+	}
+	if r.inCount == 0 {
+		r.deadline = 0
+		if r.blocked {
+			r.arm(x, true)
+		}
+	}
+}
+
+// sample offers the newest segment that this acknowledgement is the first to
+// acknowledge, for a measurement of the round trip.
+func (r *Retransmit) sample(x *microproto.Exec, n int, seen uint64) {
+	newest := -1
+	if seen != 0 {
+		newest = n + 64 - bits.LeadingZeros64(seen) // bit i is entry n+1+i
+	}
+	if newest < 0 || newest >= r.transmitted() || r.entries.at(newest).sacked {
+		newest = n - 1
+	}
+	if newest >= 0 && newest < r.entries.n && !r.entries.at(newest).sacked {
+		microproto.Raise(x, SegmentSampled, r.entries.at(newest).m)
+	}
+}
+
+// transmitted is the number of entries that have been transmitted.
+func (r *Retransmit) transmitted() int { return int(*r.sentNext - r.una) }
+
+// settle takes a segment out of flight, once.
+func (r *Retransmit) settle(e *entry) {
+	if !e.sacked {
+		e.sacked = true
+		r.inCount--
+		r.inFlight -= e.length
+	}
+}
+
+// mark notes what the bitmap says has come.
+func (r *Retransmit) mark(seen uint64) {
+	for sent := r.transmitted(); seen != 0; seen &= seen - 1 {
+		i := 1 + bits.TrailingZeros64(seen)
+		if i >= sent {
+			return // of what was never sent
+		}
+		r.settle(r.entries.at(i))
+	}
+}
+
+// lost sends again what three segments sent later have overtaken.
+func (r *Retransmit) lost(x *microproto.Exec, seen uint64) {
+	last := min(64-bits.LeadingZeros64(seen), r.transmitted()-1)
+	for i := 0; i < last && bits.OnesCount64(seen>>max(i-1, 0)) >= reorderThreshold; i++ {
+		e := r.entries.at(i)
+		if e.sacked {
+			continue
+		}
+		from := i
+		if e.m != nil && r.copies.Get(e.m) > 0 {
+			from = max(i, int(int32(e.mark-r.una))-1) // only what was sent after its last copy counts
+		}
+		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold {
+			continue
+		}
+		microproto.Raise(x, microproto.SegmentLost, e.m)
+		r.resend(x, e)
+	}
+}
+
+// goOn sends again up to n segments of those that were outstanding at a time-out.
+func (r *Retransmit) goOn(x *microproto.Exec, n int) {
+	if before(r.nextRetry, r.una) {
+		r.nextRetry = r.una
+	}
+	for ; n > 0 && before(r.nextRetry, r.recover); r.nextRetry++ {
+		e := r.entries.at(int(r.nextRetry - r.una))
+		if !e.sacked && e.round != r.round {
+			r.resend(x, e)
+			n--
+		}
+	}
+}
+
+func (r *Retransmit) resend(x *microproto.Exec, e *entry) {
+	e.round = r.round
+	microproto.Raise(x, microproto.SegmentToNet, e.m)
+}
+
+// arm keeps one timer for the oldest segment in flight; anew starts it afresh. A
+// timer that fires too early only sets itself again, so that no acknowledgement
+// costs a cancellation.
+func (r *Retransmit) arm(x *microproto.Exec, anew bool) {
+	if anew || r.deadline == 0 {
+		r.deadline = x.Now().Add(*r.rto)
+	}
+	if r.timer != 0 && r.fires > r.deadline {
+		x.Cancel(r.timer) // it was set when the time-out was longer
+		r.timer = 0
+	}
+	if r.timer == 0 {
+		r.fires = r.deadline
+		r.timer = microproto.RaiseAfter(x, retransmitTimer, r.deadline.Sub(x.Now()), r)
+	}
+}
+
+func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
+	r.timer = 0
+	if r.inCount == 0 {
+		r.deadline = 0
+		r.ask(x)
+		return
+	}
+	if x.Now() < r.deadline {
+		r.arm(x, false)
+		return
+	}
+	for i := range r.transmitted() {
+		e := r.entries.at(i)
+		if e.sacked {
+			continue
+		}
+		r.round++
+		r.recover, r.nextRetry = *r.sentNext, r.una
+		microproto.Raise(x, microproto.SegmentTimeout, e.m)
+		r.resend(x, e)
+		break
+	}
+	r.deadline = 0
+	r.arm(x, true)
+}
+
+// block: a Send found no credit.
+func (r *Retransmit) block(x *microproto.Exec, _ struct{}) {
+	if !r.blocked {
+		r.blocked, r.blockedAt = true, *r.grant
+	}
+	if r.inCount == 0 {
+		r.arm(x, false)
+	}
+}
+
+// ask sends a probe when a Send waits for credit, and plans the next.
+func (r *Retransmit) ask(x *microproto.Exec) {
+	if !r.blocked {
+		return
+	}
+	r.probing = true
+	microproto.Raise(x, AckWanted, Now)
+	r.probeDelay = min(max(2*r.probeDelay, *r.rto), maxProbeDelay)
+	r.deadline = x.Now().Add(r.probeDelay)
+	r.arm(x, false)
+}
+
+// Detach refuses while segments are in flight.
+func (r *Retransmit) Detach(*microproto.Exec) (microproto.State, error) {
+	if r.entries.n > 0 {
+		return nil, errInFlight
+	}
+	return retransmitState{r.una, *r.rto, r.Resent}, nil
+}
+
+type retransmitState struct {
+	una    uint32
+	rto    time.Duration
+	resent uint64
+}
+
+// Adopt implements microproto.Adopter.
+func (r *Retransmit) Adopt(_ *microproto.Exec, state microproto.State) error {
+	s, ok := state.(retransmitState)
+	if !ok {
+		return fmt.Errorf("ctp: Retransmit cannot adopt %T", state)
+	}
+	r.una, r.recover, r.nextRetry, *r.rto, r.Resent = s.una, s.una, s.una, s.rto, s.resent
+	return nil
+}

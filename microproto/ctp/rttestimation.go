@@ -1,0 +1,102 @@
+package ctp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// RTTEstimation computes the retransmission time-out of RFC 6298: SRTT and RTTVAR
+// by §2.2 and §2.3, Karn's rule (§3), back-off (§5.5) with a cap (§2.5). The floor of
+// §2.4 is an option: a second would ruin a channel whose round trip is microseconds.
+type RTTEstimation struct {
+	floor, initial, most time.Duration
+	granularity          time.Duration
+	rto                  *time.Duration
+	sent                 microproto.Attr[uint64]
+	copies               microproto.Attr[uint32]
+	rttState
+}
+
+type rttState struct {
+	srtt, rttvar time.Duration
+	sampled      bool
+}
+
+func newRTTEstimation(o microproto.Options) (microproto.MicroProtocol, error) {
+	floor, err := option(o, OptionRTOFloor, int64(defaultRTOFloor), 1, int64(time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	initial, err := option(o, OptionRTOInitial, max(floor, min(50*floor, int64(time.Second))), 1, int64(time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	most, err := option(o, OptionRTOMax, max(floor, initial, int64(time.Second)), floor, int64(time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	g, err := option(o, OptionGranularity, int64(100*time.Microsecond), 1, int64(time.Second))
+	return &RTTEstimation{
+		floor: time.Duration(floor), initial: time.Duration(min(initial, most)),
+		most: time.Duration(most), granularity: time.Duration(g),
+	}, err
+}
+
+// Name implements microproto.MicroProtocol.
+func (r *RTTEstimation) Name() string { return "RTTEstimation" }
+
+// Attach implements microproto.MicroProtocol.
+func (r *RTTEstimation) Attach(b *microproto.Binder) (err error) {
+	if r.rto, err = microproto.LookupCell[time.Duration](b, cellRTO); err != nil {
+		return err
+	}
+	if r.sent, err = microproto.LookupAttr[uint64](b, attrSent); err != nil {
+		return err
+	}
+	if r.copies, err = microproto.LookupAttr[uint32](b, attrCopies); err != nil {
+		return err
+	}
+	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) { *r.rto = r.initial })
+	microproto.Bind(b, SegmentSampled, microproto.Normal, r.sample)
+	microproto.Bind(b, microproto.SegmentTimeout, microproto.Normal, func(*microproto.Exec, *microproto.Message) {
+		*r.rto = min(2**r.rto, r.most) // §5.5
+	})
+	return nil
+}
+
+func (r *RTTEstimation) sample(x *microproto.Exec, m *microproto.Message) {
+	if r.copies.Get(m) > 0 {
+		return // Karn: nobody knows which transmission was acknowledged
+	}
+	r.update(x.Now().Sub(microproto.Instant(r.sent.Get(m))))
+}
+
+// update takes a measurement (§2.2, §2.3).
+func (r *RTTEstimation) update(rtt time.Duration) {
+	if !r.sampled {
+		r.srtt, r.rttvar, r.sampled = rtt, rtt/2, true
+	} else {
+		off := r.srtt - rtt
+		if off < 0 {
+			off = -off
+		}
+		r.rttvar = (3*r.rttvar + off) / 4
+		r.srtt = (7*r.srtt + rtt) / 8
+	}
+	*r.rto = min(max(r.srtt+max(r.granularity, 4*r.rttvar), r.floor), r.most)
+}
+
+// Detach implements microproto.Detacher.
+func (r *RTTEstimation) Detach(*microproto.Exec) (microproto.State, error) { return r.rttState, nil }
+
+// Adopt implements microproto.Adopter.
+func (r *RTTEstimation) Adopt(_ *microproto.Exec, state microproto.State) error {
+	s, ok := state.(rttState)
+	if !ok {
+		return fmt.Errorf("ctp: RTTEstimation cannot adopt %T", state)
+	}
+	r.rttState = s
+	return nil
+}

@@ -1,0 +1,54 @@
+package ctp
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// SequencedSegment numbers segments. Numbers have 32 bits and wrap; they are
+// compared as in RFC 1982, so that no two segments in flight may be 2³¹ apart.
+type SequencedSegment struct {
+	first  uint32
+	next   *uint32
+	number microproto.Attr[uint32]
+}
+
+func newSequencedSegment(o microproto.Options) (microproto.MicroProtocol, error) {
+	first, err := option(o, OptionFirst, 1, 0, 1<<32-1)
+	return &SequencedSegment{first: uint32(first)}, err
+}
+
+// Name implements microproto.MicroProtocol.
+func (s *SequencedSegment) Name() string { return "SequencedSegment" }
+
+// Attach implements microproto.MicroProtocol.
+func (s *SequencedSegment) Attach(b *microproto.Binder) error {
+	s.number = microproto.WireAttr[uint32](b, attrNumber)
+	s.next = microproto.DeclareCell(b, cellNext, s.first)
+	microproto.DeclareCell(b, cellSentNext, s.first)
+	microproto.DeclareCell(b, cellExpected, s.first)
+	microproto.DeclareCell(b, cellSeen, uint64(0))
+	microproto.Bind(b, microproto.SegmentFromUser, microproto.Normal, func(_ *microproto.Exec, m *microproto.Message) {
+		s.number.Set(m, *s.next)
+		*s.next++
+	})
+	return nil
+}
+
+// Detach implements microproto.Detacher; the next number stays in its cell.
+func (s *SequencedSegment) Detach(*microproto.Exec) (microproto.State, error) {
+	return sequencedState(*s.next), nil
+}
+
+type sequencedState uint32
+
+// Adopt implements microproto.Adopter.
+func (s *SequencedSegment) Adopt(_ *microproto.Exec, state microproto.State) error {
+	next, ok := state.(sequencedState)
+	if !ok {
+		return fmt.Errorf("ctp: SequencedSegment cannot adopt %T", state)
+	}
+	*s.next = uint32(next)
+	return nil
+}

@@ -1,0 +1,263 @@
+package ctp
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Synchronous is the endpoint of the synchronous columns: messages with a tag and
+// a label, first in first out for each tag, exactly once. A transfer is accepted
+// when all its segments are acknowledged, which happens when they are stored at the
+// other end; over a link that is reliable by itself, without PositiveAck, when they
+// have been handed to the link.
+//
+// The receiver's queue is bounded by OptionReceive: payload plus 64 bytes a message.
+// With PositiveAck the sender knows what is left of it; without, the link's own
+// credit must keep the sender back, and a queue that overflows fails the composite.
+type Synchronous struct {
+	limit, peerLimit uint64
+	tag              microproto.Attr[uint32]
+	label            microproto.Attr[uint64]
+	number           microproto.Attr[uint64] // local: transfer that the segment ends, 0: none
+	offset, total    microproto.Attr[uint32]
+	backlog          *int
+	buffers          *buffers
+	grant, sent      *uint64
+	consumed, credit *uint64
+	mostMessages     int
+
+	sending  sending
+	accepted uint64
+	arrivals uint64
+	stored   uint64
+	queues   []tagQueue
+	slots    []slotSize
+}
+
+// sending is the message being submitted, and those whose cutting was interrupted.
+type sending struct {
+	last uint64         // transfer number
+	tags fifo[outgoing] // those that are not yet cut whole
+}
+
+type outgoing struct {
+	tag    uint32
+	label  uint64
+	number uint64
+}
+
+type slotSize struct {
+	tag    uint32
+	length int
+}
+
+// tagQueue holds the messages of one tag.
+type tagQueue struct {
+	tag      uint32
+	messages fifo[stored]
+}
+
+type stored struct {
+	label uint64
+	data  []byte
+}
+
+func newSynchronous(o microproto.Options) (microproto.MicroProtocol, error) {
+	limit, err := option(o, OptionReceive, defaultReceive, messageCost, anyPositive)
+	if err != nil {
+		return nil, err
+	}
+	peer, err := option(o, OptionPeerReceive, defaultReceive, messageCost, anyPositive)
+	return &Synchronous{limit: uint64(limit), peerLimit: uint64(peer)}, err
+}
+
+// Name implements microproto.MicroProtocol.
+func (s *Synchronous) Name() string { return "Synchronous" }
+
+// Attach implements microproto.MicroProtocol.
+func (s *Synchronous) Attach(b *microproto.Binder) (err error) {
+	if s.offset, err = microproto.LookupAttr[uint32](b, attrOffset); err != nil {
+		return err
+	}
+	if s.total, err = microproto.LookupAttr[uint32](b, attrTotal); err != nil {
+		return err
+	}
+	if s.backlog, err = microproto.LookupCell[int](b, cellBacklog); err != nil {
+		return err
+	}
+	if s.buffers, err = microproto.LookupCell[buffers](b, cellBuffers); err != nil {
+		return err
+	}
+	s.tag = microproto.WireAttr[uint32](b, "synchronous.tag")
+	s.label = microproto.WireAttr[uint64](b, "synchronous.label")
+	s.number = microproto.LocalAttr[uint64](b, "synchronous.transfer")
+	s.grant = microproto.DeclareCell(b, cellGrant, uint64(math.MaxUint64))
+	s.sent = microproto.DeclareCell(b, cellSent, uint64(0))
+	s.consumed = microproto.DeclareCell(b, cellConsumed, uint64(0))
+	s.credit = microproto.DeclareCell(b, cellCredit, s.limit)
+	s.mostMessages = max(1, b.Limits().Messages/4)
+	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, s.stamp)
+	microproto.Bind(b, microproto.SegmentAcked, microproto.Normal, s.acked)
+	microproto.Bind(b, SegmentSent, microproto.Normal, s.acked)
+	microproto.Bind(b, messageAssembled, microproto.Normal, s.store)
+	return nil
+}
+
+// Slot bounds the messages of a tag; tags that were not declared are not bounded
+// but by the queue.
+func (s *Synchronous) Slot(tag uint32, length int) error {
+	if length < 0 || cost(length) > s.limit {
+		return fmt.Errorf("%w: %d bytes for tag %d, and the receive queue has %d", ErrMessageSize, length, tag, s.limit)
+	}
+	for i := range s.slots {
+		if s.slots[i].tag == tag {
+			s.slots[i].length = length
+			return nil
+		}
+	}
+	s.slots = append(s.slots, slotSize{tag, length})
+	return nil
+}
+
+// Send implements microproto.Endpoint. Beside ErrBusy it gives ErrMessageSize for a
+// message that the other end's queue could never take, or longer than its slot.
+func (s *Synchronous) Send(x *microproto.Exec, tag uint32, label uint64, data []byte) (uint64, error) {
+	for _, l := range s.slots {
+		if l.tag == tag && len(data) > l.length {
+			return 0, fmt.Errorf("%w: %d bytes for tag %d, declared with %d", ErrMessageSize, len(data), tag, l.length)
+		}
+	}
+	c := cost(len(data))
+	if c > s.peerLimit {
+		return 0, fmt.Errorf("%w: %d bytes, and the other end's queue has %d", ErrMessageSize, len(data), s.peerLimit)
+	}
+	if *s.sent+c > *s.grant {
+		microproto.Raise(x, CreditBlocked, struct{}{})
+		return 0, microproto.ErrBusy
+	}
+	if *s.backlog >= s.mostMessages {
+		return 0, microproto.ErrBusy
+	}
+	m, err := x.NewMessage(microproto.Down)
+	if err != nil {
+		return 0, microproto.ErrBusy
+	}
+	m.Payload = data
+	*s.sent += c
+	s.sending.last++
+	s.sending.tags.push(outgoing{tag, label, s.sending.last})
+	microproto.Raise(x, microproto.MessageFromUser, m)
+	return s.sending.last, nil
+}
+
+// stamp gives a segment the tag and label of the message that is being cut.
+func (s *Synchronous) stamp(_ *microproto.Exec, m *microproto.Message) {
+	if s.sending.tags.n == 0 {
+		return // not submitted by Send
+	}
+	o := s.sending.tags.front()
+	s.tag.Set(m, o.tag)
+	s.label.Set(m, o.label)
+	if s.offset.Get(m)+uint32(len(m.Payload)) == s.total.Get(m) {
+		s.number.Set(m, o.number)
+		s.sending.tags.pop()
+	}
+}
+
+// acked: the last segment of a transfer is stored at the other end, and with it,
+// since acknowledgements come in order, all before it.
+func (s *Synchronous) acked(_ *microproto.Exec, m *microproto.Message) {
+	s.accepted = max(s.accepted, s.number.Get(m))
+}
+
+// Accepted implements microproto.Endpoint.
+func (s *Synchronous) Accepted() uint64 { return s.accepted }
+
+// Arrivals implements microproto.Endpoint: messages that have come whole.
+func (s *Synchronous) Arrivals() uint64 { return s.arrivals }
+
+func (s *Synchronous) store(x *microproto.Exec, a *assembled) {
+	s.stored += cost(len(a.Data))
+	if s.stored-*s.consumed > s.limit {
+		x.Fail(fmt.Errorf("%w: more than %d bytes that nobody has received", ErrQueueFull, s.limit))
+		return
+	}
+	q := s.queue(s.tag.Get(a.Segment))
+	if q == nil {
+		x.Fail(fmt.Errorf("%w: the other end uses more than %d tags in one session", ErrSlot, maxTags))
+		return
+	}
+	q.messages.push(stored{s.label.Get(a.Segment), a.Data})
+	s.arrivals++
+}
+
+// maxTags bounds the queues that a peer can make us keep.
+const maxTags = 1024
+
+// queue finds the queue of a tag or makes one; nil past the bound.
+func (s *Synchronous) queue(tag uint32) *tagQueue {
+	for i := range s.queues {
+		if s.queues[i].tag == tag {
+			return &s.queues[i]
+		}
+	}
+	if len(s.queues) == maxTags {
+		return nil
+	}
+	s.queues = append(s.queues, tagQueue{tag: tag})
+	return &s.queues[len(s.queues)-1]
+}
+
+// Receive implements microproto.Endpoint.
+func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
+	for i := range s.queues {
+		q := &s.queues[i]
+		if q.tag != tag || q.messages.n == 0 {
+			continue
+		}
+		m := q.messages.front()
+		a := microproto.Arrival{Label: m.label, Newest: m.label, Length: len(m.data), Fresh: true, Complete: true}
+		if len(dst) < len(m.data) {
+			return microproto.Arrival{Length: len(m.data)}, microproto.ErrShort
+		}
+		copy(dst, m.data)
+		if labels != nil {
+			*labels = (*labels)[:0]
+			if cap(*labels) > 0 {
+				*labels = append(*labels, microproto.SegmentLabel{Length: len(m.data), Label: m.label})
+			}
+		}
+		*s.consumed += cost(len(m.data))
+		s.buffers.put(m.data)
+		q.messages.pop()
+		microproto.Raise(x, Consumed, struct{}{})
+		return a, nil
+	}
+	return microproto.Arrival{}, microproto.ErrNothing
+}
+
+// Detach refuses while a transfer is under way or a message is waiting.
+func (s *Synchronous) Detach(*microproto.Exec) (microproto.State, error) {
+	if s.accepted != s.sending.last || s.stored != *s.consumed {
+		return nil, errInFlight
+	}
+	return synchronousState{s.accepted, s.arrivals, s.stored, s.slots}, nil
+}
+
+type synchronousState struct {
+	accepted, arrivals, stored uint64
+	slots                      []slotSize
+}
+
+// Adopt implements microproto.Adopter.
+func (s *Synchronous) Adopt(_ *microproto.Exec, state microproto.State) error {
+	t, ok := state.(synchronousState)
+	if !ok {
+		return fmt.Errorf("ctp: Synchronous cannot adopt %T", state)
+	}
+	s.accepted, s.sending.last, s.arrivals, s.stored = t.accepted, t.accepted, t.arrivals, t.stored
+	s.slots = append(s.slots[:0], t.slots...)
+	return nil
+}

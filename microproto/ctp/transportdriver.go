@@ -1,0 +1,56 @@
+package ctp
+
+import "github.com/p2pdc/p2pdc/microproto"
+
+// TransportDriver puts the port ids on each segment, takes only segments meant for
+// its own port, and hands segments to the layer below.
+type TransportDriver struct {
+	local, remote       uint16
+	source, destination microproto.Attr[uint16]
+	kept                microproto.Attr[uint8]
+}
+
+func newTransportDriver(o microproto.Options) (microproto.MicroProtocol, error) {
+	local, err := option(o, OptionPortLocal, 1, 1, 65535)
+	if err != nil {
+		return nil, err
+	}
+	remote, err := option(o, OptionPortRemote, 1, 1, 65535)
+	return &TransportDriver{local: uint16(local), remote: uint16(remote)}, err
+}
+
+// Name implements microproto.MicroProtocol.
+func (d *TransportDriver) Name() string { return "TransportDriver" }
+
+// Attach implements microproto.MicroProtocol.
+func (d *TransportDriver) Attach(b *microproto.Binder) error {
+	d.source = microproto.WireAttr[uint16](b, "transport.source")
+	d.destination = microproto.WireAttr[uint16](b, "transport.destination")
+	d.kept = microproto.LocalAttr[uint8](b, attrKept)
+	microproto.Bind(b, microproto.SegmentFromNet, microproto.First, d.check)
+	microproto.Bind(b, microproto.SegmentToNet, microproto.Last, d.transmit)
+	return nil
+}
+
+func (d *TransportDriver) check(x *microproto.Exec, m *microproto.Message) {
+	if d.destination.Get(m) != d.local || d.source.Get(m) != d.remote {
+		x.Drop(m, "wrong port")
+	}
+}
+
+// transmit gives the segment to the layer below. A segment that nobody keeps ends
+// here: without room it is lost, and counted. A kept one comes again by itself.
+func (d *TransportDriver) transmit(x *microproto.Exec, m *microproto.Message) {
+	d.source.Set(m, d.local)
+	d.destination.Set(m, d.remote)
+	err := x.Transmit(m)
+	if d.kept.Get(m) != 0 {
+		return
+	}
+	if err != nil {
+		x.Drop(m, "no room below")
+		return
+	}
+	microproto.Raise(x, SegmentSent, m)
+	x.Done(m)
+}
