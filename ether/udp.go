@@ -155,69 +155,6 @@ func (l *Link) Acquire(n int) microproto.Frame {
 	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
 }
 
-// Offer lists this end's addresses. They are the same for every peer.
-func (l *Link) Offer(string) ([]byte, error) {
-	cs, err := l.candidates()
-	if err != nil {
-		return nil, err
-	}
-	o := offer{host: l.host, candidates: cs}
-	return o.append(nil), nil
-}
-
-// Accept takes the other end's offer and chooses one of its addresses; frames from
-// any of them are received from then on.
-func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
-	o, err := decodeOffer(remote)
-	if err != nil {
-		return 0, err
-	}
-	chosen, mtu, err := l.choose(o)
-	if err != nil {
-		return 0, err
-	}
-	scope, err := scopeOf(chosen.addr.Addr())
-	if err != nil {
-		return 0, err
-	}
-	sameHost := o.host == l.host || o.host == 0 || l.host == 0
-	sources := []source{sourceOf(chosen.addr, scope)}
-	for _, c := range o.candidates {
-		if ip := c.addr.Addr(); (!ip.IsLoopback() || sameHost) && !ip.IsLinkLocalUnicast() {
-			sources = append(sources, sourceOf(c.addr, 0))
-		}
-	}
-	p := &peer{to: chosen.addr, name: sockaddrOf(chosen.addr, scope, l.inet4)}
-	p.gso.Store(true)
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next, addr, err := l.roster.Load().with(p, sources[0], sources)
-	if err != nil {
-		return 0, err
-	}
-	l.roster.Store(next)
-	if frame := int64(frameBytes(mtu, !l.inet4)); l.config.MTU == 0 && frame < l.frame.Load() {
-		l.log("the route to %s carries %d bytes: frames shrink to %d", chosen.addr, mtu, frame)
-		l.frame.Store(frame)
-	}
-	return addr, nil
-}
-
-func scopeOf(ip netip.Addr) (uint32, error) {
-	if ip.Zone() == "" {
-		return 0, nil
-	}
-	if i, err := net.InterfaceByName(ip.Zone()); err == nil {
-		return uint32(i.Index), nil
-	}
-	n, err := strconv.ParseUint(ip.Zone(), 10, 32)
-	if err != nil {
-		return 0, fmt.Errorf("ether: interface %q of %s: not on this host", ip.Zone(), ip)
-	}
-	return uint32(n), nil
-}
-
 // Send: a frame to an address that was never accepted, or larger than a datagram,
 // is an error; one that the network refuses is lost, as on the way, and counted.
 func (l *Link) Send(batch []microproto.Frame) (int, error) {

@@ -1,0 +1,152 @@
+//go:build linux
+
+package ether_test
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/netlab"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// on opens a link on a host, and joinAcross has two accept each other from there.
+func on(t *testing.T, h *netlab.Host, c ether.Config) (l *ether.Link) {
+	t.Helper()
+	require.NoError(t, h.Do(func() error { l = open(t, c); return nil }))
+	return l
+}
+
+func joinAcross(t *testing.T, hostA, hostB *netlab.Host, a, b *ether.Link) (toB, toA microproto.LinkAddr) {
+	t.Helper()
+	var offerA, offerB []byte
+	require.NoError(t, hostA.Do(func() (err error) { offerA, err = a.Offer("b"); return err }))
+	require.NoError(t, hostB.Do(func() (err error) { offerB, err = b.Offer("a"); return err }))
+	require.NoError(t, hostA.Do(func() (err error) { toB, err = a.Accept(offerB); return err }))
+	require.NoError(t, hostB.Do(func() (err error) { toA, err = b.Accept(offerA); return err }))
+	return toB, toA
+}
+
+// run sends frames of one size and checks that all arrive whole.
+func run(t *testing.T, a, b *ether.Link, to microproto.LinkAddr, count, size int) {
+	t.Helper()
+	in := receive(b, 2*count)
+	// Until the neighbour's hardware address is known little is queued for it.
+	first := a.Acquire(1)
+	first.Peer = to
+	send(t, a, []microproto.Frame{first})
+	require.Len(t, in.next(t), 1)
+	frames := make([]microproto.Frame, count)
+	for i := range frames {
+		frames[i] = a.Acquire(size)
+		frames[i].Peer = to
+		fill(frames[i], uint32(i))
+	}
+	send(t, a, frames)
+	seen := map[uint32]bool{}
+	for len(seen) < count {
+		got := in.next(t)
+		require.Len(t, got, size)
+		number := binary.BigEndian.Uint32(got)
+		require.False(t, seen[number], "frame %d twice", number)
+		want := microproto.Frame{Data: make([]byte, size)}
+		fill(want, number)
+		require.Equal(t, want.Data, got)
+		seen[number] = true
+	}
+}
+
+func TestAcrossAWire(t *testing.T) {
+	lab := netlab.New(t)
+	hostA, hostB := lab.Host("a"), lab.Host("b")
+	endA, endB := lab.Join(hostA, hostB, netlab.Wire{MTU: 1500})
+	for name, c := range map[string]struct {
+		a, b  netip.Addr
+		frame int
+	}{
+		"IPv4": {endA.IPv4, endB.IPv4, 1472},
+		"IPv6": {endA.IPv6, endB.IPv6, 1452},
+		// Both on all addresses: neither loopback nor anything too long is chosen.
+		"any":     {netip.IPv6Unspecified(), netip.IPv6Unspecified(), 1452},
+		"any IP4": {netip.IPv4Unspecified(), netip.IPv4Unspecified(), 1472},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := on(t, hostA, ether.Config{Listen: c.a.String()}), on(t, hostB, ether.Config{Listen: c.b.String()})
+			toB, _ := joinAcross(t, hostA, hostB, a, b)
+			require.Equal(t, c.frame, a.Caps(microproto.ModeSynchronous).MTU)
+			run(t, a, b, toB, 200, c.frame)
+			require.NotZero(t, a.Stats().SuperSent, "no segmentation offload over veth")
+		})
+	}
+}
+
+// A segment larger than the interface's MTU is refused by segmentation offload: the
+// link gives it up for that peer and lets the kernel fragment.
+func TestSegmentationIsGivenUp(t *testing.T) {
+	lab := netlab.New(t)
+	hostA, hostB := lab.Host("a"), lab.Host("b")
+	endA, endB := lab.Join(hostA, hostB, netlab.Wire{MTU: 1500})
+	for _, pair := range [][2]netip.Addr{{endA.IPv4, endB.IPv4}, {endA.IPv6, endB.IPv6}} {
+		c := ether.Config{Listen: pair[0].String(), MTU: 9000}
+		a := on(t, hostA, c)
+		c.Listen = pair[1].String()
+		b := on(t, hostB, c)
+		toB, _ := joinAcross(t, hostA, hostB, a, b)
+		run(t, a, b, toB, 60, a.Caps(microproto.ModeSynchronous).MTU)
+		s := a.Stats()
+		require.Zero(t, s.SuperSent)
+		require.Zero(t, s.SendLost, "%v", s.LastSendError)
+		require.EqualValues(t, 61, s.FramesSent)
+	}
+}
+
+// The route to the peer may carry less than the own interface says.
+func TestRouteLowersTheFrame(t *testing.T) {
+	lab := netlab.New(t)
+	hostA, hostB := lab.Host("a"), lab.Host("b")
+	lab.Join(hostA, lab.Host("c"), netlab.Wire{MTU: 9000})
+	lab.Join(hostA, hostB, netlab.Wire{MTU: 1400})
+	a, b := on(t, hostA, ether.Config{Listen: "0.0.0.0"}), on(t, hostB, ether.Config{Listen: "0.0.0.0"})
+	joinAcross(t, hostA, hostB, a, b)
+	require.Equal(t, 1400-28, a.Caps(microproto.ModeAsynchronous).MTU)
+	fixed := on(t, hostA, ether.Config{Listen: "0.0.0.0", MTU: 9000})
+	joinAcross(t, hostA, hostB, fixed, b)
+	require.Equal(t, 9000-28, fixed.Caps(microproto.ModeAsynchronous).MTU, "an MTU that was asked for stays")
+}
+
+// Over a slow wire the socket fills: Send takes a prefix and Writable tells when to go
+// on; nothing is lost.
+func TestFullLink(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		lab := netlab.New(t)
+		hostA, hostB := lab.Host("a"), lab.Host("b")
+		endA, endB := lab.Join(hostA, hostB, netlab.Wire{Rate: 2_000_000, Queue: 1 << 20})
+		a := on(t, hostA, ether.Config{Listen: endA.IPv4.String(), SocketBytes: 64 << 10, DisableBatch: plain})
+		b := on(t, hostB, ether.Config{Listen: endB.IPv4.String()})
+		toB, _ := joinAcross(t, hostA, hostB, a, b)
+		begin := time.Now()
+		run(t, a, b, toB, 400, 1472) // 0.3 s at that rate
+		require.NotZero(t, a.Stats().SendFull, "the socket never filled")
+		require.Zero(t, a.Stats().SendLost)
+		require.Greater(t, time.Since(begin), 100*time.Millisecond)
+	}
+}
+
+func TestOtherHostsLoopbackIsRefused(t *testing.T) {
+	lab := netlab.New(t)
+	hostA, hostB := lab.Host("a"), lab.Host("b")
+	lab.Join(hostA, hostB, netlab.Wire{})
+	a, b := on(t, hostA, ether.Config{Listen: "127.0.0.1"}), on(t, hostB, ether.Config{Listen: "127.0.0.1"})
+	var offer []byte
+	require.NoError(t, hostB.Do(func() (err error) { offer, err = b.Offer("a"); return err }))
+	require.NoError(t, hostA.Do(func() error {
+		_, err := a.Accept(offer)
+		require.ErrorContains(t, err, "a loopback address of another host")
+		return nil
+	}))
+}
