@@ -68,14 +68,16 @@ func (n *Node) takeClose(now microproto.Instant, p *peer, c closing) {
 	if s.options.Mode == microproto.ModeSynchronous {
 		s.remoteCount = c.Accepted
 	}
-	if c.To == 0 && s.state == SessionAgreed {
-		// It gave up before it knew that this end wants the session too. Our wish
-		// is on its way and will wait there.
+	if c.To != 0 {
+		n.post(p, kindCloseAck, &closing{To: c.From, From: s.id})
+	}
+	if c.To != s.id && s.state == SessionAgreed {
+		// It gave up before it knew of this session: it knew of none, or of an
+		// earlier one of that name. Our wish is on its way and will wait there.
 		n.discard(now, s)
 		s.state, s.theirs = SessionOpening, open{}
 		return
 	}
-	n.post(p, kindCloseAck, &closing{To: c.From, From: s.id})
 	switch s.state {
 	case SessionOpen, SessionAgreed:
 		n.remoteClosed(s)

@@ -123,7 +123,9 @@ func (n *Node) compose(s *session, port uint16, theirs *open) (*microproto.Compo
 	options[OptionReceiveBytes] = int64(s.options.ReceiveBytes)
 	options[OptionPeerReceiveBytes] = int64(theirs.ReceiveBytes)
 	options[OptionPortLocal] = int64(port)
-	options[OptionPortRemote] = int64(theirs.Port)
+	if theirs.Port != 0 {
+		options[OptionPortRemote] = int64(theirs.Port)
+	}
 	protocols, err := n.config.Catalog.Build(s.composition.Protocols, options)
 	if err != nil {
 		return nil, fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
