@@ -216,7 +216,7 @@ func (d *document) readArray(e entry, open attach) (field, error) {
 	}
 	data, err := open(name)
 	if err != nil {
-		return field{}, keys[0].errorf("%v", err)
+		return field{}, keys[0].errorf("%s: %v", name, err)
 	}
 	array, err := npy.Decode(data)
 	if err != nil {

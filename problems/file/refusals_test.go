@@ -2,7 +2,7 @@ package file
 
 import (
 	"encoding/binary"
-	"fmt"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -41,7 +41,7 @@ func arrays(name string) ([]byte, error) {
 	case "cube.npy":
 		return encode([]float64{0, 1, 2, 3, 4, 5, 6, 7}, 2, 2, 2), nil
 	}
-	return nil, fmt.Errorf("there is no file %s", name)
+	return nil, errors.New("there is no such file")
 }
 
 // square is 3 rows of 4 int16: 10·row + column.
@@ -100,10 +100,10 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	long := path("long.yaml")
 	require.NoError(t, os.WriteFile(long, make([]byte, MaxTextBytes+1), 0o600))
 	for ref, want := range map[string]string{
-		path("none.yaml"): path("none.yaml") + ": there is no file " + path("none.yaml"),
-		dir:               dir + ": " + dir + " is not a regular file",
-		"/dev/zero":       "/dev/zero: /dev/zero is not a regular file",
-		long:              long + ": " + long + " has 65537 bytes, more than the 65536 allowed",
+		path("none.yaml"): path("none.yaml") + ": there is no such file",
+		dir:               dir + ": it is not a regular file",
+		"/dev/zero":       "/dev/zero: it is not a regular file",
+		long:              long + ": its 65537 bytes are more than the 65536 allowed",
 		"membrain":        `no built-in problem "membrain" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro; and no problem file of that name`,
 	} {
 		_, err := Open(ref, nil)

@@ -135,20 +135,30 @@ func Parse(name string, text []byte, open func(array string) ([]byte, error)) (*
 }
 
 // readFile reads a regular file of bounded size: never a device or a pipe that
-// does not end.
+// does not end. Its errors do not name the file.
 func readFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no file %s", path)
+		return nil, errors.New("there is no such file")
 	case err != nil:
-		return nil, err
+		return nil, reason(err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", path)
+		return nil, errors.New("it is not a regular file")
 	case info.Size() > limit:
-		return nil, fmt.Errorf("%s has %d bytes, more than the %d allowed", path, info.Size(), limit)
+		return nil, fmt.Errorf("its %d bytes are more than the %d allowed", info.Size(), limit)
 	}
-	return os.ReadFile(path)
+	data, err := os.ReadFile(path)
+	return data, reason(err)
+}
+
+// reason drops the path, which the message names already.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 // Name is the built-in's name, or the problem file's without directory and

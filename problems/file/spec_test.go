@@ -212,7 +212,7 @@ func TestMalformedBytesAreRefused(t *testing.T) {
 	s = parse(t, everything)
 	s.arrays = nil
 	_, err = UnmarshalSpec(s.Marshal())
-	require.EqualError(t, err, `some/test.yaml:5: upper.npy: the array "square.npy" did not come with the problem`)
+	require.EqualError(t, err, `some/test.yaml:5: upper.npy: square.npy: the array did not come with the problem`)
 }
 
 func TestValidateSeesProblemsWrittenInGo(t *testing.T) {

@@ -99,7 +99,7 @@ func (r *reader) file() (*Spec, error) {
 				return a.data, nil
 			}
 		}
-		return nil, fmt.Errorf("the array %q did not come with the problem", array)
+		return nil, errors.New("the array did not come with the problem")
 	})
 	if err != nil {
 		return nil, err
