@@ -94,8 +94,8 @@ func Draw(seed uint64) (*Scenario, error) {
 		return nil, fmt.Errorf("sim: seed %d: %w", seed, err)
 	}
 	drawMethod(r, s)
-	drawCosts(r, s)
 	drawFaults(r, s)
+	drawCosts(r, s)
 	return s, nil
 }
 
@@ -207,10 +207,13 @@ func drawMethod(r *rand.Rand, s *Scenario) {
 	}
 }
 
+// drawCosts makes a sweep of an even share take from a twentieth of a message's
+// delay to five times that: peers wait for messages, or messages for peers.
 func drawCosts(r *rand.Rand, s *Scenario) {
-	point := pick(r, time.Nanosecond, 20*time.Nanosecond, 200*time.Nanosecond, time.Microsecond)
+	share := float64(s.Problem.Points()) / float64(s.Peers())
+	sweep := float64(s.After.Delay) * math.Pow(10, 2*r.Float64()-1.3)
 	for range s.Peers() {
-		c := Cost{Point: point, Slow: 1, Send: time.Duration(r.IntN(3000))}
+		c := Cost{Point: time.Duration(1 + sweep/share), Slow: 1, Send: time.Duration(r.IntN(3000))}
 		if chance(r, 0.3) {
 			c.Slow = 1 + 20*r.Float64()*r.Float64()
 		}

@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// plain is a scenario without faults: a membrane on a line of slabs.
+func plain(t *testing.T, n [3]int, peers int, scheme solver.Scheme) *Scenario {
+	t.Helper()
+	part, err := solver.Slabs(n, peers, nil)
+	require.NoError(t, err)
+	s := &Scenario{
+		Seed: 7, What: "membrane", Partition: part, Scheme: scheme, Tolerance: 1e-3, Every: 8, Lag: 4,
+		Repeat: 2 * time.Millisecond, MTU: 1400, Control: ControlFaults{Delay: 100 * time.Microsecond},
+		After: mptest.Faults{Delay: 100 * time.Microsecond, Jitter: 20 * time.Microsecond},
+	}
+	s.Faults = s.After
+	s.Problem = &solver.Problem{
+		Name: "membrane", Dimension: 3, N: n, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
+		Obstacle: func(q solver.Point) float64 {
+			x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5
+			return 0.5 - 4*(x*x+y*y+z*z)
+		},
+		Boundary: func(solver.Point) float64 { return 0 },
+	}
+	for range peers {
+		s.Costs = append(s.Costs, Cost{Point: 20 * time.Nanosecond, Slow: 1, Send: time.Microsecond})
+	}
+	return s
+}
+
+type filter func(now microproto.Instant, from, to solver.Rank, session string, frame []byte) bool
+
+func play(t *testing.T, s *Scenario, f filter) *Result {
+	t.Helper()
+	c, err := New(s, ctp.Catalog(), p2psap.TablePolicy{})
+	require.NoError(t, err)
+	c.Filter = f
+	require.NoError(t, c.Run())
+	r, err := c.Check()
+	require.NoError(t, err)
+	return r
+}
+
+// TestLastHaloLost: a run without faults tells how many halo frames go from one
+// peer to the other. Then each of the last ones is lost, with all that follow for
+// a while: the run must still end, with the residual asked for.
+func TestLastHaloLost(t *testing.T) {
+	for _, scheme := range []solver.Scheme{solver.Asynchronous(), solver.BoundedDelay(0), solver.BoundedDelay(1), solver.BoundedDelay(5)} {
+		t.Run(scheme.Name(), func(t *testing.T) {
+			count := 0
+			halo := func(from, to solver.Rank, session string) bool { return from == 0 && to == 1 && session == "halo" }
+			play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(_ microproto.Instant, from, to solver.Rank, session string, _ []byte) bool {
+				if halo(from, to, session) {
+					count++
+				}
+				return true
+			})
+			require.Greater(t, count, 10)
+			for _, back := range []int{1, 2, 3, 10, count / 2} {
+				for _, gap := range []time.Duration{0, 3 * time.Millisecond, 50 * time.Millisecond} {
+					k, lost, until := 0, 0, microproto.Never
+					r := play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(now microproto.Instant, from, to solver.Rank, session string, _ []byte) bool {
+						if !halo(from, to, session) {
+							return true
+						}
+						if k++; k == count-back+1 {
+							until = now.Add(gap)
+						}
+						if until != microproto.Never && now <= until {
+							lost++
+							return false
+						}
+						return true
+					})
+					require.Positive(t, lost, fmt.Sprint(back, gap))
+					require.Equal(t, solver.Converged, r.Outcomes[0].Reason)
+				}
+			}
+		})
+	}
+}
+
+// TestHalosLostForEver: no halo of one peer arrives any more, from the middle of
+// the run on. Snapshots carry frozen faces on the agreement sessions, so that an
+// asynchronous run ends even so, and does not end wrongly.
+func TestHalosLostForEver(t *testing.T) {
+	r := play(t, plain(t, [3]int{6, 6, 6}, 2, solver.Asynchronous()), func(now microproto.Instant, from, _ solver.Rank, session string, _ []byte) bool {
+		return from != 0 || session != "halo" || now < microproto.Instant(6*time.Millisecond)
+	})
+	require.Equal(t, solver.Converged, r.Outcomes[0].Reason)
+	require.Greater(t, r.Outcomes[0].Snapshots, 1)
+}
+
+// TestSlowPeer: with one peer ten times slower than the others the synchronous
+// scheme waits for it in every sweep; the asynchronous one lets the others go on.
+func TestSlowPeer(t *testing.T) {
+	sweeps := map[string][]solver.Iteration{}
+	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		s := plain(t, [3]int{6, 6, 8}, 4, scheme)
+		for i := range s.Costs {
+			s.Costs[i].Point = 2 * time.Microsecond
+		}
+		s.Costs[2].Slow = 10
+		r := play(t, s, nil)
+		for _, o := range r.Outcomes {
+			sweeps[scheme.Name()] = append(sweeps[scheme.Name()], o.Sweeps)
+		}
+	}
+	sync, async := sweeps["sync"], sweeps["async"]
+	for rank := range sync {
+		require.Equal(t, sync[0], sync[rank])
+	}
+	require.Greater(t, async[0], 4*async[2], "the cost model makes peer 2 slow, and nobody waits for it")
+	require.LessOrEqual(t, async[2], sync[2]+16, "a slow peer needs no more sweeps of its own")
+}
+
+// TestCostOfRelaxing pins the cost model.
+func TestCostOfRelaxing(t *testing.T) {
+	c := Cost{Point: 20 * time.Nanosecond, Slow: 2.5}
+	require.Equal(t, 5*time.Microsecond, c.Relax(100))
+	require.Equal(t, time.Nanosecond, c.Relax(0), "time always passes")
+}

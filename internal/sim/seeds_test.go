@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+var (
+	firstSeed = flag.Uint64("sim.seed", 1, "first seed of TestSeeds")
+	seedCount = flag.Uint64("sim.count", 300, "number of seeds of TestSeeds")
+)
+
+// tally counts what the seeds of one call of TestSeeds went through.
+type tally struct {
+	events, lost, reconnects, snapshots atomic.Uint64
+
+	mu       sync.Mutex
+	failures map[uint64]error
+	schemes  map[string]int
+	longest  time.Duration // of virtual time
+}
+
+// TestSeeds plays drawn scenarios, -sim.count of them from -sim.seed on, on every
+// core, and tells how many a second.
+func TestSeeds(t *testing.T) {
+	begin := time.Now()
+	sum := &tally{failures: map[uint64]error{}, schemes: map[string]int{}}
+	var next atomic.Uint64
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for i := next.Add(1) - 1; i < *seedCount; i = next.Add(1) - 1 {
+				sum.play(t, *firstSeed+i)
+			}
+		})
+	}
+	wait.Wait()
+	took := time.Since(begin)
+	var failed []uint64
+	for seed := range sum.failures {
+		failed = append(failed, seed)
+	}
+	slices.Sort(failed)
+	for _, seed := range failed[:min(len(failed), 20)] {
+		t.Errorf("%v\nreplay: go test ./internal/sim -run 'TestSeeds$' -count=1 -v -sim.seed=%d -sim.count=1", sum.failures[seed], seed)
+	}
+	t.Logf("%d seeds in %v: %.1f seeds a second; %d failed; %d events, %d frames lost, %d control connections made anew, %d snapshots that failed, %v the longest run",
+		*seedCount, took.Round(time.Millisecond), float64(*seedCount)/took.Seconds(), len(failed),
+		sum.events.Load(), sum.lost.Load(), sum.reconnects.Load(), sum.snapshots.Load(), sum.longest.Round(time.Millisecond))
+	if *seedCount >= 200 {
+		require.Positive(t, sum.lost.Load(), "the faults are faults")
+		require.Positive(t, sum.reconnects.Load())
+		require.Positive(t, sum.snapshots.Load(), "estimates are wrong now and then")
+		for _, name := range []string{"sync", "async", "delay:0", "delay:1"} {
+			require.Positive(t, sum.schemes[name], name)
+		}
+	}
+}
+
+func (y *tally) play(t *testing.T, seed uint64) {
+	s, err := Draw(seed)
+	var r *Result
+	if err == nil {
+		begin := time.Now()
+		r, err = Play(s, ctp.Catalog(), p2psap.TablePolicy{})
+		if *seedCount == 1 {
+			t.Logf("seed %d: %v", seed, s)
+			if r != nil {
+				t.Logf("%+v, in %v of real time", r, time.Since(begin))
+			}
+		}
+	}
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if err != nil {
+		y.failures[seed] = fmt.Errorf("seed %d: %v: %w", seed, s, err)
+		return
+	}
+	y.schemes[s.Scheme.Name()]++
+	y.longest = max(y.longest, r.Virtual)
+	y.events.Add(r.Events)
+	y.lost.Add(r.Lost)
+	y.reconnects.Add(r.Reconnects)
+	if n := r.Outcomes[0].Snapshots; n > 1 {
+		y.snapshots.Add(uint64(n - 1))
+	}
+}
+
+// TestOneSeedOneRun plays scenarios twice: every step of every composite must be
+// the same, and so must the answer.
+func TestOneSeedOneRun(t *testing.T) {
+	for seed := range uint64(12) {
+		var sums [2]uint64
+		var results [2]*Result
+		for k := range 2 {
+			s, err := Draw(seed)
+			require.NoError(t, err)
+			c, err := New(s, ctp.Catalog(), p2psap.TablePolicy{})
+			require.NoError(t, err)
+			h := mptest.NewTraceHash()
+			c.Tracer = h
+			require.NoError(t, c.Run(), "seed %d", seed)
+			results[k], err = c.Check()
+			require.NoError(t, err, "seed %d", seed)
+			sums[k] = h.Sum()
+			require.True(t, h.Steps > 0 || s.Peers() == 1)
+		}
+		require.Equal(t, sums[0], sums[1], "seed %d: the steps differ", seed)
+		require.Equal(t, fmt.Sprintf("%+v", results[0]), fmt.Sprintf("%+v", results[1]), "seed %d", seed)
+	}
+}
+
+func TestDrawnScenariosAreSound(t *testing.T) {
+	dims, orders, peers := map[int]int{}, map[solver.Order]int{}, map[int]int{}
+	for seed := range uint64(500) {
+		s, err := Draw(seed)
+		require.NoError(t, err)
+		require.NoError(t, s.Partition.Validate(s.Problem.N), "seed %d", seed)
+		require.LessOrEqual(t, s.Peers(), 8)
+		require.LessOrEqual(t, s.Lag, max(s.Every, 1))
+		dims[s.Problem.Dimension]++
+		orders[s.Order]++
+		peers[s.Peers()]++
+	}
+	require.Len(t, dims, 3)
+	require.Len(t, orders, 2)
+	for _, n := range []int{1, 2, 3, 4, 5, 6, 8} {
+		require.Positive(t, peers[n], "%d peers", n)
+	}
+}
