@@ -1,0 +1,177 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/runner"
+)
+
+// nodes makes peers with real nodes over UDP on loopback, all connected.
+func nodes(t testing.TB, peers int, timeout time.Duration) []*driver.Node {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var out []*driver.Node
+	for _, name := range names(peers) {
+		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
+		require.NoError(t, err)
+		n, err := driver.New(driver.Config{
+			Name: name, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+			Run: "test", Version: "1", PeerTimeout: timeout, Seed: uint64(len(out) + 1),
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { n.Close() })
+		out = append(out, n)
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, peers*peers)
+	for i, n := range out {
+		for j, other := range out {
+			if i == j {
+				continue
+			}
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				errs[i*peers+j] = n.Connect(ctx, names(peers)[j], other.ControlAddr().String())
+			}()
+		}
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	return out
+}
+
+func overNodes(ns []*driver.Node) func(int) runner.Node {
+	return func(rank int) runner.Node { return runner.Over(ns[rank]) }
+}
+
+func TestOverSockets(t *testing.T) {
+	p := membrane(t, 21)
+	seq, err := solver.SolveSequential(p, solver.Jacobi, 1e-5, 0, 0, 0)
+	require.NoError(t, err)
+	for _, scheme := range []solver.Scheme{
+		solver.Synchronous(), solver.BoundedDelay(0), solver.BoundedDelay(2), solver.Asynchronous(),
+	} {
+		for _, peers := range []int{2, 4} {
+			t.Run(fmt.Sprintf("%s/%d peers", scheme.Name(), peers), func(t *testing.T) {
+				pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: scheme, node: overNodes(nodes(t, peers, 0))}
+				out := pl.run(t)
+				for rank, o := range out {
+					require.NoError(t, o.err, "rank %d", rank)
+					require.Equal(t, solver.Converged, o.result.Reason)
+					messages, bytes := o.result.Messages()
+					require.Positive(t, messages)
+					require.Positive(t, bytes)
+					for _, s := range o.result.Halos {
+						require.Equal(t, scheme.Asynchronous(), contains(s.Info.Composition, "Asynchronous"))
+						require.Equal(t, !scheme.Asynchronous(), contains(s.Info.Composition, "Retransmit"))
+					}
+					for _, s := range o.result.Agreements {
+						require.Contains(t, s.Info.Composition, "Synchronous")
+					}
+				}
+				u := assemble(p, out)
+				e, err := solver.Evaluate(p, u, solver.Sequential{})
+				require.NoError(t, err)
+				require.LessOrEqual(t, e.RelativeResidual, 1e-5)
+				if scheme.Name() == "sync" || scheme.Name() == "delay:0" {
+					require.Equal(t, seq.Sweeps, out[0].result.Iterate)
+					sameBits(t, seq.U, u)
+				}
+			})
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// A node that goes away without a word is found out within the peers' time-out.
+func TestLostOverSockets(t *testing.T) {
+	p := membrane(t, 15)
+	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		t.Run(scheme.Name(), func(t *testing.T) {
+			ns := nodes(t, 2, 500*time.Millisecond)
+			stop := make(chan struct{})
+			pl := plan{problem: p, peers: 2, scheme: scheme, node: overNodes(ns),
+				change: func(rank int, c *runner.Config) {
+					c.Solver.Tolerance, c.Grace = 0, 300*time.Millisecond
+					c.ProgressEvery = time.Millisecond
+					if rank == 1 {
+						var once sync.Once
+						c.Progress = func(p runner.Progress) {
+							if p.Sweep > 50 {
+								once.Do(func() { close(stop) })
+							}
+						}
+					}
+				}}
+			go func() {
+				<-stop
+				ns[1].Close()
+			}()
+			begin := time.Now()
+			out := pl.run(t)
+			require.Less(t, time.Since(begin), 20*time.Second)
+			var e *runner.NeighbourError
+			require.ErrorAs(t, out[0].err, &e)
+			require.Equal(t, solver.Rank(1), e.Rank)
+			require.Error(t, out[1].err)
+		})
+	}
+}
+
+// The halo exchange adds no allocation per sweep: twice the sweeps, the same
+// allocations, but for what checks and timers cost.
+func TestNoAllocationPerSweep(t *testing.T) {
+	b, err := problems.Lookup("membrane")
+	require.NoError(t, err)
+	p, err := b.Make([3]int{24, 24, 24})
+	require.NoError(t, err)
+	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		t.Run(scheme.Name(), func(t *testing.T) {
+			allocated := func(sweeps solver.Iteration) float64 {
+				pl := plan{problem: p, peers: 2, scheme: scheme, node: overNodes(nodes(t, 2, 0)),
+					change: func(_ int, c *runner.Config) {
+						c.Solver.Tolerance, c.Solver.MaxSweeps, c.Solver.CheckEvery = 0, sweeps, sweeps
+					}}
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				out := pl.run(t)
+				runtime.ReadMemStats(&after)
+				for _, o := range out {
+					require.NoError(t, o.err)
+					require.GreaterOrEqual(t, o.result.Sweeps, sweeps)
+				}
+				return float64(after.Mallocs - before.Mallocs)
+			}
+			const few, many = 1000, 5000
+			base := allocated(few)
+			more := allocated(many)
+			perSweep := (more - base) / (2 * (many - few)) // of one peer
+			t.Logf("%v allocations in %d sweeps, %v in %d: %.3f a sweep", base, few, more, many, perSweep)
+			require.Less(t, perSweep, 0.05)
+		})
+	}
+}
