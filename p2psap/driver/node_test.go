@@ -16,6 +16,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
@@ -82,8 +83,22 @@ func options(name string, m microproto.Mode) p2psap.OpenOptions {
 	return p2psap.OpenOptions{Name: name, Mode: m, Slots: []p2psap.SlotSpec{{Tag: 1, Length: 512}, {Tag: 2, Length: 8}}}
 }
 
+// channels are the ways to run a session: the stand-ins, and the program's own
+// micro-protocols in the columns for Ethernet.
+func channels() map[string]func(*Config) {
+	return map[string]func(*Config){
+		"stand-ins": nil,
+		"ctp":       func(c *Config) { c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() },
+	}
+}
+
 func TestSynchronousExchange(t *testing.T) {
-	a, b := start(t, "a", nil), start(t, "b", nil)
+	for name, change := range channels() {
+		t.Run(name, func(t *testing.T) { exchangeBothWays(t, start(t, "a", change), start(t, "b", change)) })
+	}
+}
+
+func exchangeBothWays(t *testing.T, a, b *Node) {
 	join(t, a, b)
 	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
 	const messages = 2000
@@ -381,7 +396,12 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 
 // Neither mode allocates in steady state, blocking calls included.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	a, b := start(t, "a", nil), start(t, "b", nil)
+	for name, change := range channels() {
+		t.Run(name, func(t *testing.T) { allocates(t, start(t, "a", change), start(t, "b", change)) })
+	}
+}
+
+func allocates(t *testing.T, a, b *Node) {
 	join(t, a, b)
 	ctx := limit(t)
 	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
