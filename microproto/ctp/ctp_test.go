@@ -107,3 +107,81 @@ func TestConformance(t *testing.T) {
 		}
 	}
 }
+
+// ringFrames is a frame source that uses its memory again, as a real link does.
+type ringFrames struct{ free []*microproto.Buffer }
+
+func (f *ringFrames) Acquire(n int) microproto.Frame {
+	if len(f.free) == 0 {
+		f.free = append(f.free, microproto.NewBuffer(make([]byte, 2048), func(b *microproto.Buffer) { f.free = append(f.free, b) }))
+	}
+	b := f.free[len(f.free)-1]
+	f.free = f.free[:len(f.free)-1]
+	return b.Frame(0, 0, n)
+}
+
+// plainEnd is an open composite over frames that are used again.
+func plainEnd(tb testing.TB, names []string, o microproto.Options) *microproto.Composite {
+	c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 1400, Frames: &ringFrames{}}, build(tb, names, o)...)
+	require.NoError(tb, err)
+	require.NoError(tb, c.Open(0))
+	return c
+}
+
+func TestCatalog(t *testing.T) {
+	c := Catalog()
+	for _, column := range [][]string{syncEther, asyncEther} {
+		for i, mp := range build(t, column, nil) {
+			require.Equal(t, column[i], mp.Name())
+		}
+	}
+	require.Len(t, c.Names(), 9)
+	for _, bad := range []struct {
+		name string
+		o    microproto.Options
+	}{
+		{"TransportDriver", microproto.Options{OptionPortLocal: 0}},
+		{"TransportDriver", microproto.Options{OptionPortRemote: 65536}},
+		{"Resize", microproto.Options{OptionMessageMax: -1}},
+		{"Synchronous", microproto.Options{OptionReceive: 1}},
+		{"SequencedSegment", microproto.Options{OptionFirst: 1 << 32}},
+		{"PositiveAck", microproto.Options{OptionAckEvery: 0}},
+		{"Retransmit", microproto.Options{OptionInFlight: 0}},
+		{"RTTEstimation", microproto.Options{OptionRTOFloor: 0}},
+		{"ReliableFIFO", microproto.Options{OptionReceive: 0}},
+	} {
+		_, err := c.Build([]string{bad.name}, bad.o)
+		for key := range bad.o {
+			require.ErrorContains(t, err, key, bad.name)
+		}
+	}
+}
+
+// A conversation, raise by raise: what a reader of the protocol sees. The third
+// data segment is lost and comes again because three later ones were seen.
+func TestTranscript(t *testing.T) {
+	text := mptest.NewTranscript("a")
+	var ends [2]*microproto.Composite
+	for i, tr := range []microproto.Tracer{text, text.Join("b")} {
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 150, Tracer: tr}, build(t, syncEther, nil)...)
+		require.NoError(t, err)
+		ends[i] = c
+	}
+	r := &rig{tb: t, ends: ends, Pair: mptest.NewPair(ends[0], ends[1], 1, calm)}
+	data := 0
+	r.OnFrame = func(end int, _ microproto.Frame) bool {
+		if end == 0 {
+			data++
+		}
+		return end != 0 || data != 3
+	}
+	r.open()
+	_, err := r.send(0, tag, 1, pattern(480, 1))
+	require.NoError(t, err)
+	r.run(20 * time.Millisecond)
+	require.EqualValues(t, 1, r.accepted(0))
+	got, _ := r.drain(1, 480)
+	require.Len(t, got, 1)
+	require.NoError(t, r.Pair.Close())
+	mptest.Golden(t, "lost_segment.txt", text.String())
+}

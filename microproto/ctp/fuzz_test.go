@@ -1,0 +1,52 @@
+package ctp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/stretchr/testify/require"
+)
+
+// A peer that sends anything: nothing panics, memory stays bounded, the account
+// balances.
+func FuzzInput(f *testing.F) {
+	f.Add(false, []byte{3, 0, 1, 2})
+	f.Add(true, make([]byte, 60))
+	f.Fuzz(func(t *testing.T, async bool, script []byte) {
+		names := syncEther
+		if async {
+			names = asyncEther
+		}
+		o := microproto.Options{OptionReceive: 4096, OptionPeerReceive: 4096}
+		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200, Limits: microproto.Limits{Messages: 64}}, build(t, names, o)...)
+		require.NoError(t, err)
+		require.NoError(t, c.Endpoint().Slot(tag, 800))
+		require.NoError(t, c.Open(0))
+		now, dst := microproto.Instant(0), make([]byte, 8192)
+		ports := []byte{0, 1, 0, 1}
+		for len(script) > 0 {
+			op := script[0]
+			n := min(int(op>>1), len(script)-1)
+			frame := append(append([]byte(nil), ports...), script[1:1+n]...)
+			script = script[1+n:]
+			now = now.Add(time.Millisecond)
+			if op&1 == 0 {
+				_ = c.Input(now, microproto.Frame{Peer: 1, Data: frame})
+			} else {
+				_ = c.Do(now, func(x *microproto.Exec) {
+					_, _ = c.Endpoint().Send(x, tag, uint64(now), dst[:800])
+					_, _ = c.Endpoint().Receive(x, tag, dst, nil)
+				})
+			}
+			_ = c.Advance(now)
+			for _, out := range c.Drain(nil) {
+				out.Frame.Release()
+				c.Recycle(out.Message)
+			}
+			require.True(t, c.Counters().Balanced())
+		}
+		_ = c.Close(now)
+		require.Zero(t, c.Counters().Live)
+	})
+}
