@@ -40,7 +40,7 @@ func Play(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Resu
 // (bit by bit where the scheme promises it), and all memory has been given back.
 func (c *Cluster) Check() (*Result, error) {
 	s := c.Scenario
-	r := &Result{Virtual: time.Duration(c.clock.Now()), Events: c.events, U: c.assemble()}
+	r := &Result{Virtual: time.Duration(c.ended), Events: c.events, U: c.assemble()}
 	for _, p := range c.peers {
 		r.Outcomes = append(r.Outcomes, p.worker.Outcome())
 		r.Points += p.points

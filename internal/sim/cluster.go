@@ -29,13 +29,14 @@ type Cluster struct {
 	lastID  p2psap.ConnID
 	memory  mptest.Frames
 	events  uint64
+	ended   microproto.Instant // when the last session was closed
 	fault   error
 }
 
 // Bounds of one run: past them it counts as one that does not end.
 const (
 	maxEvents  = 20e6
-	maxVirtual = microproto.Instant(10 * time.Minute)
+	maxVirtual = microproto.Instant(2 * time.Minute)
 )
 
 // New sets a cluster up. catalog lists the micro-protocols that the policy needs.
@@ -133,6 +134,7 @@ func (c *Cluster) Run() error {
 	if c.fault != nil {
 		return c.fault
 	}
+	c.ended = c.clock.Now()
 	for _, p := range c.peers {
 		p.node.Goodbye(c.clock.Now())
 		p.settle()

@@ -110,6 +110,9 @@ func drawProblem(r *rand.Rand) (*solver.Problem, string) {
 	p := &solver.Problem{Name: "drawn", Dimension: dim, N: [3]int{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1}}
 	most := [...]int{0, 24, 12, 8}[dim]
 	least := [...]int{0, 4, 3, 3}[dim]
+	if chance(r, 0.1) {
+		most += most / 2
+	}
 	n := least + r.IntN(most-least+1)
 	for a := range dim {
 		p.N[a], p.Hi[a] = n, 1
@@ -192,7 +195,7 @@ func drawMethod(r *rand.Rand, s *Scenario) {
 	s.Scheme = pick(r, solver.Synchronous(), solver.Synchronous(), solver.Asynchronous(), solver.Asynchronous(),
 		solver.BoundedDelay(0), solver.BoundedDelay(1), solver.BoundedDelay(1+r.IntN(8)))
 	s.Order = pick(r, solver.Jacobi, solver.Jacobi, solver.InTurn)
-	s.Tolerance = pick(r, 1e-2, 1e-3, 1e-3, 1e-4)
+	s.Tolerance = pick(r, 1e-2, 1e-3, 1e-4, 1e-6)
 	s.Every = solver.Iteration(pick(r, 0, 1, 2, 5, 8, 20))
 	if s.Every > 0 {
 		s.Lag = 1 + solver.Iteration(r.IntN(int(s.Every)))
