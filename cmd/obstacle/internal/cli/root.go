@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -102,6 +103,7 @@ func (a *app) start() error {
 	default:
 		return usage("--log-format %q: want text or json", a.logFormat)
 	}
+	zerolog.TimeFieldFormat = time.RFC3339Nano
 	a.log = zerolog.New(w).Level(level).With().Timestamp().Logger()
 	return nil
 }

@@ -16,6 +16,9 @@ import (
 // maxStrangers bounds the connections that have not been admitted yet.
 const maxStrangers = 64
 
+// maxRefusals bounds the lines of log that strangers can cause.
+const maxRefusals = 32
+
 // gather lets the peers join.
 func (r *run) gather() error {
 	address := r.Address
@@ -91,7 +94,11 @@ func (r *run) admit(l net.Listener) {
 			conn := rendezvous.NewConn(c, r.PeerTimeout)
 			j, err := conn.Admit(r.Identity)
 			if err != nil {
-				r.Log.Warn().Msg(err.Error())
+				if n := r.refused.Add(1); n <= maxRefusals {
+					r.Log.Warn().Msg(err.Error())
+				} else if n == maxRefusals+1 {
+					r.Log.Warn().Msg("more strangers and refused peers are not logged")
+				}
 				conn.Close()
 				return
 			}

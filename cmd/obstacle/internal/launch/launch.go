@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"sync/atomic"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
@@ -59,6 +62,7 @@ type run struct {
 	members  []*member
 	u        []float64
 	happen   chan occurrence
+	refused  atomic.Int64 // connections that were sent away
 
 	stopping bool     // an early end was asked for
 	failure  *failure // the best account of what went wrong
@@ -184,6 +188,9 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 	switch msg := msg.(type) {
 	case rendezvous.Beat:
 		if m.rank == 0 {
+			if r.beat.Sweep == 0 && msg.Sweep > 0 {
+				r.Log.Info().Msg("relaxing")
+			}
 			r.beat.Sweep = msg.Sweep
 		}
 		if res := float64(msg.Residual); !math.IsNaN(res) {
@@ -226,11 +233,13 @@ func (r *run) listen() {
 
 // fail notes what went wrong and, the first time, ends the run.
 func (r *run) fail(f failure) {
-	r.Log.Warn().Int("rank", f.rank).Msg(f.text)
 	first := r.failure == nil
+	level := zerolog.DebugLevel
 	if first || f.weight > r.failure.weight && (r.failure.rank == f.rank || r.failure.weight == reported) {
 		r.failure = &f
+		level = zerolog.WarnLevel
 	}
+	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
 	if first {
 		for _, m := range r.members {
 			if !m.done() {

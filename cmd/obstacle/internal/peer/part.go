@@ -258,7 +258,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 		Stop:    p.stopper(ctx, o), Grace: p.timeout(),
 		Progress:      func(q runner.Progress) { state.Store(&q) },
 		ProgressEvery: launch.BeatEvery(p.timeout()),
-		Log:           p.log,
+		Log:           p.Log, // it adds the rank itself
 	})
 }
 

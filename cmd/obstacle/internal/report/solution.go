@@ -123,16 +123,24 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 }
 
 // traffic adds up the halo sessions. What one end sent and the other has not
-// received by the end of the run is lost, or was still on its way.
+// received by the end of the run is lost, or was still on its way. A message of an
+// asynchronous session is lost with any of its segments; one that was replaced by
+// a newer one before it was read is not.
 func (s *Solution) traffic(o *launch.Outcome) {
-	var messagesIn, segmentsIn uint64
+	var segmentsIn uint64
+	var lost int64
+	asynchronous := false
 	for _, p := range o.Peers {
 		for _, h := range p.Sessions {
 			s.Messages += h.MessagesSent
 			s.Bytes += h.BytesSent
 			s.SegmentsSent += h.SegmentsSent
-			messagesIn += h.MessagesReceived
 			segmentsIn += h.SegmentsReceived
+			if h.Mode == "sync" {
+				lost += int64(h.MessagesSent) - int64(h.MessagesReceived)
+			} else {
+				asynchronous = true
+			}
 			s.Retransmitted += h.Retransmitted
 			s.ValuesReplaced += h.Overwritten
 			if len(s.Composition) == 0 {
@@ -140,8 +148,11 @@ func (s *Solution) traffic(o *launch.Outcome) {
 			}
 		}
 	}
-	s.MessagesLost = s.Messages - min(messagesIn, s.Messages)
 	s.SegmentsLost = s.SegmentsSent - min(segmentsIn, s.SegmentsSent)
+	s.MessagesLost = uint64(max(lost, 0))
+	if asynchronous {
+		s.MessagesLost = min(s.SegmentsLost, s.Messages)
+	}
 }
 
 // Efficiency is t(1)/(P·t(P)), not a number when a time is missing.

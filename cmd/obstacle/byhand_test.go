@@ -1,0 +1,144 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+)
+
+// waiting starts a launcher that waits for peers by hand.
+func waiting(t *testing.T, args ...string) (r *running, address, secret string) {
+	t.Helper()
+	secret = secretFile(t, "the secret of this run")
+	r = start(t, append(args, "--rendezvous", "127.0.0.1:0", "--secret-file", secret, "--format", "json")...)
+	return r, r.said(`waiting for \d+ peers at (\S+): obstacle`)[1], secret
+}
+
+func secretFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "run.secret")
+	require.NoError(t, os.WriteFile(name, []byte(text+"\n"), 0o600))
+	return name
+}
+
+func TestPeersByHand(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	join := func(more ...string) *running {
+		return start(t, append([]string{"peer", "--rendezvous", address, "--listen", "127.0.0.1"}, more...)...)
+	}
+	wrong := join("--secret-file", secretFile(t, "a guess at the secret"))
+	require.Equal(t, 1, wrong.wait(patience))
+	wrong.said("does not know the run's secret")
+	r.said("does not know the run's secret")
+
+	seat := join("--secret-file", secret, "--seat", "7")
+	require.Equal(t, 1, seat.wait(patience))
+	seat.said("no free place of rank 7 in a run of 2 peers")
+
+	first := join("--secret-file", secret, "--problem", "membrane")
+	r.said("peer joined")
+	second := join("--secret-file", secret)
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, first.wait(patience))
+	require.Equal(t, 0, second.wait(patience))
+	s := r.solution()
+	require.True(t, s.Converged)
+	require.Equal(t, first.cmd.Process.Pid, s.PerPeer[0].Pid)
+	require.Equal(t, second.cmd.Process.Pid, s.PerPeer[1].Pid)
+}
+
+func TestPeerOfAnotherProblem(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
+	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--problem", "ball3d")
+	require.Equal(t, 1, p.wait(patience))
+	p.said("different problems: the run solves membrane .*, this peer was started for ball3d")
+	require.Equal(t, 1, r.wait(patience))
+	r.said("peer 0 .* cannot take part: different problems")
+}
+
+func TestInterruptOfAPeerEndsTheRunPolitely(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "64", "--tol", "1e-15", "--peers", "2")
+	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	r.said(`"relaxing"`)
+	b.signal(syscall.SIGTERM)
+	require.Equal(t, 3, r.wait(patience))
+	require.Equal(t, "interrupted", r.solution().Reason)
+	require.Equal(t, 0, a.wait(patience))
+	require.Equal(t, 0, b.wait(patience))
+}
+
+func TestInterruptWhileWaiting(t *testing.T) {
+	r, _, _ := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	r.signal(syscall.SIGINT)
+	require.Equal(t, 3, r.wait(patience))
+	r.said("interrupted before the first relaxation")
+}
+
+func TestNobodyComes(t *testing.T) {
+	r, _, _ := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2", "--join-timeout", "200ms")
+	require.Equal(t, 1, r.wait(patience))
+	r.said("2 of 2 peers did not join within 200ms")
+}
+
+func TestPortsInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	r := start(t, "solve", "membrane", "--n", "8", "--rendezvous", taken.Addr().String(), "--secret-file", secretFile(t, "the secret of this run"))
+	require.Equal(t, 1, r.wait(patience))
+	r.said(fmt.Sprintf("no rendezvous at 127.0.0.1:%d: .*address already in use", port))
+
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "1")
+	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--port-range", fmt.Sprintf("%d-%d", port, port))
+	require.Equal(t, 1, p.wait(patience))
+	p.said(fmt.Sprintf("%d.*address already in use", port))
+	require.Equal(t, 1, r.wait(patience))
+	r.said(fmt.Sprintf("cannot take part: .*%d", port))
+}
+
+// A peer of another version is refused, both ends name the versions, and the run
+// goes on waiting for a peer of its own.
+func TestOtherVersions(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "1")
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	conn := rendezvous.NewConn(c, time.Second)
+	defer conn.Close()
+	_, err = conn.Join(rendezvous.Identity{Program: "v99", Fingerprint: "of other protocols", Secret: []byte("the secret of this run")}, rendezvous.Join{Seat: -1}, patience)
+	require.ErrorContains(t, err, "this peer is obstacle v99 (protocols of other pro)")
+	r.said(`different protocols: the launcher is obstacle .*, the peer is obstacle v99`)
+	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	require.Equal(t, 0, p.wait(patience))
+	require.Equal(t, 0, r.wait(patience))
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		conn := rendezvous.NewConn(c, time.Second)
+		_ = conn.Send(rendezvous.Challenge{Version: rendezvous.Version + 1, Program: "v100", Fingerprint: build.Fingerprint(ctp.Catalog()), Nonce: make([]byte, 32)})
+		_, _ = conn.Receive()
+		conn.Close()
+	}()
+	p = start(t, "peer", "--rendezvous", l.Addr().String(), "--secret-file", secret)
+	require.Equal(t, 1, p.wait(patience))
+	p.said(`different versions: the launcher is obstacle v100 \(rendezvous protocol 2\), this peer is obstacle`)
+}

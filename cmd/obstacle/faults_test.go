@@ -1,0 +1,182 @@
+//go:build linux
+
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// endless is a solve that goes on until something happens to it.
+func endless(t *testing.T, scheme string, more ...string) *running {
+	t.Helper()
+	r := start(t, append([]string{"solve", "membrane", "--n", "64", "--tol", "1e-15", "--peers", "3", "--scheme", scheme, "--format", "json"}, more...)...)
+	r.said(`"relaxing"`)
+	return r
+}
+
+var bothSchemes = []string{"sync", "async"}
+
+func TestKilledPeerEndsTheRun(t *testing.T) {
+	for _, scheme := range bothSchemes {
+		t.Run(scheme, func(t *testing.T) {
+			at := filepath.Join(t.TempDir(), "u.npy")
+			r := endless(t, scheme, "--out", at)
+			killed := time.Now()
+			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
+			require.Equal(t, 1, r.wait(patience))
+			require.Less(t, time.Since(killed), 9*time.Second, "the others end at once, not after the peer timeout of 10 s")
+			s := r.solution()
+			require.Equal(t, "failed", s.Reason)
+			require.Contains(t, s.Failure, fmt.Sprintf("peer 1 (pid %d) ended: signal: killed", r.pid(1)))
+			require.Equal(t, []int{1}, s.MissingBlocks)
+			require.FileExists(t, at)
+			require.Positive(t, s.Sweeps[0], "the other blocks are the iterate they had")
+			r.said("obstacle: peer 1")
+		})
+	}
+}
+
+func TestStoppedPeerIsNamed(t *testing.T) {
+	for _, scheme := range bothSchemes {
+		t.Run(scheme, func(t *testing.T) {
+			r := endless(t, scheme, "--peer-timeout", "1s")
+			stopped := time.Now()
+			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGSTOP))
+			require.Equal(t, 1, r.wait(patience))
+			require.Less(t, time.Since(stopped), 10*time.Second)
+			s := r.solution()
+			require.Contains(t, s.Failure, "peer 2 (pid")
+			require.Equal(t, []int{2}, s.MissingBlocks)
+		})
+	}
+}
+
+func TestInterruptWritesTheBestIterate(t *testing.T) {
+	for _, scheme := range bothSchemes {
+		t.Run(scheme, func(t *testing.T) {
+			at := filepath.Join(t.TempDir(), "u.npy")
+			r := endless(t, scheme, "--out", at)
+			r.signal(syscall.SIGINT)
+			require.Equal(t, 3, r.wait(patience))
+			s := r.solution()
+			require.Equal(t, "interrupted", s.Reason)
+			require.False(t, s.Converged)
+			require.Empty(t, s.MissingBlocks)
+			require.Less(t, float64(s.RelativeResidual), 1.0)
+			p, _, err := file.Load("membrane", []int{64})
+			require.NoError(t, err)
+			u, err := output.ReadInitial(at, p)
+			require.NoError(t, err)
+			e, err := solver.Evaluate(p, u, nil)
+			require.NoError(t, err)
+			require.Equal(t, float64(s.RelativeResidual), e.RelativeResidual, "the residual is that of what was written")
+		})
+	}
+}
+
+func TestSecondInterruptEndsAtOnce(t *testing.T) {
+	r := endless(t, "sync")
+	require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGSTOP)) // so that the first cannot be obeyed
+	r.signal(syscall.SIGINT)
+	r.said(`"stopping"`)
+	r.signal(syscall.SIGINT)
+	require.Equal(t, 3, r.wait(5*time.Second))
+	require.Empty(t, r.stdout.String())
+}
+
+func TestPeersEndWithTheirLauncher(t *testing.T) {
+	for _, scheme := range bothSchemes {
+		t.Run(scheme, func(t *testing.T) {
+			r := endless(t, scheme)
+			r.pid(0)
+			r.pid(1)
+			r.pid(2)
+			r.signal(syscall.SIGKILL)
+			<-r.done
+			r.nobodyLeft()
+		})
+	}
+}
+
+// Garbage and truncated messages on every port, TCP and UDP, from the launcher's
+// to the peers', change nothing of a synchronous run, not one bit.
+func TestGarbageOnEveryPort(t *testing.T) {
+	const n, tol = 40, 1e-7
+	at := filepath.Join(t.TempDir(), "u.npy")
+	r := start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slow", "0:4", "--out", at, "--format", "json")
+	r.said(`"started"`)
+	var sent, wait sync.WaitGroup
+	stop := make(chan struct{})
+	for _, pid := range []int{r.cmd.Process.Pid, r.pid(0), r.pid(1)} {
+		tcp, udp := ports(t, pid)
+		require.NotEmpty(t, tcp)
+		if pid != r.cmd.Process.Pid {
+			require.NotEmpty(t, udp)
+		}
+		for _, port := range tcp {
+			sent.Add(1)
+			wait.Add(1)
+			go bombard("tcp", port, stop, &sent, &wait)
+		}
+		for _, port := range udp {
+			sent.Add(1)
+			wait.Add(1)
+			go bombard("udp", port, stop, &sent, &wait)
+		}
+	}
+	sent.Wait()
+	code := r.wait(patience)
+	close(stop)
+	wait.Wait()
+	require.Equal(t, 0, code)
+	p, _, err := file.Load("membrane", []int{n})
+	require.NoError(t, err)
+	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+	require.NoError(t, err)
+	u, err := output.ReadInitial(at, p)
+	require.NoError(t, err)
+	require.Equal(t, oracle.U, u)
+}
+
+// bombard sends random bytes of random lengths until it is stopped; sent is done
+// once the first have gone.
+func bombard(network string, port int, stop chan struct{}, sent, wait *sync.WaitGroup) {
+	defer wait.Done()
+	first := sync.OnceFunc(sent.Done)
+	defer first()
+	buf := make([]byte, 2000)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		_, _ = rand.Read(buf)
+		c, err := net.DialTimeout(network, fmt.Sprintf("127.0.0.1:%d", port), time.Second)
+		if err != nil {
+			return // it has ended
+		}
+		for j := range 20 {
+			if _, err := c.Write(buf[:1+(i*97+j*31)%len(buf)]); err != nil {
+				break
+			}
+		}
+		c.Close()
+		first()
+	}
+}
