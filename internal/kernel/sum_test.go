@@ -107,6 +107,25 @@ func TestSumDoesNotDependOnOrderOrPartition(t *testing.T) {
 	})
 }
 
+// The values that fill a limb fastest: all mantissa bits set, shifted furthest.
+func TestSumCarriesInTime(t *testing.T) {
+	const n = 40000
+	v := math.Float64frombits(1023<<52 | (1<<52 - 1)) // 1023 = 31 modulo 32
+	var added, subtracted, squares Sum
+	for range n {
+		added.Add(v)
+		subtracted.Add(-v)
+	}
+	want := n * v // n·(2^53 − 1) has too many bits only for its last place
+	require.InDelta(t, want, added.Float64(), 1e-11)
+	require.Equal(t, -added.Float64(), subtracted.Float64())
+	added.Merge(&subtracted)
+	require.Zero(t, added.Float64())
+	root := math.Sqrt(math.Float64frombits(1023<<52 | (1<<52 - 1<<20)))
+	squares.AddSquares(filled(n, root))
+	require.InDelta(t, n*root*root, squares.Float64(), 1e-9)
+}
+
 func TestSumKeepsInfinitiesAndNaN(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range []struct {
@@ -164,6 +183,7 @@ func TestSumRefusesBadEncodings(t *testing.T) {
 		"version 9":     mutate(func(b []byte) []byte { b[0] = 9; return b }),
 		"unknown flags": mutate(func(b []byte) []byte { b[1] = 0x80; return b }),
 		"limbs 250":     mutate(func(b []byte) []byte { b[2] = 250; return b }),
+		"limbs 67":      {1, 0, 67, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 		"top limb":      mutate(func(b []byte) []byte { b[len(b)-1] = 0x7f; return b }),
 	} {
 		require.ErrorContains(t, s.UnmarshalBinary(data), says)
