@@ -140,3 +140,48 @@ func TestStrangersOnTheControlChannel(t *testing.T) {
 	require.Zero(t, hangups, "the world has drained them")
 	require.Empty(t, a.peers)
 }
+
+// A message that comes twice costs nothing, least of all the connection.
+func TestDoubledMessages(t *testing.T) {
+	w := newWorld(t, 9)
+	w.doubleChance = 1
+	a, b := w.add("a", nil), w.add("b", nil)
+	w.connect()
+	w.run(10 * time.Millisecond)
+	for range 5 {
+		sa, err := a.Open(w.now, "b", syncOptions("s"))
+		require.NoError(t, err)
+		sb, err := b.Open(w.now, "a", syncOptions("s"))
+		require.NoError(t, err)
+		w.run(10 * time.Millisecond)
+		require.Equal(t, SessionOpen, a.state(sa))
+		a.Close(w.now, sa)
+		w.run(10 * time.Millisecond)
+		b.Close(w.now, sb)
+		b.Close(w.now, sb)
+		a.Close(w.now, sa)
+	}
+	for _, n := range []*worldNode{a, b} {
+		require.Greater(t, n.Counters().ControlDoubled, uint64(10))
+		require.Zero(t, n.Counters().ControlMalformed)
+		require.Zero(t, n.Counters().Reconnects)
+	}
+}
+
+// Both ends dial at the same instant: both keep the connection of the higher name,
+// and keep it.
+func TestBothDial(t *testing.T) {
+	for seed := range uint64(50) {
+		w := newWorld(t, seed)
+		a, b := w.add("a", nil), w.add("b", nil)
+		require.NoError(t, a.Connect(w.now, "b", "b"))
+		require.NoError(t, b.Connect(w.now, "a", "a"))
+		a.peer("b").dialAt = w.now // no grace
+		a.Advance(w.now)
+		w.run(20 * time.Second)
+		require.Len(t, w.conns, 2)
+		require.Equal(t, "a", b.peer("a").conn.dialled)
+		require.Empty(t, a.peer("b").conn.dialled)
+		require.LessOrEqual(t, a.Counters().Reconnects+b.Counters().Reconnects, uint64(2))
+	}
+}
