@@ -45,6 +45,12 @@ const patience = 40 * time.Second
 // start runs the program with logs that tell what happens.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
+	return startIn(t, func(f func() error) error { return f() }, args...)
+}
+
+// startIn is start in a place that do enters.
+func startIn(t *testing.T, do func(f func() error) error, args ...string) *running {
+	t.Helper()
 	r := &running{t: t, done: make(chan struct{}), pids: map[int]int{}}
 	r.news = sync.NewCond(&r.mu)
 	r.cmd = exec.Command(os.Args[0], append(args, "--log-level", "info", "--log-format", "json")...)
@@ -52,7 +58,7 @@ func start(t *testing.T, args ...string) *running {
 	r.cmd.Stdout = &r.stdout
 	errs, err := r.cmd.StderrPipe()
 	require.NoError(t, err)
-	require.NoError(t, r.cmd.Start())
+	require.NoError(t, do(r.cmd.Start))
 	go r.follow(errs)
 	t.Cleanup(func() {
 		r.signal(syscall.SIGKILL)

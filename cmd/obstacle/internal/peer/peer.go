@@ -114,6 +114,17 @@ func nodeName(rank int) string { return namePrefix + strconv.Itoa(rank) }
 
 const namePrefix = "peer-"
 
+// notYet tells whether an address may answer later: nobody listens there yet, or
+// the network is still coming up.
+func notYet(err error) bool {
+	for _, e := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 func dial(ctx context.Context, address string, patience time.Duration) (net.Conn, error) {
 	d := net.Dialer{Timeout: rendezvous.GreetingTime}
 	deadline := time.Now().Add(patience)
@@ -122,7 +133,7 @@ func dial(ctx context.Context, address string, patience time.Duration) (net.Conn
 		if err == nil {
 			return c, nil
 		}
-		if !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(deadline) {
+		if !notYet(err) || time.Now().After(deadline) {
 			return nil, fmt.Errorf("no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)
 		}
 		select {

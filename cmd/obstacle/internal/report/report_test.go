@@ -1,0 +1,87 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+func example(t *testing.T, mode string) *Solution {
+	t.Helper()
+	cut, err := solver.Slabs([3]int{4, 4, 4}, 2, []float64{1, 3})
+	require.NoError(t, err)
+	s := &Solution{Problem: "membrane", N: []int{4, 4, 4}, Points: 64, Tolerance: 1e-6, Peers: 2, Threads: 1}
+	s.Add(&launch.Outcome{
+		Reason: launch.Converged,
+		Peers: []rendezvous.Result{
+			{Points: 16, Sweeps: 10, Seconds: 1, Sessions: []rendezvous.Session{{Mode: mode, MessagesSent: 10, MessagesReceived: 7, SegmentsSent: 20, SegmentsReceived: 19, BytesSent: 80, Composition: []string{"A"}}}},
+			{Points: 48, Sweeps: 30, Seconds: 2, Sessions: []rendezvous.Session{{Mode: mode, MessagesSent: 30, MessagesReceived: 10, SegmentsSent: 40, SegmentsReceived: 17, BytesSent: 240, Retransmitted: 3}}},
+		},
+		Hosts: []rendezvous.Member{{Host: "h", Pid: 1}, {Host: "h", Pid: 2}},
+	}, cut, solver.Evaluation{RelativeResidual: 1e-7, ResidualInf: 1e-3, ErrorBound: math.NaN(), MaxError: math.NaN(), ContactPoints: 3, Sum: 0.5})
+	return s
+}
+
+func TestAdd(t *testing.T) {
+	s := example(t, "sync")
+	require.True(t, s.Converged)
+	require.Equal(t, []uint64{10, 30}, s.Sweeps)
+	require.Equal(t, (10*16+30*48)/64.0, s.SequentialEquivalentSweeps)
+	require.Equal(t, 2.0, s.Seconds, "of the slowest peer")
+	require.EqualValues(t, 40, s.Messages)
+	require.EqualValues(t, 320, s.Bytes)
+	require.EqualValues(t, 23, s.MessagesLost)
+	require.EqualValues(t, 24, s.SegmentsLost)
+	require.EqualValues(t, 3, s.Retransmitted)
+	require.Equal(t, [3][2]int{{0, 4}, {0, 4}, {1, 4}}, s.PerPeer[1].Box)
+	require.EqualValues(t, 24, example(t, "async").MessagesLost, "replaced ones are not lost")
+}
+
+// What peers believe does not count: the residual of the assembled solution does.
+func TestConvergedIsJudgedByTheResidual(t *testing.T) {
+	s := example(t, "sync")
+	cut, err := solver.Slabs([3]int{4, 4, 4}, 1, nil)
+	require.NoError(t, err)
+	s.Add(&launch.Outcome{Reason: launch.Converged, Peers: make([]rendezvous.Result, 1), Hosts: make([]rendezvous.Member, 1)}, cut, solver.Evaluation{RelativeResidual: 2e-6})
+	require.False(t, s.Converged)
+	var out bytes.Buffer
+	s.Text(&out)
+	require.Contains(t, out.String(), "above the tolerance")
+}
+
+func TestJSONHasNullForWhatIsNotKnown(t *testing.T) {
+	b, err := json.Marshal(example(t, "sync"))
+	require.NoError(t, err)
+	var m map[string]any
+	require.NoError(t, json.Unmarshal(b, &m))
+	require.Nil(t, m["max_error"])
+	require.Nil(t, m["error_bound"])
+	require.Equal(t, 1e-7, m["relative_residual"])
+	for _, promised := range []string{"problem", "n", "points", "scheme", "method", "network", "peers", "threads", "converged", "relative_residual",
+		"residual_inf", "error_bound", "max_error", "contact_points", "sum", "sweeps", "seconds", "sequential_equivalent_sweeps",
+		"messages", "bytes", "messages_lost", "composition", "probes", "seed", "version", "setup_seconds", "output_seconds", "kernel"} {
+		require.Contains(t, m, promised)
+	}
+}
+
+func TestText(t *testing.T) {
+	s := example(t, "sync")
+	s.MissingBlocks, s.Probes = []int{1}, []Probe{{[]float64{0.5, 0.25}, 0.125}}
+	var out bytes.Buffer
+	s.Text(&out)
+	for _, want := range []string{"4 × 4 × 4 points", "2 peers of 1 thread", "10 to 30", "u(0.5, 0.25)", "0.125", "blocks of peers [1] were lost"} {
+		require.Contains(t, out.String(), want)
+	}
+}
+
+func TestEfficiency(t *testing.T) {
+	require.Equal(t, 0.75, float64(Efficiency(3, 2, 2)))
+	require.False(t, Efficiency(3, 2, 0).Is())
+}
