@@ -7,16 +7,17 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
 // work is the counterpart of c/sweep.c: a process that relaxes the reference case
-// when told "KERNEL TIMES" on a line, and answers with nanoseconds. "check FILE"
-// relaxes 5 times from the start and writes the own points.
+// when told "KERNEL TIMES" on a line, and answers with the nanoseconds that a core
+// worked on it. "check FILE" relaxes 5 times from the start and writes the own
+// points.
 func work(n int, in io.Reader, out io.Writer) error {
 	c, u, v, err := reference(n)
 	if err != nil {
@@ -35,6 +36,8 @@ func work(n int, in io.Reader, out io.Writer) error {
 			u, v = v, u
 		}
 	}
+	runtime.LockOSThread() // the clock is a thread's
+	defer runtime.UnlockOSThread()
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		name, arg, _ := strings.Cut(lines.Text(), " ")
@@ -50,9 +53,9 @@ func work(n int, in io.Reader, out io.Writer) error {
 		if err != nil || sweeps[name] == nil {
 			return fmt.Errorf("do not understand %q", lines.Text())
 		}
-		begin := time.Now()
+		begin := coreTime()
 		relax(sweeps[name], times)
-		fmt.Fprintln(out, time.Since(begin).Nanoseconds())
+		fmt.Fprintln(out, (coreTime() - begin).Nanoseconds())
 	}
 	return lines.Err()
 }
