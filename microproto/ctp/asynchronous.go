@@ -22,6 +22,7 @@ type Asynchronous struct {
 	sendLabel uint64
 	sent      uint64
 	arrivals  uint64
+	replaced  uint64
 	slots     []*slot
 }
 
@@ -147,6 +148,10 @@ func (a *Asynchronous) Accepted() uint64 { return a.sent }
 // slot held.
 func (a *Asynchronous) Arrivals() uint64 { return a.arrivals }
 
+// Overwritten is the number of segments that a newer one replaced before Receive
+// took them.
+func (a *Asynchronous) Overwritten() uint64 { return a.replaced }
+
 // store takes a segment that is newer than what its part of the slot holds.
 func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 	s := a.find(a.tag.Get(m))
@@ -170,7 +175,9 @@ func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 		p.have = true
 		s.absent--
 	}
-	if !p.fresh {
+	if p.fresh {
+		a.replaced++
+	} else {
 		p.fresh = true
 		s.fresh++
 	}
@@ -225,12 +232,12 @@ func (a *Asynchronous) describe(s *slot, dst []microproto.SegmentLabel) []microp
 
 // Detach hands the slots over: nothing is ever in flight that may not be lost.
 func (a *Asynchronous) Detach(*microproto.Exec) (microproto.State, error) {
-	return asynchronousState{a.slots, a.sent, a.arrivals}, nil
+	return asynchronousState{a.slots, a.sent, a.arrivals, a.replaced}, nil
 }
 
 type asynchronousState struct {
-	slots          []*slot
-	sent, arrivals uint64
+	slots                    []*slot
+	sent, arrivals, replaced uint64
 }
 
 // Adopt implements microproto.Adopter.
@@ -239,6 +246,6 @@ func (a *Asynchronous) Adopt(_ *microproto.Exec, state microproto.State) error {
 	if !ok {
 		return fmt.Errorf("ctp: Asynchronous cannot adopt %T", state)
 	}
-	a.slots, a.sent, a.arrivals = t.slots, t.sent, t.arrivals
+	a.slots, a.sent, a.arrivals, a.replaced = t.slots, t.sent, t.arrivals, t.replaced
 	return nil
 }

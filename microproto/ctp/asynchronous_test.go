@@ -79,6 +79,8 @@ func TestAsynchronousNewestWins(t *testing.T) {
 		look(a)
 		require.True(rt, a.Complete)
 		require.EqualValues(rt, last, a.Label)
+		ep := r.ends[1].Endpoint().(*Asynchronous)
+		require.Less(rt, ep.Overwritten(), ep.Arrivals())
 		a, err = r.receive(1, tag, dst, &labels)
 		require.NoError(rt, err)
 		require.False(rt, a.Fresh, "nothing new")
@@ -105,6 +107,7 @@ func TestLostSegmentCostsThatSegment(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, a.Complete)
 	require.True(t, a.Fresh)
+	require.Zero(t, r.ends[1].Endpoint().(*Asynchronous).Overwritten())
 	send(2, 1)
 	a, err = r.receive(1, tag, dst, &labels)
 	require.NoError(t, err)
@@ -185,4 +188,16 @@ func TestAsynchronousIsReplacedWithItsSlots(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, a.Complete && a.Fresh)
 	require.Equal(t, value(800, 1), dst)
+}
+
+// Values that nobody read before the next came are counted, segment by segment.
+func TestOverwritten(t *testing.T) {
+	r := asyncRig(t, 600, 1, calm, 4000)
+	ep := r.ends[1].Endpoint().(*Asynchronous)
+	for label := uint64(1); label <= 3; label++ {
+		_, err := r.send(0, tag, label, value(4000, label))
+		require.NoError(t, err)
+		r.run(time.Second)
+	}
+	require.EqualValues(t, len(ep.slots[0].parts)*2, ep.Overwritten())
 }

@@ -44,7 +44,7 @@ type Retransmit struct {
 	blockedAt  uint64 // the grant then
 	probing    bool   // the next acknowledgement asks
 	probeDelay time.Duration
-	Resent     uint64 // segments sent again
+	resent     uint64 // segments sent again
 }
 
 // entry is a segment that is not yet acknowledged in order.
@@ -74,6 +74,9 @@ func newRetransmit(o microproto.Options) (microproto.MicroProtocol, error) {
 
 // Name implements microproto.MicroProtocol.
 func (r *Retransmit) Name() string { return "Retransmit" }
+
+// Retransmitted is the number of segments that were sent again.
+func (r *Retransmit) Retransmitted() uint64 { return r.resent }
 
 // Attach implements microproto.MicroProtocol.
 func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
@@ -143,7 +146,7 @@ func (r *Retransmit) note(x *microproto.Exec, m *microproto.Message) {
 	n := r.number.Get(m)
 	if r.sent.Has(m) {
 		r.copies.Set(m, r.copies.Get(m)+1)
-		r.Resent++
+		r.resent++
 	} else if !before(n, *r.sentNext) {
 		*r.sentNext = n + 1
 	}
@@ -350,7 +353,7 @@ func (r *Retransmit) Detach(*microproto.Exec) (microproto.State, error) {
 	if r.entries.n > 0 {
 		return nil, errInFlight
 	}
-	return retransmitState{r.una, *r.rto, r.Resent}, nil
+	return retransmitState{r.una, *r.rto, r.resent}, nil
 }
 
 type retransmitState struct {
@@ -365,6 +368,6 @@ func (r *Retransmit) Adopt(_ *microproto.Exec, state microproto.State) error {
 	if !ok {
 		return fmt.Errorf("ctp: Retransmit cannot adopt %T", state)
 	}
-	r.una, r.recover, r.nextRetry, *r.rto, r.Resent = s.una, s.una, s.una, s.rto, s.resent
+	r.una, r.recover, r.nextRetry, *r.rto, r.resent = s.una, s.una, s.una, s.rto, s.resent
 	return nil
 }
