@@ -7,6 +7,8 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -136,16 +138,19 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, err
 	one := *q
 	one.scheme, one.peers, one.slow, one.weights, one.partition = "sync", 1, nil, nil, "auto"
 	requests := []request{one}
+	if _, err := slowdowns(q.slow, slices.Max(peers)); err != nil {
+		return nil, badInput(err)
+	}
 	for _, s := range schemes {
 		for _, p := range peers {
 			if p < 1 {
 				return nil, usage("--peers %d: want 1 or more", p)
 			}
-			if s == "sync" && p == 1 && len(q.slow) == 0 {
+			r := *q
+			r.scheme, r.peers, r.slow = s, p, slowAmong(q.slow, p)
+			if s == "sync" && p == 1 && len(r.slow) == 0 {
 				continue // the reference
 			}
-			r := *q
-			r.scheme, r.peers = s, p
 			requests = append(requests, r)
 		}
 	}
@@ -158,6 +163,15 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, err
 		out = append(out, trial{r, w, row{Scheme: w.scheme.Name(), Peers: w.peers, Converged: true}})
 	}
 	return out, nil
+}
+
+// slowAmong keeps the slow ones of the first p peers.
+func slowAmong(flags []string, p int) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(s string) bool {
+		rank, _, _ := strings.Cut(s, ":")
+		r, err := strconv.Atoi(rank)
+		return err == nil && r >= p
+	})
 }
 
 // once runs a trial and adds its times.

@@ -124,6 +124,13 @@ func TestCases(t *testing.T) {
 	require.Len(t, cases, 5, "with a slowed peer the reference is not one of the rows")
 	require.Empty(t, cases[0].work.slow)
 	require.Equal(t, map[int]float64{0: 2}, cases[1].work.slow)
+	q.slow = []string{"1:2"}
+	cases, err = q.cases("membrane", []string{"sync"}, []int{1, 2})
+	require.NoError(t, err)
+	require.Len(t, cases, 2, "one peer is not slowed: it is the reference")
+	q.slow = []string{"2:2"}
+	_, err = q.cases("membrane", []string{"sync"}, []int{1, 2})
+	require.ErrorContains(t, err, "0 to 1")
 	q.slow = nil
 	cases, err = q.cases("membrane", []string{"sync", "async"}, []int{1, 2})
 	require.NoError(t, err)
