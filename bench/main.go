@@ -95,7 +95,7 @@ func measure(ctx context.Context, only string, rounds int, dry bool) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	b := &bench{root: root, tmp: tmp, rounds: rounds}
 	b.report.begin(ctx, root, rounds)
 	for _, p := range parts() {
