@@ -17,6 +17,7 @@ type Asynchronous struct {
 	label         microproto.Attr[uint64]
 	offset, total microproto.Attr[uint32]
 	segment       *int
+	atOnce        *bool
 
 	sendTag   uint32
 	sendLabel uint64
@@ -61,9 +62,13 @@ func (a *Asynchronous) Attach(b *microproto.Binder) (err error) {
 	if a.segment, err = microproto.LookupCell[int](b, cellSegment); err != nil {
 		return err
 	}
+	if a.atOnce, err = microproto.LookupCell[bool](b, cellAtOnce); err != nil {
+		return err
+	}
 	a.tag = microproto.WireAttr[uint32](b, "asynchronous.tag")
 	a.label = microproto.WireAttr[uint64](b, "asynchronous.label")
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(_ *microproto.Exec, _ struct{}) {
+		*a.atOnce = true
 		for _, s := range a.slots {
 			a.divide(s)
 		}
@@ -232,6 +237,7 @@ func (a *Asynchronous) describe(s *slot, dst []microproto.SegmentLabel) []microp
 
 // Detach hands the slots over: nothing is ever in flight that may not be lost.
 func (a *Asynchronous) Detach(*microproto.Exec) (microproto.State, error) {
+	*a.atOnce = false
 	return asynchronousState{a.slots, a.sent, a.arrivals, a.replaced}, nil
 }
 
@@ -247,5 +253,6 @@ func (a *Asynchronous) Adopt(_ *microproto.Exec, state microproto.State) error {
 		return fmt.Errorf("ctp: Asynchronous cannot adopt %T", state)
 	}
 	a.slots, a.sent, a.arrivals, a.replaced = t.slots, t.sent, t.arrivals, t.replaced
+	*a.atOnce = true
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 const (
 	cellSegment  = "resize.segment.bytes" // int: largest payload of a segment; Resize
 	cellBacklog  = "resize.backlog"       // int: messages not yet cut whole; Resize
+	cellPause    = "resize.pause"         // bool: enough segments wait below; Resize declares, Retransmit sets
+	cellAtOnce   = "resize.at.once"       // bool: a message is cut whole before the Send returns; Resize declares, Asynchronous sets
 	cellBuffers  = "resize.buffers"       // buffers: memory of received messages; Resize
 	cellGrant    = "credit.grant"         // uint64: bytes that may be sent in all; Synchronous declares, PositiveAck sets
 	cellSent     = "credit.sent"          // uint64: bytes sent in all; Synchronous
@@ -74,7 +76,7 @@ const (
 	OptionPortRemote    = "port.remote"        // TransportDriver: likewise
 	OptionMessageMax    = "message.max.bytes"  // Resize: largest message taken from the net (default 64 MiB, at most the queue)
 	OptionReceive       = "receive.bytes"      // Synchronous, ReliableFIFO: this end's queue (default 4 MiB)
-	OptionPeerReceive   = "peer.receive.bytes" // PositiveAck: the other end's queue, the first grant (default 4 MiB)
+	OptionPeerReceive   = "peer.receive.bytes" // Synchronous, PositiveAck: the other end's queue, the first grant (default 4 MiB)
 	OptionFirst         = "sequence.first"     // SequencedSegment: first number, the same at both ends (default 1)
 	OptionAckDelay      = "ack.delay.ns"       // PositiveAck: longest wait (default a quarter of the RTO floor)
 	OptionAckEvery      = "ack.every"          // PositiveAck: segments to one acknowledgement (default 2)
@@ -101,9 +103,11 @@ var ErrMessageSize = errors.New("ctp: message too long for the channel")
 // ErrSlot: a tag that was not declared, or a length that is not the slot's.
 var ErrSlot = errors.New("ctp: no such slot")
 
-// ErrQueueFull: a reliable link without acknowledgements brought more than the
-// receiver's queue holds.
+// ErrQueueFull: the other end sent more than it was granted.
 var ErrQueueFull = errors.New("ctp: receive queue full")
+
+// ErrLink: a link that the composition takes for reliable lost a segment.
+var ErrLink = errors.New("ctp: reliable link lost a segment")
 
 // errInFlight refuses a detachment that would lose messages.
 var errInFlight = errors.New("messages are in flight; let the channel come to rest first")

@@ -23,6 +23,7 @@ type ReliableFIFO struct {
 	stored uint64 // bytes taken in all
 	early  [fifoWindow]*microproto.Message
 	held   int
+	most   int // that may be held: the pool has other uses
 }
 
 // fifoWindow is how far ahead of the expected one a segment may be.
@@ -57,6 +58,7 @@ func (f *ReliableFIFO) Attach(b *microproto.Binder) (err error) {
 			return err
 		}
 	}
+	f.most = max(1, b.Limits().Messages/8)
 	f.hold = b.HoldBit("ReliableFIFO.early")
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, f.grant)
 	microproto.Bind(b, Consumed, microproto.Normal, f.grant)
@@ -85,7 +87,7 @@ func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
 		microproto.Raise(x, AckWanted, Now)
 		x.Drop(m, "duplicate")
 		return
-	case ahead >= fifoWindow:
+	case ahead >= fifoWindow || ahead > 0 && f.held >= f.most:
 		x.Drop(m, "beyond the window")
 		return
 	case f.stored+f.share(m)-*f.consumed > f.limit:

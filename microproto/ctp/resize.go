@@ -2,6 +2,7 @@ package ctp
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -9,12 +10,21 @@ import (
 // Resize cuts messages into segments and puts them together again. It announces
 // the largest segment in a cell. Segments of one message are cut in order and
 // messages one after the other, so that what comes in order is put together in one
-// buffer. A pool of messages that runs dry interrupts the cutting; it goes on when
-// segments have been acknowledged.
+// buffer.
+//
+// A synchronous message is cut as the channel takes it: cutting pauses while
+// Retransmit holds enough (cellPause) and goes on when segments have been
+// acknowledged, so that a long message never takes the whole pool, without which
+// no acknowledgement could come in; and after burst segments it goes on in the
+// next Advance, so that the layer above can drain. An asynchronous message is cut at
+// once, since its bytes may change afterwards; what finds no room is dropped.
 type Resize struct {
 	max     int64
 	segment *int
 	backlog *int
+	pause   *bool
+	atOnce  *bool
+	burst   int
 	buffers *buffers
 	offset  microproto.Attr[uint32]
 	total   microproto.Attr[uint32]
@@ -23,6 +33,7 @@ type Resize struct {
 	cut     int                   // bytes of waiting[0] that have been cut
 	started bool                  // its first segment has been cut
 	cutting bool
+	timer   microproto.TimerID
 
 	whole assembled // the message that is being put together
 	have  int       // bytes of it that have come
@@ -58,7 +69,10 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 	r.total = microproto.WireAttr[uint32](b, attrTotal)
 	r.segment = microproto.DeclareCell(b, cellSegment, 0)
 	r.backlog = microproto.DeclareCell(b, cellBacklog, 0)
+	r.pause = microproto.DeclareCell(b, cellPause, false)
+	r.atOnce = microproto.DeclareCell(b, cellAtOnce, false)
 	r.buffers = microproto.DeclareCell(b, cellBuffers, buffers{})
+	r.burst = min(maxBurst, max(1, b.Limits().Outputs/4))
 	microproto.Bind(b, microproto.OpenSession, microproto.First, r.open)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, r.take)
 	microproto.Bind(b, microproto.SegmentFromNet, -500, r.check)
@@ -68,12 +82,24 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 		}
 	})
 	microproto.Bind(b, resume, microproto.Normal, func(x *microproto.Exec, _ *Resize) { r.pump(x) })
+	microproto.Bind(b, resumeLater, microproto.Normal, func(x *microproto.Exec, _ *Resize) {
+		r.timer = 0
+		r.pump(x)
+	})
 	microproto.Bind(b, microproto.SegmentToUser, microproto.Late, r.assemble)
 	return nil
 }
 
-// resume goes on cutting once the chain that made room has ended.
-var resume = microproto.NewEvent[*Resize]("ctp.resize.resume")
+// resume goes on cutting once the chain that made room has ended, resumeLater in
+// the next Advance.
+var (
+	resume      = microproto.NewEvent[*Resize]("ctp.resize.resume")
+	resumeLater = microproto.NewEvent[*Resize]("ctp.resize.resume.later")
+)
+
+// maxBurst is the number of segments cut in one go; a message of 64 KiB at the
+// smallest MTU takes 54.
+const maxBurst = 1024
 
 // open announces the segment size: a multiple of 8 bytes, so that no float64 is
 // ever cut in two.
@@ -89,13 +115,13 @@ func (r *Resize) take(x *microproto.Exec, m *microproto.Message) {
 	r.pump(x)
 }
 
-// pump cuts what waits, as long as there are messages in the pool.
+// pump cuts what waits, as far as the channel takes it now.
 func (r *Resize) pump(x *microproto.Exec) {
 	if r.cutting {
 		return // a segment's own chain asked
 	}
 	r.cutting = true
-	for len(r.waiting) > 0 {
+	for n := 0; len(r.waiting) > 0; n++ {
 		m := r.waiting[0]
 		if r.cut >= len(m.Payload) && r.started {
 			copy(r.waiting, r.waiting[1:])
@@ -104,22 +130,49 @@ func (r *Resize) pump(x *microproto.Exec) {
 			x.Done(m)
 			continue
 		}
-		s, err := x.NewMessage(microproto.Down)
-		if err != nil {
+		if *r.pause {
+			break // SegmentAcked resumes
+		}
+		if n >= r.burst && !*r.atOnce {
+			r.later(x, 0)
 			break
 		}
-		n := min(*r.segment, len(m.Payload)-r.cut)
-		x.Share(s, m, m.Payload[r.cut:r.cut+n:r.cut+n])
-		r.offset.Set(s, uint32(r.cut))
-		r.total.Set(s, uint32(len(m.Payload)))
-		r.cut += n
-		r.started = true
-		if microproto.Raise(x, microproto.SegmentFromUser, s) {
-			x.Forward(s)
+		s, err := x.NewMessage(microproto.Down)
+		if err != nil && *r.atOnce {
+			r.waiting, r.cut, r.started = r.waiting[:0], 0, false
+			x.Drop(m, "no message for a segment")
+			break
 		}
+		if err != nil {
+			r.later(x, poolDelay)
+			break
+		}
+		r.next(x, s, m)
 	}
 	*r.backlog = len(r.waiting)
 	r.cutting = false
+}
+
+// next makes s the next segment of m and sends it on its way.
+func (r *Resize) next(x *microproto.Exec, s, m *microproto.Message) {
+	n := min(*r.segment, len(m.Payload)-r.cut)
+	x.Share(s, m, m.Payload[r.cut:r.cut+n:r.cut+n])
+	r.offset.Set(s, uint32(r.cut))
+	r.total.Set(s, uint32(len(m.Payload)))
+	r.cut += n
+	r.started = true
+	if microproto.Raise(x, microproto.SegmentFromUser, s) {
+		x.Forward(s)
+	}
+}
+
+// poolDelay is how long to wait for messages to come back to the pool.
+const poolDelay = time.Millisecond
+
+func (r *Resize) later(x *microproto.Exec, d time.Duration) {
+	if r.timer == 0 {
+		r.timer = microproto.RaiseAfter(x, resumeLater, d, r)
+	}
 }
 
 // assemble puts segments together as they come, in order. What does not continue

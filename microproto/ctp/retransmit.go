@@ -31,6 +31,8 @@ type Retransmit struct {
 	sentNext                  *uint32
 	grant                     *uint64
 	rto                       *time.Duration
+	pause                     *bool // Resize cuts no more
+	most                      int   // entries at which it does
 	entries                   fifo[entry]
 	una                       uint32 // number of entries' first
 	passed                    int    // entries that may go: behind them the window holds
@@ -61,6 +63,7 @@ var retransmitTimer = microproto.NewEvent[*Retransmit]("ctp.retransmit.timer")
 const (
 	reorderThreshold = 3
 	maxProbeDelay    = time.Second
+	maxWaiting       = 64 // segments cut and waiting behind the window
 )
 
 func newRetransmit(o microproto.Options) (microproto.MicroProtocol, error) {
@@ -95,6 +98,11 @@ func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
 	if r.grant, err = microproto.LookupCell[uint64](b, cellGrant); err != nil {
 		return err
 	}
+	if r.pause, err = microproto.LookupCell[bool](b, cellPause); err != nil {
+		return err
+	}
+	// Half of the pool is left for what comes in.
+	r.most = max(1, b.Limits().Messages/2)
 	r.probe = microproto.WireAttr[uint8](b, "retransmit.probe")
 	r.sent = microproto.LocalAttr[uint64](b, attrSent)
 	r.copies = microproto.LocalAttr[uint32](b, attrCopies)
@@ -118,9 +126,15 @@ func (r *Retransmit) keep(x *microproto.Exec, m *microproto.Message) {
 	r.entries.push(entry{m: m, length: len(m.Payload)})
 	if r.passed == r.entries.n-1 && r.room(len(m.Payload)) {
 		r.pass(len(m.Payload))
-		return
+	} else {
+		x.Hold(m, r.hold)
 	}
-	x.Hold(m, r.hold)
+	r.level()
+}
+
+// level pauses Resize while enough segments wait behind the window.
+func (r *Retransmit) level() {
+	*r.pause = r.entries.n-r.passed >= maxWaiting || r.entries.n >= r.most
 }
 
 func (r *Retransmit) room(n int) bool {
@@ -198,6 +212,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		r.pass(e.length)
 		x.Release(e.m, r.hold)
 	}
+	r.level()
 	if r.inCount == 0 {
 		r.deadline = 0
 		if r.blocked {

@@ -14,8 +14,9 @@ import (
 // have been handed to the link.
 //
 // The receiver's queue is bounded by OptionReceive: payload plus 64 bytes a message.
-// With PositiveAck the sender knows what is left of it; without, the link's own
-// credit must keep the sender back, and a queue that overflows fails the composite.
+// The sender knows what is left of it from PositiveAck; without that, over a link
+// that is reliable and ordered by itself, from grants that Synchronous sends (see
+// grants.go). A peer that sends more than it was granted fails the composite.
 type Synchronous struct {
 	limit, peerLimit uint64
 	tag              microproto.Attr[uint32]
@@ -27,6 +28,10 @@ type Synchronous struct {
 	grant, sent      *uint64
 	consumed, credit *uint64
 	mostMessages     int
+
+	own   bool   // no PositiveAck carries the credit
+	told  uint64 // credit in the last grant of our own
+	timer microproto.TimerID
 
 	sending  sending
 	accepted uint64
@@ -102,6 +107,7 @@ func (s *Synchronous) Attach(b *microproto.Binder) (err error) {
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Normal, s.acked)
 	microproto.Bind(b, SegmentSent, microproto.Normal, s.acked)
 	microproto.Bind(b, messageAssembled, microproto.Normal, s.store)
+	s.bindGrants(b)
 	return nil
 }
 
@@ -128,6 +134,9 @@ func (s *Synchronous) Send(x *microproto.Exec, tag uint32, label uint64, data []
 		if l.tag == tag && len(data) > l.length {
 			return 0, fmt.Errorf("%w: %d bytes for tag %d, declared with %d", ErrMessageSize, len(data), tag, l.length)
 		}
+	}
+	if tag == grantTag {
+		return 0, fmt.Errorf("%w: tag %d is the channel's own", ErrSlot, tag)
 	}
 	c := cost(len(data))
 	if c > s.peerLimit {
@@ -233,6 +242,7 @@ func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte, labels
 		s.buffers.put(m.data)
 		q.messages.pop()
 		microproto.Raise(x, Consumed, struct{}{})
+		s.offer(x)
 		return a, nil
 	}
 	return microproto.Arrival{}, microproto.ErrNothing
@@ -243,21 +253,26 @@ func (s *Synchronous) Detach(*microproto.Exec) (microproto.State, error) {
 	if s.accepted != s.sending.last || s.stored != *s.consumed {
 		return nil, errInFlight
 	}
-	return synchronousState{s.accepted, s.arrivals, s.stored, s.slots}, nil
+	return synchronousState{s.accepted, s.arrivals, s.stored, s.own, s.told, s.slots}, nil
 }
 
 type synchronousState struct {
 	accepted, arrivals, stored uint64
+	own                        bool
+	told                       uint64
 	slots                      []slotSize
 }
 
 // Adopt implements microproto.Adopter.
-func (s *Synchronous) Adopt(_ *microproto.Exec, state microproto.State) error {
+func (s *Synchronous) Adopt(x *microproto.Exec, state microproto.State) error {
 	t, ok := state.(synchronousState)
 	if !ok {
 		return fmt.Errorf("ctp: Synchronous cannot adopt %T", state)
 	}
 	s.accepted, s.sending.last, s.arrivals, s.stored = t.accepted, t.accepted, t.arrivals, t.stored
+	if s.told = t.told; t.own {
+		s.grantAlone(x)
+	}
 	s.slots = append(s.slots[:0], t.slots...)
 	return nil
 }

@@ -48,6 +48,7 @@ func (d *TransportDriver) transmit(x *microproto.Exec, m *microproto.Message) {
 		return
 	}
 	if err != nil {
+		microproto.Raise(x, microproto.SegmentLost, m)
 		x.Drop(m, "no room below")
 		return
 	}

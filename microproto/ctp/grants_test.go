@@ -1,0 +1,95 @@
+package ctp
+
+import (
+	"bytes"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Over a reliable link without acknowledgements a receiver that takes nothing holds
+// the sender back; nothing overflows and nothing stays behind.
+func TestGrantsHoldTheSenderBack(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		queue := rapid.Int64Range(1100, 20_000).Draw(rt, "queue")
+		o := microproto.Options{OptionReceive: queue, OptionPeerReceive: queue}
+		r := newRig(rt, syncReady, o, rapid.IntRange(80, 1500).Draw(rt, "mtu"), 1, calm).open()
+		sizes := rapid.SliceOfN(rapid.IntRange(0, 1000), 1, 60).Draw(rt, "sizes")
+		every := rapid.IntRange(1, 10).Draw(rt, "the receiver looks every so many rounds")
+		sent, got := 0, 0
+		for round := 0; got < len(sizes); round++ {
+			require.Less(rt, round, 5000, "stuck: %d of %d sent, %d received", sent, len(sizes), got)
+			for sent < len(sizes) {
+				if _, err := r.send(0, tag, uint64(sent), pattern(sizes[sent], uint64(sent))); err != nil {
+					require.ErrorIs(rt, err, microproto.ErrBusy)
+					break
+				}
+				sent++
+			}
+			s := r.ends[1].Endpoint().(*Synchronous)
+			require.LessOrEqual(rt, s.stored-*s.consumed, uint64(queue))
+			if round%every == 0 {
+				dst := make([]byte, 1000)
+				if a, err := r.receive(1, tag, dst, nil); err == nil {
+					require.True(rt, bytes.Equal(pattern(sizes[got], uint64(got)), dst[:a.Length]), "message %d", got)
+					got++
+				}
+			}
+			r.run(time.Millisecond)
+		}
+		require.EqualValues(rt, len(sizes), r.accepted(0))
+		require.NoError(rt, r.Pair.Close())
+	})
+}
+
+func TestGrantTagIsTaken(t *testing.T) {
+	for _, names := range [][]string{syncReady, syncEther} {
+		r := newRig(t, names, nil, 1500, 1, calm).open()
+		_, err := r.send(0, math.MaxUint32, 1, nil)
+		require.ErrorIs(t, err, ErrSlot)
+	}
+}
+
+// A peer that sends past its grant, and a link that turns out to lose, end the
+// session with an error that says so.
+func TestGrantBroken(t *testing.T) {
+	o := microproto.Options{OptionReceive: 2000, OptionPeerReceive: 2000}
+	r := newRig(t, syncReady, o, 1500, 1, calm).open()
+	*r.ends[0].Endpoint().(*Synchronous).grant = 1 << 40
+	for range 3 {
+		_, err := r.send(0, tag, 1, make([]byte, 900))
+		require.NoError(t, err)
+	}
+	_, err := r.Run(time.Second)
+	require.ErrorIs(t, err, ErrQueueFull)
+
+	c, err := microproto.NewComposite(microproto.Config{Name: "c", MTU: 100, Limits: microproto.Limits{Outputs: 4}}, build(t, syncReady, nil)...)
+	require.NoError(t, err)
+	require.NoError(t, c.Open(0))
+	require.NoError(t, c.Do(0, func(x *microproto.Exec) { _, err = c.Endpoint().Send(x, tag, 1, make([]byte, 1000)) }))
+	require.NoError(t, err)
+	for k := range 10 { // nobody drains
+		if err = c.Advance(microproto.Instant(k)); err != nil {
+			break
+		}
+	}
+	require.ErrorIs(t, err, ErrLink)
+}
+
+// Two hundred segments do not fill a small output at once.
+func TestBurstLeavesRoomToDrain(t *testing.T) {
+	o := microproto.Options{OptionReceive: 1 << 20, OptionPeerReceive: 1 << 20}
+	r := newLimitedRig(t, syncReady, o, 400, microproto.Limits{Outputs: 40}, calm)
+	data := pattern(80_000, 1)
+	_, err := r.send(0, tag, 1, data)
+	require.NoError(t, err)
+	r.run(time.Second)
+	require.EqualValues(t, 1, r.accepted(0))
+	got, _ := r.drain(1, len(data))
+	require.Len(t, got, 1)
+	require.True(t, bytes.Equal(data, got[0]))
+}

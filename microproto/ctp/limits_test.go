@@ -1,0 +1,77 @@
+package ctp
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/stretchr/testify/require"
+)
+
+// newLimitedRig is newRig with bounds on what the composites may use.
+func newLimitedRig(tb require.TestingT, names []string, o microproto.Options, mtu int, l microproto.Limits, f mptest.Faults) *rig {
+	r := &rig{tb: tb}
+	for i := range r.ends {
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: mtu, Limits: l}, build(tb, names, o)...)
+		require.NoError(tb, err)
+		r.ends[i] = c
+	}
+	r.Pair = mptest.NewPair(r.ends[0], r.ends[1], 1, f)
+	return r.open()
+}
+
+// A message of more segments than the pool has messages passes, both ways at once
+// and over a link that loses: acknowledgements always find a message.
+func TestMessageLongerThanThePool(t *testing.T) {
+	o := microproto.Options{OptionReceive: 1 << 20, OptionPeerReceive: 1 << 20}
+	f := calm
+	f.Loss = 0.05
+	r := newLimitedRig(t, syncEther, o, 256, microproto.Limits{Messages: 64}, f)
+	data := pattern(100_000, 1)
+	for end := range 2 {
+		_, err := r.send(end, tag, 1, data)
+		require.NoError(t, err)
+	}
+	ok, err := r.RunUntil(20*time.Second, func() bool { return r.accepted(0) == 1 && r.accepted(1) == 1 })
+	require.NoError(t, err)
+	require.True(t, ok)
+	for end := range 2 {
+		got, _ := r.drain(end, len(data))
+		require.Len(t, got, 1)
+		require.True(t, bytes.Equal(data, got[0]))
+	}
+}
+
+// A message of 64 MiB is cut as it is sent: at no time are there more segments than
+// the window and a few.
+func TestLongMessageIsCutAsItGoes(t *testing.T) {
+	const n = 64 << 20
+	o := microproto.Options{OptionReceive: n + 1<<20, OptionPeerReceive: n + 1<<20}
+	r := newRig(t, syncEther, o, 9000, 1, calm).open()
+	data := pattern(n, 1)
+	_, err := r.send(0, tag, 1, data)
+	require.NoError(t, err)
+	most := 0
+	ok, err := r.RunUntil(time.Minute, func() bool {
+		most = max(most, r.ends[0].Counters().Live)
+		return r.accepted(0) == 1
+	})
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.LessOrEqual(t, most, 1024+maxWaiting+8)
+	got, _ := r.drain(1, n)
+	require.True(t, bytes.Equal(data, got[0]))
+}
+
+// Asynchronous values are cut whole before Send returns, or dropped: what waited
+// could be changed by its owner.
+func TestAsynchronousKeepsNothingOfTheUser(t *testing.T) {
+	r := newLimitedRig(t, asyncEther, nil, 200, microproto.Limits{Messages: 1}, calm)
+	require.NoError(t, r.ends[0].Endpoint().Slot(tag, 4096))
+	_, err := r.send(0, tag, 1, pattern(4096, 1))
+	require.NoError(t, err, "Send never blocks")
+	require.Zero(t, r.ends[0].Counters().Live)
+	require.EqualValues(t, 1, r.drops(0, "no message for a segment"))
+}
