@@ -35,8 +35,8 @@ type Cluster struct {
 
 // Bounds of one run: past them it counts as one that does not end.
 const (
-	maxEvents  = 20e6
-	maxVirtual = microproto.Instant(2 * time.Minute)
+	maxEvents  = 2e6
+	maxVirtual = microproto.Instant(30 * time.Second)
 )
 
 // New sets a cluster up. catalog lists the micro-protocols that the policy needs.

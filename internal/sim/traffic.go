@@ -10,7 +10,7 @@ import (
 )
 
 // poll takes in what has come, and tells whether there was anything.
-func (p *peer) poll() (any bool) {
+func (p *peer) poll() (news bool) {
 	for _, nb := range p.neighbours {
 		for t := range nb.slots {
 			if nb.haloClosed {
@@ -20,7 +20,7 @@ func (p *peer) poll() (any bool) {
 			if !fresh || !a.Complete {
 				continue
 			}
-			any = true
+			news = true
 			p.blame(nb, p.worker.Halo(p.now(), nb.Rank, uint32(t), a.Label, nb.slots[t].Data[:a.Length]))
 		}
 		for !nb.agreeClosed {
@@ -28,11 +28,11 @@ func (p *peer) poll() (any bool) {
 			if !fresh {
 				break
 			}
-			any = true
+			news = true
 			p.blame(nb, p.worker.Agree(p.now(), nb.Rank, nb.letter.Data[:a.Length]))
 		}
 	}
-	return any
+	return news
 }
 
 func (p *peer) receive(nb *neighbour, id p2psap.SessionID, slot *p2psap.Slot, closed *bool) (p2psap.Arrival, bool) {
