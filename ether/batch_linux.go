@@ -70,16 +70,21 @@ type mmsghdr struct {
 type batch struct {
 	l *Link
 	sender
-	receiver
+	waiting receiver // of Recv
+	looking receiver // of TryRecv
 }
 
 func newBatch(l *Link) *batch {
 	b := &batch{l: l}
 	b.sender.call = b.sendmmsg
-	b.receiver.init(l)
-	b.receiver.call = b.recvmmsg
+	b.waiting.init(l)
+	b.looking.init(l)
 	return b
 }
+
+func (b *batch) recv(batch []microproto.Frame) (int, error) { return b.waiting.recv(batch, true) }
+
+func (b *batch) tryRecv(batch []microproto.Frame) (int, error) { return b.looking.recv(batch, false) }
 
 type sender struct {
 	mu       sync.Mutex

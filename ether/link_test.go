@@ -230,6 +230,43 @@ func TestUnknownSourceIsCountedAndDropped(t *testing.T) {
 	}
 }
 
+func TestTryRecv(t *testing.T) {
+	c := ether.Config{Listen: "127.0.0.1"}
+	a, b := open(t, c), open(t, c)
+	toB, toA := join(t, a, b)
+	batch := make([]microproto.Frame, 3)
+	n, err := b.TryRecv(batch)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	const count = 20
+	var frames []microproto.Frame
+	for i := range count {
+		f := a.Acquire(500)
+		f.Peer = toB
+		fill(f, uint32(i))
+		frames = append(frames, f)
+	}
+	send(t, a, frames) // over loopback: it is there when sent
+	for i := 0; i < count; i += n {
+		n, err = b.TryRecv(batch)
+		require.NoError(t, err)
+		require.NotZero(t, n)
+		for k := range batch[:n] {
+			require.EqualValues(t, i+k, binary.BigEndian.Uint32(batch[k].Data))
+			require.Equal(t, toA, batch[k].Peer)
+			batch[k].Release()
+		}
+	}
+	in := receive(b, 1)
+	n, err = b.TryRecv(batch) // while another waits
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.NoError(t, b.Close())
+	require.ErrorIs(t, <-in.err, net.ErrClosed)
+	_, err = b.TryRecv(batch)
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
 func TestCloseUnblocksReceive(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		l := open(t, ether.Config{Listen: "127.0.0.1", DisableBatch: plain})

@@ -11,11 +11,13 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// receiver is the receiving half of a batch: recvmmsg into large buffers, which
-// are cut into frames as they are handed out.
+// receiver is a receiving half of a batch: recvmmsg into large buffers, which are
+// cut into frames as they are handed out.
 type receiver struct {
+	l        *Link
 	mu       sync.Mutex
-	call     func(fd uintptr) bool
+	call     func(fd uintptr) bool // wait and look, bound once
+	peek     func(fd uintptr)
 	messages []mmsghdr
 	vectors  []unix.Iovec
 	names    [][unix.SizeofSockaddrInet6]byte
@@ -28,7 +30,6 @@ type receiver struct {
 	// current is being cut.
 	next    int
 	current cut
-	ovf     uint32 // the kernel's counter of overflows, as last seen
 }
 
 // cut is a datagram that is handed out frame by frame. guard keeps its buffer
@@ -42,6 +43,7 @@ type cut struct {
 }
 
 func (r *receiver) init(l *Link) {
+	r.l, r.call, r.peek = l, r.wait, r.look
 	n := receivesLone
 	if l.gro {
 		n = receivesMax
@@ -73,36 +75,38 @@ func (r *receiver) arm(i int) {
 	r.messages[i].n = 0
 }
 
-func (b *batch) recvmmsg(fd uintptr) bool {
-	r := &b.receiver
+// wait is called by the netpoller until it says that something was received.
+func (r *receiver) wait(fd uintptr) bool {
+	r.recvmmsg(fd)
+	return r.errno != unix.EAGAIN
+}
+
+func (r *receiver) look(fd uintptr) { r.recvmmsg(fd) }
+
+func (r *receiver) recvmmsg(fd uintptr) {
 	for {
 		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages[0])),
 			uintptr(len(r.messages)), unix.MSG_DONTWAIT, 0, 0)
-		switch errno {
-		case 0:
-			r.got, r.errno = int(n), 0
-			return true
-		case unix.EAGAIN:
-			return false
-		case unix.EINTR:
-		default:
-			r.got, r.errno = 0, errno
-			return true
+		if errno == unix.EINTR {
+			continue
 		}
+		if r.got, r.errno = int(n), errno; errno != 0 {
+			r.got = 0
+		}
+		return
 	}
 }
 
-// recv waits for datagrams if none is left and hands out frames; 0 frames and no
-// error when all of them were dropped.
-func (b *batch) recv(batch []microproto.Frame) (n int, err error) {
-	r := &b.receiver
+// recv hands out frames, after looking or waiting for datagrams when none is left;
+// 0 frames and no error when there were none, or all of them were dropped.
+func (r *receiver) recv(batch []microproto.Frame, waits bool) (n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if b.l.closed.Load() {
+	if r.l.closed.Load() {
 		return 0, net.ErrClosed
 	}
 	if r.next == r.got && r.current.buffer == nil {
-		if err := b.fill(); err != nil {
+		if err := r.fill(waits); err != nil {
 			return 0, err
 		}
 	}
@@ -112,7 +116,7 @@ func (b *batch) recv(batch []microproto.Frame) (n int, err error) {
 			if r.next == r.got {
 				break
 			}
-			b.open(r.next)
+			r.open(r.next)
 			r.next++
 			continue
 		}
@@ -121,26 +125,33 @@ func (b *batch) recv(batch []microproto.Frame) (n int, err error) {
 		batch[n] = f
 		n++
 	}
-	b.l.count.framesReceived.Add(uint64(n))
-	b.l.count.bytesReceived.Add(uint64(bytes))
+	if n > 0 {
+		r.l.count.framesReceived.Add(uint64(n))
+		r.l.count.bytesReceived.Add(uint64(bytes))
+	}
 	return n, nil
 }
 
-func (b *batch) fill() error {
-	r := &b.receiver
+func (r *receiver) fill(waits bool) (err error) {
 	for i := 0; i < r.got; i++ {
 		r.arm(i)
 	}
 	r.next, r.got = 0, 0
-	if err := b.l.raw.Read(r.call); err != nil {
+	if waits {
+		err = r.l.raw.Read(r.call)
+	} else {
+		err = r.l.raw.Control(r.peek)
+	}
+	if err != nil {
 		return err
 	}
 	switch r.errno {
 	case 0:
-		b.l.count.receiveCalls.Add(1)
+		r.l.count.receiveCalls.Add(1)
+	case unix.EAGAIN:
 	case unix.ENOSYS:
-		b.l.log("no recvmmsg here (%v): one datagram a call", r.errno)
-		b.l.plain.Store(true)
+		r.l.log("no recvmmsg here (%v): one datagram a call", r.errno)
+		r.l.plain.Store(true)
 	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOMEM, unix.ENOBUFS:
 		// News of an earlier datagram, or a passing shortage: nothing was received.
 	default:
@@ -151,21 +162,19 @@ func (b *batch) fill() error {
 
 // open starts to cut datagram i, or drops it. What is small is copied to a small
 // buffer, so that a frame kept long does not keep 64 KiB.
-func (b *batch) open(i int) {
-	r, c := &b.receiver, &b.l.count
-	m := &r.messages[i]
-	peer := b.l.roster.Load().from[sourceIn(&r.names[i])]
+func (r *receiver) open(i int) {
+	l, m := r.l, &r.messages[i]
+	peer := l.roster.Load().from[sourceIn(&r.names[i])]
 	segment, ovf := parseControl(r.controls[i][:min(controlBytes, int(m.hdr.Controllen))])
 	if ovf != 0 {
-		c.ovf.Add(uint64(ovf - r.ovf))
-		r.ovf = ovf
+		l.count.overflowed(ovf)
 	}
 	switch {
 	case peer == 0:
-		c.unknown.Add(1)
+		l.count.unknown.Add(1)
 		return
 	case m.hdr.Flags&unix.MSG_TRUNC != 0:
-		c.truncated.Add(1)
+		l.count.truncated.Add(1)
 		return
 	}
 	n := int(m.n)
@@ -173,9 +182,9 @@ func (b *batch) open(i int) {
 	if n <= classBytes[smallClass] {
 		class = smallClass
 	}
-	fresh := b.l.pool.get(class)
+	fresh := l.pool.get(class)
 	if fresh == nil {
-		c.noBuffer.Add(1)
+		l.count.noBuffer.Add(1)
 		return
 	}
 	full := r.buffers[i]
@@ -188,7 +197,7 @@ func (b *batch) open(i int) {
 	if segment <= 0 || segment >= n {
 		segment = max(n, 1)
 	} else {
-		c.superReceived.Add(1)
+		l.count.superReceived.Add(1)
 	}
 	r.current = cut{buffer: full, guard: full.Frame(0, 0, 0), peer: peer, end: n, segmentSize: segment}
 }

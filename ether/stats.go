@@ -29,6 +29,18 @@ type counters struct {
 	lastSend                                              atomic.Pointer[error]
 }
 
+// overflowed takes the kernel's own count, of 32 bits, which several receivers may
+// report in any order.
+func (c *counters) overflowed(now uint32) {
+	for {
+		old := c.ovf.Load()
+		more := int32(now - uint32(old))
+		if more <= 0 || c.ovf.CompareAndSwap(old, old+uint64(more)) {
+			return
+		}
+	}
+}
+
 func (c *counters) lost(frames int, err error) {
 	c.sendLost.Add(uint64(frames))
 	c.lastSend.Store(&err)

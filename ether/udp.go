@@ -210,6 +210,18 @@ func (l *Link) Recv(batch []microproto.Frame) (int, error) {
 	}
 }
 
+// TryRecv is Recv that never waits: 0 frames when none is there now. It may be
+// called while another goroutine waits in Recv, and takes frames that would have
+// woken it: whoever computes can take in what has come without waiting for another
+// thread to be scheduled. Where there are no batches it finds nothing.
+func (l *Link) TryRecv(batch []microproto.Frame) (int, error) {
+	if len(batch) == 0 || !l.batched() {
+		return 0, nil
+	}
+	n, err := l.batch.tryRecv(batch)
+	return n, l.errOf(err)
+}
+
 func (l *Link) errOf(err error) error {
 	if err != nil && (l.closed.Load() || errors.Is(err, net.ErrClosed)) {
 		return net.ErrClosed

@@ -234,3 +234,20 @@ func (l *Lab) close() {
 		}
 	}
 }
+
+// Cut takes the wire down, as if it were pulled; Mend puts it back.
+func (e End) Cut() error { return e.set((*netlink.Handle).LinkSetDown) }
+
+// Mend undoes Cut.
+func (e End) Mend() error { return e.set((*netlink.Handle).LinkSetUp) }
+
+func (e End) set(f func(*netlink.Handle, netlink.Link) error) error {
+	link, err := e.Host.handle.LinkByName(e.Interface)
+	if err == nil {
+		err = f(e.Host.handle, link)
+	}
+	if err != nil {
+		return fmt.Errorf("netlab: %s of %s: %w", e.Interface, e.Host.Name, err)
+	}
+	return nil
+}

@@ -48,7 +48,8 @@ type Node struct {
 	free     []*waiter
 	stats    Stats
 
-	writable atomic.Bool // the link has called back
+	writable atomic.Bool                 // the link has called back
+	pumped   [pumpBatch]microproto.Frame // of Pump
 }
 
 // Stats counts what the shell saw. See p2psap.NodeCounters for what the core

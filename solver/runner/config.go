@@ -29,6 +29,11 @@ type Node interface {
 	WaitAny(ctx context.Context, timeout time.Duration) error
 }
 
+// pumper is a Node that can be told to take in now what has come over its network,
+// on the caller's goroutine; optional. Relaxing threads keep every core busy, and a
+// goroutine that only receives may wait a whole time slice for one.
+type pumper interface{ Pump() }
+
 // opener is a node whose Open returns a socket type of its own.
 type opener[S Socket] interface {
 	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (S, error)
@@ -43,6 +48,13 @@ func (w wrapped[S]) Open(ctx context.Context, peer string, o p2psap.OpenOptions)
 		return nil, err
 	}
 	return s, nil
+}
+
+// Pump passes on to the node, if it can be pumped.
+func (w wrapped[S]) Pump() {
+	if p, ok := w.opener.(pumper); ok {
+		p.Pump()
+	}
 }
 
 // Over makes a Node of one whose Open returns a concrete type, as *driver.Node.

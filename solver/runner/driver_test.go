@@ -171,7 +171,9 @@ func TestNoAllocationPerSweep(t *testing.T) {
 			more := allocated(many)
 			perSweep := (more - base) / (2 * (many - few)) // of one peer
 			t.Logf("%v allocations in %d sweeps, %v in %d: %.3f a sweep", base, few, more, many, perSweep)
-			require.Less(t, perSweep, 0.05)
+			if !racing {
+				require.Less(t, perSweep, 0.05)
+			}
 		})
 	}
 }

@@ -127,6 +127,7 @@ func (r *Runner) closed(nb *neighbour, way *bool, err error) error {
 // poll takes in what has come, from every neighbour, and tells whether there was
 // something.
 func (r *Runner) poll() (heard bool, err error) {
+	r.pump()
 	for _, nb := range r.neighbours {
 		for t := range nb.slots {
 			if nb.haloIn[t] {

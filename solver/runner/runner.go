@@ -17,6 +17,7 @@ type Runner struct {
 	config     Config
 	worker     *solver.Worker
 	pool       *Pool
+	pump       func()
 	neighbours []*neighbour
 	byRank     map[solver.Rank]*neighbour
 
@@ -39,6 +40,10 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 		return nil, err
 	}
 	r := &Runner{config: c, byRank: map[solver.Rank]*neighbour{}, first: -1}
+	r.pump = func() {}
+	if p, ok := c.Node.(pumper); ok {
+		r.pump = p.Pump
+	}
 	if c.Solver.Executor == nil && c.Threads > 1 {
 		r.pool = NewPool(c.Threads)
 		r.config.Solver.Executor = r.pool
@@ -157,8 +162,13 @@ func (r *Runner) relax(op solver.Op) error {
 	if len(r.neighbours) == 0 || end < r.pace.pollAt {
 		return nil
 	}
-	_, err := r.poll()
+	heard, err := r.poll()
 	r.pace.polled(end, r.now())
+	if !heard {
+		// To relax again without news is worth less than what others may do with
+		// this processor, when there are fewer of them than peers.
+		yield()
+	}
 	return err
 }
 

@@ -1,0 +1,74 @@
+package driver
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// deaf is a link whose receiver's goroutine never gets anything: as if it never got
+// a processor.
+type deaf struct {
+	*ether.Link
+	closed chan struct{}
+}
+
+func (d *deaf) Recv([]microproto.Frame) (int, error) {
+	<-d.closed
+	return 0, net.ErrClosed
+}
+
+func (d *deaf) Close() error {
+	close(d.closed)
+	return d.Link.Close()
+}
+
+func TestPumpTakesInWhatTheReceiverDoesNot(t *testing.T) {
+	unhearing := func(c *Config) {
+		c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
+		c.Link = &deaf{c.Link.(*ether.Link), make(chan struct{})}
+	}
+	a, b := start(t, "a", unhearing), start(t, "b", unhearing)
+	join(t, a, b)
+	for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+		sa, sb := open(t, a, b, options(m.String(), m))
+		data := []byte("8 bytes.")
+		transfer, err := sa.TrySend(2, 1, data)
+		require.NoError(t, err)
+		slot := p2psap.Slot{Tag: 2, Data: []byte("--------")}
+		for end := time.Now().Add(patience); ; {
+			b.Pump()
+			_, fresh, err := sb.Poll(&slot)
+			require.NoError(t, err)
+			if fresh {
+				break
+			}
+			require.True(t, time.Now().Before(end), "nothing came")
+		}
+		require.Equal(t, data, slot.Data)
+		for end := time.Now().Add(patience); ; { // the acknowledgement, too
+			a.Pump()
+			a.mu.Lock()
+			accepted := a.core.Accepted(sa.id)
+			a.mu.Unlock()
+			if accepted >= transfer {
+				break
+			}
+			require.True(t, time.Now().Before(end), "not accepted")
+		}
+	}
+	require.NoError(t, a.Close())
+	a.Pump() // does no harm
+}
+
+func TestPumpAllocatesNothing(t *testing.T) {
+	a := start(t, "a", nil)
+	require.Zero(t, testing.AllocsPerRun(100, a.Pump))
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package runner
+
+import "runtime"
+
+func yield() { runtime.Gosched() }
