@@ -60,8 +60,6 @@ type envelope struct {
 	sequence, ack uint64
 }
 
-const envelopeBytes = 20
-
 // ackOffset is where an envelope holds its acknowledgement.
 const ackOffset = 12
 

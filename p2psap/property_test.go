@@ -20,7 +20,6 @@ type sessionEnd struct {
 	id       SessionID
 	sent     uint64
 	received uint64
-	failed   error
 }
 
 // Sessions are opened from both sides at any time while connections break at any

@@ -63,16 +63,16 @@ func (s *sequential) iterate(r rhythm, reference, tol float64, sweep func()) ([]
 // sequential is the whole grid with its boundary: plain arrays of (N+2)^d values,
 // the operator's row of every point if rows differ.
 type sequential struct {
-	p            *Problem
-	order        Order
-	form         kernel.Form
-	row          [kernel.Directions]float64   // constant operators
-	rows         [][kernel.Directions]float64 // variable ones, by dense index
-	step         float64
-	phi, psi, f  []float64
-	cur, next    []float64
-	line, plane  int // strides
-	lo, hi, size [3]int
+	p           *Problem
+	order       Order
+	form        kernel.Form
+	row         [kernel.Directions]float64   // constant operators
+	rows        [][kernel.Directions]float64 // variable ones, by dense index
+	step        float64
+	phi, psi, f []float64
+	cur, next   []float64
+	line, plane int // strides
+	size        [3]int
 }
 
 func newSequential(p *Problem, order Order) (*sequential, error) {

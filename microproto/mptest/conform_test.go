@@ -18,15 +18,13 @@ type (
 // spaced is a micro-protocol that numbers its segments, lets one go every
 // millisecond, and drops what comes twice or late. faults spoil it, one by one.
 type spaced struct {
-	fault    string
-	number   microproto.Attr[uint32]
-	bit      microproto.HoldBit
-	waiting  []*message
-	sent     uint32
-	seen     uint32
-	ticking  bool
-	leaked   *message
-	tickedAt int
+	fault   string
+	number  microproto.Attr[uint32]
+	bit     microproto.HoldBit
+	waiting []*message
+	sent    uint32
+	seen    uint32
+	ticking bool
 }
 
 var spacedTick = microproto.NewEvent[*spaced]("spaced.tick")

@@ -12,7 +12,6 @@ import (
 
 // hub joins links in memory, for the suite's own test: a bounded queue each.
 type hub struct {
-	mu    sync.Mutex
 	links []*memLink
 }
 
