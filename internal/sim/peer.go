@@ -40,7 +40,6 @@ type peer struct {
 	waiting    bool               // for an arrival, or until the time below
 	armed      microproto.Instant // the node's next look
 	due        microproto.Instant // the peer's own
-	stopped    bool
 	out        []p2psap.Output
 }
 
@@ -234,7 +233,6 @@ func (p *peer) opening() {
 	p.phase, p.began = phaseRunning, p.c.clock.Now()
 	if s := p.c.Scenario.Stop; s.At > 0 && s.Rank == p.rank {
 		p.c.clock.After(s.At, func() {
-			p.stopped = true
 			p.worker.Stop(p.now(), s.Why)
 			p.touched()
 		})
