@@ -14,7 +14,7 @@ LINT_INSTALLED = $(shell golangci-lint version 2>/dev/null | grep -q 'version $(
 LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 
 # Packages with goroutines, or called from several.
-SHELLS = ./microproto/... ./p2psap/... ./ether/... ./solver/runner/... ./cmd/...
+SHELLS = ./microproto/... ./p2psap/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./cmd/...
 
 .PHONY: check build fmt vet lint test race sim fuzz bench pictures install
 

@@ -69,7 +69,7 @@ func TestPeerOfAnotherProblem(t *testing.T) {
 }
 
 func TestInterruptOfAPeerEndsTheRunPolitely(t *testing.T) {
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "64", "--tol", "1e-15", "--peers", "2")
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2")
 	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	r.said(`"relaxing"`)
@@ -141,4 +141,15 @@ func TestOtherVersions(t *testing.T) {
 	p = start(t, "peer", "--rendezvous", l.Addr().String(), "--secret-file", secret)
 	require.Equal(t, 1, p.wait(patience))
 	p.said(`different versions: the launcher is obstacle v100 \(rendezvous protocol 2\), this peer is obstacle`)
+}
+
+// The connection alone tells a peer started by hand that its launcher is gone.
+func TestPeersByHandEndWithTheLauncher(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "64", "--tol", "1e-15", "--peers", "2")
+	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	r.said(`"relaxing"`)
+	r.signal(syscall.SIGKILL)
+	a.wait(6 * time.Second)
+	b.wait(6 * time.Second)
 }

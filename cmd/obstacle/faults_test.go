@@ -22,7 +22,7 @@ import (
 // endless is a solve that goes on until something happens to it.
 func endless(t *testing.T, scheme string, more ...string) *running {
 	t.Helper()
-	r := start(t, append([]string{"solve", "membrane", "--n", "64", "--tol", "1e-15", "--peers", "3", "--scheme", scheme, "--format", "json"}, more...)...)
+	r := start(t, append([]string{"solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "3", "--scheme", scheme, "--format", "json"}, more...)...)
 	r.said(`"relaxing"`)
 	return r
 }
@@ -76,7 +76,7 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 			require.False(t, s.Converged)
 			require.Empty(t, s.MissingBlocks)
 			require.Less(t, float64(s.RelativeResidual), 1.0)
-			p, _, err := file.Load("membrane", []int{64})
+			p, _, err := file.Load("membrane", []int{128})
 			require.NoError(t, err)
 			u, err := output.ReadInitial(at, p)
 			require.NoError(t, err)

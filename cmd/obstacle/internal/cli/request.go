@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -137,17 +139,26 @@ func (q *request) built() error {
 		return usage("--clusters %d: there is at least one", q.clusters)
 	case q.clusters > 1:
 		return usage("--clusters %d: channels between clusters need DuplicateAck, WindowCongestionControl, TCPNewRenoCongestionAvoidance (sync) or DCCPAck, DCCPWindowCongestionControl, TCPCongestionAvoidance (async), which are not built in this release; there is --clusters 1", q.clusters)
+	case q.trace != "" && !isFolder(filepath.Dir(q.trace)):
+		return usage("--trace %s: no folder %s", q.trace, filepath.Dir(q.trace))
 	case q.metrics != "":
 		return usage("--metrics %s: not built in this release", q.metrics)
 	}
 	return nil
 }
 
+// leastTolerance is about the relative residual that rounding leaves on a grid of
+// a few points; on large grids it is more (10⁻¹² at 256³), and a run that cannot
+// reach its tolerance goes on until it is stopped.
+const leastTolerance = 1e-13
+
 // bounds looks at single numbers.
 func (q *request) bounds() error {
 	switch {
 	case !(q.tol > 0) || math.IsInf(q.tol, 0) || q.tol >= 1:
 		return usage("--tol %v: want a number above 0 and below 1", q.tol)
+	case q.tol < leastTolerance:
+		return usage("--tol %v: round-off of double precision is in the way below %g; give a larger one", q.tol, leastTolerance)
 	case q.threads < 0 || q.threads > 4096:
 		return usage("--threads %d: want 1 to 4096, or 0 for a good choice", q.threads)
 	case q.maxTime < 0:
@@ -236,4 +247,9 @@ func floats(s string) ([]float64, error) {
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+func isFolder(name string) bool {
+	i, err := os.Stat(name)
+	return err == nil && i.IsDir()
 }

@@ -174,6 +174,10 @@ func verdict(s *report.Solution) error {
 		if s.Converged {
 			return nil
 		}
+		if float64(s.RelativeResidual) <= 2*s.Tolerance {
+			// Near round-off the residual may rise between the verdict's iterate and the last.
+			return &exitError{code: ExitStopped}
+		}
 		return failed(fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: this is a fault of the program", s.Tolerance, float64(s.RelativeResidual)))
 	case launch.Failed:
 		return failed(errors.New(s.Failure))
