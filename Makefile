@@ -49,7 +49,7 @@ race:
 
 # More seeds of the cluster simulator than make test runs: make sim SEEDS=10000.
 sim:
-	$(GO) test ./internal/sim -run 'TestSeeds$$$$' -count=1 -v -sim.count=$(SEEDS)
+	$(GO) test ./internal/sim -run 'TestSeeds$$' -count=1 -v -sim.count=$(SEEDS)
 
 # Every fuzz target for FUZZTIME, one after the other.
 fuzz:
