@@ -75,3 +75,49 @@ func TestAsynchronousKeepsNothingOfTheUser(t *testing.T) {
 	require.Zero(t, r.ends[0].Counters().Live)
 	require.EqualValues(t, 1, r.drops(0, "no message for a segment"))
 }
+
+// A sender that exceeds its grant is not believed: the excess is dropped and
+// counted, memory stays bounded, and what it repeats later comes through once.
+func TestBeyondTheCredit(t *testing.T) {
+	const queue, n = 5000, 900
+	o := microproto.Options{OptionReceive: queue, OptionPeerReceive: queue}
+	r := newRig(t, syncEther, o, 400, 1, calm).open()
+	*r.ends[0].Endpoint().(*Synchronous).grant = 1 << 40
+	for k := range uint64(20) {
+		_, err := r.send(0, tag, k, pattern(n, k))
+		require.NoError(t, err)
+	}
+	fifo := r.ends[1].Protocol("ReliableFIFO").(*ReliableFIFO)
+	got := uint64(0)
+	for round := 0; got < 20; round++ {
+		require.Less(t, round, 1000)
+		require.LessOrEqual(t, fifo.stored-*fifo.consumed, uint64(queue))
+		r.run(20 * time.Millisecond)
+		dst := make([]byte, n)
+		if a, err := r.receive(1, tag, dst, nil); err == nil {
+			require.Equal(t, got, a.Label)
+			require.True(t, bytes.Equal(pattern(n, got), dst))
+			got++
+		}
+	}
+	require.Positive(t, r.drops(1, "beyond the credit"))
+	require.NoError(t, r.ends[1].Err())
+}
+
+// A transfer is accepted when its last segment is stored, not before.
+func TestAcceptedWhenStored(t *testing.T) {
+	r := newRig(t, syncEther, nil, 400, 1, calm).open()
+	c := r.ends[0]
+	last := c.HeaderBytes() + 1000%(c.MaxPayload()&^7)
+	r.OnFrame = func(end int, f microproto.Frame) bool { return end != 0 || len(f.Data) != last }
+	_, err := r.send(0, tag, 1, pattern(1000, 1))
+	require.NoError(t, err)
+	r.run(time.Second)
+	require.EqualValues(t, 3, *r.ends[1].Protocol("ReliableFIFO").(*ReliableFIFO).expected, "two of three segments are stored")
+	require.Zero(t, r.accepted(0))
+	require.Zero(t, r.ends[1].Endpoint().Arrivals())
+	r.OnFrame = nil
+	r.run(2 * time.Second)
+	require.EqualValues(t, 1, r.accepted(0))
+	require.EqualValues(t, 1, r.ends[1].Endpoint().Arrivals())
+}

@@ -1,0 +1,45 @@
+package ctp
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Serial numbers of RFC 1982 with 32 bits.
+func TestBefore(t *testing.T) {
+	const top = math.MaxUint32
+	for _, c := range []struct {
+		a, b uint32
+		want bool
+	}{
+		{0, 0, false}, {0, 1, true}, {1, 0, false},
+		{top, 0, true}, {0, top, false}, {top - 5, 5, true}, {5, top - 5, false},
+		{0, 1<<31 - 1, true}, {1<<31 - 1, 0, false}, {1 << 31, 1<<32 - 1, true},
+	} {
+		require.Equal(t, c.want, before(c.a, c.b), "%d before %d", c.a, c.b)
+	}
+}
+
+// What was outstanding at a time-out is sent again in a few round trips also where
+// the numbers wrap, and no honest acknowledgement is taken for a lie there.
+func TestRecoveryWhereNumbersWrap(t *testing.T) {
+	for _, first := range []uint32{1, math.MaxUint32 - 3, math.MaxUint32 - 40} {
+		o := microproto.Options{OptionFirst: int64(first)}
+		r := newRig(t, syncEther, o, 1050, 1, calm).open()
+		r.Link.Partition(0, true)
+		_, err := r.send(0, tag, 1, pattern(60_000, 1)) // 60 segments
+		require.NoError(t, err)
+		r.run(50 * time.Millisecond)
+		r.Link.Partition(0, false)
+		// The initial time-out is 100 ms, and 2, 4, 8, 16, 32 segments follow.
+		ok, err := r.RunUntil(53*time.Millisecond, func() bool { return r.accepted(0) == 1 })
+		require.NoError(t, err)
+		require.True(t, ok, "first number %d", first)
+		require.Zero(t, r.drops(0, "acknowledgement of what was never sent"))
+	}
+}
