@@ -145,7 +145,7 @@ func TestOtherVersions(t *testing.T) {
 
 // The connection alone tells a peer started by hand that its launcher is gone.
 func TestPeersByHandEndWithTheLauncher(t *testing.T) {
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "64", "--tol", "1e-15", "--peers", "2")
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2")
 	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	r.said(`"relaxing"`)

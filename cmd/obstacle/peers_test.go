@@ -57,9 +57,9 @@ func TestProcessesAgreeWithTheSequentialMethod(t *testing.T) {
 	}
 }
 
-// A run of one process with eight peers in it is the same run.
+// A run of one process with four peers in it is the same run.
 func TestInProcess(t *testing.T) {
-	r := start(t, "solve", "ball3d", "--n", "9", "--peers", "8", "--in-process", "--scheme", "async", "--format", "json")
+	r := start(t, "solve", "ball3d", "--n", "9", "--peers", "4", "--in-process", "--scheme", "async", "--format", "json")
 	require.Equal(t, 0, r.wait(patience))
 	s := r.solution()
 	require.True(t, s.Converged)
