@@ -48,6 +48,13 @@ func (m *mesh) node(name string) *meshNode {
 	return m.nodes[name]
 }
 
+// sent is how many messages a node has sent on a session.
+func (m *mesh) sent(node, session string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int(m.nodes[node].sockets[session].sent)
+}
+
 // touch wakes the node; the lock is held.
 func (n *meshNode) touch() {
 	n.arrived = true
@@ -151,8 +158,9 @@ func (s *meshSocket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p
 	if s.closed != nil {
 		return 0, s.closed
 	}
-	message := meshMessage{tag, uint64(label), append([]byte(nil), data...)}
+	message := meshMessage{tag, uint64(label), data} // the caller's, until it is accepted
 	if s.async() {
+		message.data = append([]byte(nil), data...)
 		s.sent++
 		s.accepted = s.sent
 		if m.rand.Float64() < m.loss {
@@ -170,12 +178,23 @@ func (s *meshSocket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p
 			return 0, microproto.ErrBusy
 		}
 		s.sent++
-		s.accepted = s.sent
-		s.node.touch()
 	}
 	s.peer.queue = append(s.peer.queue, message)
 	s.peer.node.touch()
 	return s.sent, nil
+}
+
+// accept stores what has been sent to this end, as late as the rules allow: when it
+// looks.
+func (s *meshSocket) accept() {
+	if s.async() || s.peer.accepted == s.peer.sent {
+		return
+	}
+	for i := range s.queue {
+		s.queue[i].data = append([]byte(nil), s.queue[i].data...)
+	}
+	s.peer.accepted = s.peer.sent
+	s.peer.node.touch()
 }
 
 func (s *meshSocket) Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error) {
@@ -186,6 +205,7 @@ func (s *meshSocket) Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error) {
 	if errors.As(s.closed, &lost) {
 		return p2psap.Arrival{}, false, s.closed
 	}
+	s.accept()
 	for i, x := range s.queue {
 		if x.tag != slot.Tag {
 			continue
@@ -223,6 +243,9 @@ func (s *meshSocket) Close() error {
 	m := s.node.mesh
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if s.peer != nil {
+		s.peer.accept() // the last transfers linger until they are accepted
+	}
 	if s.peer != nil && s.peer.closed == nil {
 		s.peer.closed = fmt.Errorf("session %q: %w", s.options.Name, p2psap.ErrPeerClosed)
 		s.peer.node.touch()

@@ -212,6 +212,32 @@ func TestSlowPeer(t *testing.T) {
 	}
 }
 
+// A peer that does not relax for a while goes on repeating its newest faces, since
+// they may have been lost.
+func TestSlowPeerRepeats(t *testing.T) {
+	p := membrane(t, 15)
+	m := newMesh(4)
+	stop := make(chan struct{})
+	var once sync.Once
+	var sent int
+	pl := plan{problem: p, peers: 2, scheme: solver.Asynchronous(),
+		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
+		change: func(rank int, c *runner.Config) {
+			c.Solver.Tolerance, c.Solver.Repeat = 0, 100*time.Microsecond
+			if rank == 1 {
+				c.Slow, c.Stop, c.ProgressEvery = 2000, stop, time.Nanosecond
+				c.Progress = func(p runner.Progress) {
+					if p.Sweep >= 10 {
+						once.Do(func() { sent = m.sent("peer1", "halo/0-1"); close(stop) })
+					}
+				}
+			}
+		}}
+	out := pl.run(t)
+	require.NoError(t, out[1].err)
+	require.Greater(t, sent, 30, "in 10 sweeps")
+}
+
 func TestEarlyEnd(t *testing.T) {
 	p := membrane(t, 15)
 	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous(), solver.BoundedDelay(1)} {
