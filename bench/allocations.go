@@ -71,7 +71,7 @@ func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.I
 		return runner.New(ctx, runner.Config{
 			Node: runner.Over(nodes[i]), Names: []string{"0", "1"},
 			Solver: solver.Config{
-				Problem: problem, Partition: part, Rank: solver.Rank(i), Scheme: scheme, Tolerance: 1e-14,
+				Problem: problem, Partition: part, Rank: solver.Rank(i), Scheme: scheme, Tolerance: 1e-12,
 				MaxSweeps: sweeps, CheckEvery: 1 << 40,
 			},
 		})
