@@ -27,6 +27,7 @@ type Runner struct {
 	first time.Duration   // when the first relaxation began; −1: not yet
 	end   time.Duration
 	pace  pace
+	owed  time.Duration // that a slow peer has still to wait
 
 	stopping bool          // the worker was told to end early
 	stopAt   time.Duration // when
@@ -143,6 +144,23 @@ func (r *Runner) loop() error {
 	}
 }
 
+// leastIdle is the shortest wait that a slow peer makes: a timer is later than it
+// was asked for by a part of that, and a small part of a box is relaxed in less.
+const leastIdle = time.Millisecond
+
+// slow makes up for a relaxation that took that long: time is owed until it is worth
+// a wait, and what a wait took too long counts as paid.
+func (r *Runner) slow(took time.Duration) error {
+	r.owed += time.Duration((r.config.Slow - 1) * float64(took))
+	if r.owed < leastIdle {
+		return nil
+	}
+	begin := r.now()
+	err := r.idle(begin + r.owed)
+	r.owed -= r.now() - begin
+	return err
+}
+
 // relax relaxes one part and takes in what has come meanwhile, so that halos are
 // there when the next sweep begins.
 func (r *Runner) relax(op solver.Op) error {
@@ -153,7 +171,7 @@ func (r *Runner) relax(op solver.Op) error {
 	r.worker.Relax(op)
 	end := r.now()
 	if r.config.Slow > 1 {
-		if err := r.idle(end + time.Duration((r.config.Slow-1)*float64(end-begin))); err != nil {
+		if err := r.slow(end - begin); err != nil {
 			return err
 		}
 		end = r.now()
