@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
 )
+
+// lookTime is how long a wait looks for news before it blocks, on a machine with
+// more cores than this peer has threads.
+const lookTime = 50 * time.Microsecond
 
 // forever is a time that no run reaches.
 const forever = time.Duration(1<<63 - 1)
@@ -151,7 +156,23 @@ func (r *Runner) wait(until time.Duration) error {
 	if until == 0 {
 		until = forever
 	}
+	if heard, err = r.look(until); err != nil || heard {
+		return err
+	}
 	return r.block(until)
+}
+
+// look polls again and again for a short while, since to block and to be woken costs
+// more than most waits last. It yields the processor between two polls.
+func (r *Runner) look(until time.Duration) (heard bool, err error) {
+	if runtime.NumCPU() <= r.config.Threads {
+		return false, nil
+	}
+	for end := min(until, r.now()+lookTime); !heard && err == nil && r.now() < end; {
+		yield()
+		heard, err = r.poll()
+	}
+	return heard, err
 }
 
 // idle lets time pass until then, as a slow machine would that relaxes: it takes in

@@ -1,0 +1,34 @@
+package runner_test
+
+import (
+	"testing"
+
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/runner"
+)
+
+// A sweep of two peers in one process over loopback, and one of one peer.
+func BenchmarkSweep(b *testing.B) {
+	p := membrane(b, 64)
+	for _, bench := range []struct {
+		name   string
+		scheme solver.Scheme
+		peers  int
+	}{{"one", solver.Synchronous(), 1}, {"sync", solver.Synchronous(), 2}, {"async", solver.Asynchronous(), 2}} {
+		b.Run(bench.name, func(b *testing.B) {
+			pl := plan{problem: p, peers: bench.peers, scheme: bench.scheme,
+				change: func(_ int, c *runner.Config) {
+					c.Solver.Tolerance, c.Solver.MaxSweeps, c.Solver.CheckEvery = 0, solver.Iteration(max(b.N, 1)), 1000
+				}}
+			if bench.peers > 1 {
+				pl.node = overNodes(nodes(b, bench.peers, 0))
+			}
+			b.ResetTimer()
+			for _, o := range pl.run(b) {
+				if o.err != nil {
+					b.Fatal(o.err)
+				}
+			}
+		})
+	}
+}
