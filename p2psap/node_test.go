@@ -200,6 +200,27 @@ func TestBusyLink(t *testing.T) {
 	require.Zero(t, a.Counters().FramesReplaced)
 }
 
+// A link that promises to lose nothing is believed: past the bound of waiting
+// frames a synchronous session fails, for nobody would send them again.
+func TestWaitingFramesOverflow(t *testing.T) {
+	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+		o := OpenOptions{Name: "s", Mode: mode, Slots: []SlotSpec{{1, 800}, {2, 800}, {3, 800}}}
+		w, a, _, sa, _ := pair(t, o)
+		a.busy = true
+		a.config.Limits.Frames = 2
+		for tag := Tag(1); tag <= 3; tag++ {
+			_, _ = a.Send(w.now, sa, tag, 1, make([]byte, 800))
+		}
+		require.Equal(t, uint64(1), a.Counters().FramesDropped)
+		_, err := a.Send(w.now, sa, 1, 2, make([]byte, 800))
+		if mode == microproto.ModeSynchronous {
+			require.ErrorIs(t, err, ErrLimit)
+		} else {
+			require.NoError(t, err, "a lost value costs nothing that the next does not bring")
+		}
+	}
+}
+
 func TestSegmentSizeIsTheSmaller(t *testing.T) {
 	w := newWorld(t, 3)
 	a := w.add("a", func(c *NodeConfig) { c.Link = namedLink{worldLink{w}, "a", 9000} })

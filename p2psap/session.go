@@ -46,6 +46,7 @@ type session struct {
 	header      header // of outgoing frames
 	frameBytes  int
 	touched     bool
+	overflowed  bool               // a frame was lost that no micro-protocol repeats
 	until       microproto.Instant // end of lingering
 	accepted    Transfer           // kept when the composite is gone
 	remoteCount uint64             // messages that the other end said it had accepted
@@ -169,6 +170,9 @@ func (n *Node) settle(now microproto.Instant, s *session, err error, tag int64) 
 		}
 	}
 	clear(n.scratch)
+	if s.overflowed && err == nil {
+		err = fmt.Errorf("%w: %d frames wait for a link that promises to lose none", ErrLimit, n.config.Limits.Frames)
+	}
 	if err != nil && !errors.Is(err, microproto.ErrNotOpen) {
 		n.end(now, s, fmt.Errorf("p2psap: session %q with %q has failed: %w", s.options.Name, s.peer.name, err))
 	}
@@ -182,6 +186,9 @@ func (n *Node) enqueue(f microproto.Frame, owner frameOwner, busy bool, s *sessi
 	case len(n.queue.frames) >= n.config.Limits.Frames:
 		f.Release()
 		n.counters.FramesDropped++
+		// Nobody below repeats it where the link is trusted to.
+		mode := s.options.Mode
+		s.overflowed = mode == microproto.ModeSynchronous && n.config.Link.Caps(mode).Reliable
 	default:
 		n.queue.push(f, owner)
 	}
