@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -120,7 +121,7 @@ func (c *Config) check() error {
 	if c.Threads < 0 || c.Threads > maxThreads {
 		return fmt.Errorf("runner: %d threads: must be 1 to %d (--threads)", c.Threads, maxThreads)
 	}
-	if c.Slow != c.Slow || c.Slow > maxSlow {
+	if math.IsNaN(c.Slow) || c.Slow > maxSlow {
 		return fmt.Errorf("runner: slowness %v: must be 1 to %g (--slow)", c.Slow, float64(maxSlow))
 	}
 	if c.Threads == 0 {
