@@ -197,7 +197,7 @@ func TestSlowPeer(t *testing.T) {
 			node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
 			change: func(rank int, c *runner.Config) {
 				if rank == 1 {
-					c.Slow = 100
+					c.Slow = 300
 				}
 			}}
 		out := pl.run(t)
