@@ -83,11 +83,13 @@ func (r *run) admit(l net.Listener) {
 				return
 			}
 		}
+		// Past the bound whoever comes waits in the kernel's queue: strangers have
+		// their time, and a peer behind them must not be sent away.
 		select {
 		case door <- struct{}{}:
-		default:
+		case <-r.over:
 			c.Close()
-			continue
+			return
 		}
 		go func() {
 			defer func() { <-door }()
