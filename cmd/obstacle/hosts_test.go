@@ -25,7 +25,7 @@ func TestTwoHosts(t *testing.T) {
 	require.NoError(t, err)
 	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
 	require.NoError(t, err)
-	for _, scheme := range bothSchemes {
+	for _, scheme := range schemes() {
 		for _, six := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, IPv6 %v", scheme, six), func(t *testing.T) {
 				lab := netlab.New(t)

@@ -15,7 +15,7 @@ import (
 // A wire that is pulled makes the peer at its other end lost: it is named, everybody
 // stops in bounded time, also who is cut off, and the block that is left is kept.
 func TestCutWire(t *testing.T) {
-	for _, scheme := range bothSchemes {
+	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
 			lab := netlab.New(t)
@@ -47,4 +47,27 @@ func TestCutWire(t *testing.T) {
 			require.False(t, s.PerPeer[0].Lost, "the block of the peer that is left was not kept")
 		})
 	}
+}
+
+// Cut off while it waits for the others, a peer does not wait for ever.
+func TestCutWireBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+	secret := secretFile(t, "the secret of this run")
+	launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "8", "--peers", "2", "--peer-timeout", "500ms",
+		"--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret)
+	address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+	far := startIn(t, b.Host.Do, "peer", "--rendezvous", address, "--listen", b.IPv4.String(), "--secret-file", secret)
+	launcher.said("peer joined")
+	require.NoError(t, b.Cut())
+	for _, r := range []*running{launcher, far} {
+		select {
+		case <-r.done:
+		case <-time.After(15 * time.Second):
+			require.FailNow(t, "still running", "%v", r.cmd.Args[1:])
+		}
+	}
+	require.Equal(t, 1, launcher.code)
+	launcher.said("peer 0 .* has been silent for .* before the start")
 }

@@ -72,7 +72,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	}
 	o := peer.Options{
 		Rendezvous: f.rendezvous, Seat: f.seat, DialTime: f.wait, WaitTime: f.wait,
-		Listen: f.listen, PortLow: low, PortHigh: high, Catalog: a.catalog, Log: a.log,
+		Listen: f.listen, PortLow: low, PortHigh: high, OwnProcess: true, Catalog: a.catalog, Log: a.log,
 	}
 	if f.problem != "" {
 		if o.Expect, err = file.Open(f.problem, f.params); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -247,6 +248,12 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 	names := make([]string, cut.Peers())
 	for i := range names {
 		names[i] = nodeName(i)
+	}
+	if p.OwnProcess {
+		// The relaxing threads take in what comes (driver.Pump). A further thread that
+		// wakes for every frame would only take a processor from a neighbour: a third
+		// of the sweeps at 128³ with one peer to a processor.
+		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
 	}
 	return runner.New(ctx, runner.Config{
 		Solver: solver.Config{

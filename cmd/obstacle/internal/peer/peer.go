@@ -38,6 +38,10 @@ type Options struct {
 	PortLow, PortHigh int        // 0: any free port
 	Expect            *file.Spec // refuse to solve anything else; nil: whatever comes
 
+	// OwnProcess: nobody else computes in this process, so that it may keep to the
+	// processors that the run's threads take.
+	OwnProcess bool
+
 	Catalog   *microproto.Catalog
 	Tracer    microproto.Tracer // may be nil
 	Interrupt <-chan struct{}   // closed: ask for an early end of the whole run; may be nil
@@ -60,6 +64,10 @@ func Run(ctx context.Context, o Options) error {
 	w, err := conn.Join(o.Identity, rendezvous.Join{Seat: o.Seat, Host: name, Pid: os.Getpid()}, o.WaitTime)
 	if err != nil {
 		return err
+	}
+	timeout := time.Duration(w.PeerTimeoutMS) * time.Millisecond
+	if err := conn.EndWhenCut(timeout + launch.StopTime); err != nil {
+		o.Log.Debug().Err(err).Msg("a cut connection to the launcher will be noticed late")
 	}
 	p := &peer{Options: o, conn: conn, welcome: w, log: o.Log.With().Int("rank", w.Rank).Logger()}
 	err = p.takePart(ctx)

@@ -61,6 +61,11 @@ func (c *Conn) ReceiveWithin(d time.Duration, only ...Kind) (Message, error) {
 	return m, c.net.SetReadDeadline(time.Time{})
 }
 
+// EndWhenCut bounds how long the connection outlives its network: this end must
+// send often, and its calls fail once nothing has been acknowledged for so long.
+// It works on Linux; elsewhere the system's own time-outs apply, of minutes.
+func (c *Conn) EndWhenCut(after time.Duration) error { return endWhenCut(c.net, after) }
+
 // Close ends the connection at both ends.
 func (c *Conn) Close() error { return c.net.Close() }
 
