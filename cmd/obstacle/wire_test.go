@@ -59,7 +59,7 @@ func TestCutWireBeforeTheStart(t *testing.T) {
 		"--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret)
 	address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 	far := startIn(t, b.Host.Do, "peer", "--rendezvous", address, "--listen", b.IPv4.String(), "--secret-file", secret)
-	launcher.said("peer joined")
+	launcher.said("peer listens")
 	require.NoError(t, b.Cut())
 	for _, r := range []*running{launcher, far} {
 		select {

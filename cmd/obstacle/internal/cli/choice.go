@@ -51,15 +51,18 @@ func surface(p solver.Partition) int {
 	return total
 }
 
-// defaultWorkers is how many peers and threads are fastest for projected
-// Richardson on this many processors, as measured (docs/cli.md, Defaults).
+// defaultWorkers is how many peers and threads to take for projected Richardson on
+// this many processors, as measured (docs/cli.md, Defaults).
 func defaultWorkers(points, cpus int) (peers, threads int, why string) {
-	if points < smallProblem || cpus < 2 {
-		return 1, 1, fmt.Sprintf("%d points on %d processors: one peer is fastest", points, cpus)
+	switch {
+	case cpus < 2:
+		return 1, 1, "there is one processor"
+	case points < smallProblem:
+		return 1, 1, "below 64³ points, exchanging halos costs more than a second peer gains"
 	}
 	return cpus, 1, fmt.Sprintf("one peer of one thread for each of %d processors", cpus)
 }
 
-// smallProblem is the number of points below which exchanging halos costs more
-// than a second peer gains.
-const smallProblem = 24 * 24 * 24
+// smallProblem is the number of points from which several peers are about as fast
+// as one, or faster.
+const smallProblem = 64 * 64 * 64

@@ -50,7 +50,7 @@ func TestPartitionOf(t *testing.T) {
 
 func TestDefaultWorkers(t *testing.T) {
 	for _, c := range []struct{ points, cpus, peers, threads int }{
-		{10, 8, 1, 1}, {1 << 24, 1, 1, 1}, {1 << 18, 2, 2, 1}, {1 << 24, 8, 8, 1},
+		{10, 8, 1, 1}, {1<<18 - 1, 8, 1, 1}, {1 << 24, 1, 1, 1}, {1 << 18, 2, 2, 1}, {1 << 24, 8, 8, 1},
 	} {
 		peers, threads, why := defaultWorkers(c.points, c.cpus)
 		require.Equal(t, [2]int{c.peers, c.threads}, [2]int{peers, threads}, c)

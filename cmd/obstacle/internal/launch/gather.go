@@ -323,6 +323,7 @@ func (r *run) early(o occurrence) error {
 	switch msg := o.message.(type) {
 	case rendezvous.Listen:
 		m.control = msg.Control
+		r.Log.Info().Int("rank", m.rank).Str("control", m.control).Msg("peer listens")
 	case rendezvous.Ready:
 		m.ready = true
 	case rendezvous.Result:
