@@ -28,6 +28,13 @@ type Limits struct {
 	CompositeMax microproto.Limits
 }
 
+// SessionTracer is a Tracer that tells the composites of different sessions apart:
+// each gets what Session returns for its name.
+type SessionTracer interface {
+	microproto.Tracer
+	Session(name string) microproto.Tracer
+}
+
 // NodeConfig sets a node up. Zero durations take the defaults.
 type NodeConfig struct {
 	Name    string // of this peer; unique in the run
@@ -49,7 +56,7 @@ type NodeConfig struct {
 	Handshake   time.Duration // for a connection to say hello (default 5 s)
 	Linger      time.Duration // for the last transfers of a session that is closed (default 2 s)
 	Limits      Limits
-	Tracer      microproto.Tracer // of every composite; nil: off
+	Tracer      microproto.Tracer // of every composite; nil: off; see SessionTracer
 }
 
 // Back-off of control connections, and how long the end with the lower name

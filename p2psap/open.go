@@ -126,6 +126,10 @@ func (n *Node) compose(s *session, port uint16, theirs *open) (*microproto.Compo
 	if theirs.Port != 0 {
 		options[OptionPortRemote] = int64(theirs.Port)
 	}
+	tracer := n.config.Tracer
+	if t, ok := tracer.(SessionTracer); ok {
+		tracer = t.Session(s.options.Name)
+	}
 	protocols, err := n.config.Catalog.Build(s.composition.Protocols, options)
 	if err != nil {
 		return nil, fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
@@ -133,7 +137,7 @@ func (n *Node) compose(s *session, port uint16, theirs *open) (*microproto.Compo
 	c, err := microproto.NewComposite(microproto.Config{
 		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id)<<16,
 		MTU: s.frameBytes, Headroom: n.config.Link.Caps(s.options.Mode).Headroom, Frames: n.config.Link,
-		Limits: n.config.Limits.CompositeMax, Tracer: n.config.Tracer,
+		Limits: n.config.Limits.CompositeMax, Tracer: tracer,
 	}, append([]microproto.MicroProtocol{sessionHeader{}}, protocols...)...)
 	if err != nil {
 		return nil, fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)

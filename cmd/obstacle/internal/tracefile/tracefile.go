@@ -1,5 +1,5 @@
 // Package tracefile writes every step of every composite of a peer to a file, a
-// line each: seconds since the node's start, nesting, what happened.
+// line each: seconds since the node's start, the session, nesting, what happened.
 package tracefile
 
 import (
@@ -30,11 +30,24 @@ func Create(name string) (*File, error) {
 }
 
 // Trace implements microproto.Tracer.
-func (f *File) Trace(now microproto.Instant, r microproto.TraceRecord) {
+func (f *File) Trace(now microproto.Instant, r microproto.TraceRecord) { f.line(now, "-", r) }
+
+// Session implements p2psap.SessionTracer: the lines of a session begin with its
+// name behind the time.
+func (f *File) Session(name string) microproto.Tracer { return session{f, name} }
+
+type session struct {
+	file *File
+	name string
+}
+
+func (s session) Trace(now microproto.Instant, r microproto.TraceRecord) { s.file.line(now, s.name, r) }
+
+func (f *File) line(now microproto.Instant, session string, r microproto.TraceRecord) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err == nil {
-		_, f.err = fmt.Fprintf(f.out, "%.9f %s\n", float64(now)/1e9, r)
+		_, f.err = fmt.Fprintf(f.out, "%.9f %s %s\n", float64(now)/1e9, session, r)
 	}
 }
 
