@@ -39,8 +39,8 @@ func (b *bench) build(ctx context.Context) (string, error) {
 
 // solve runs the reference case for a number of sweeps, with a tolerance that it
 // does not reach.
-func (b *bench) solve(ctx context.Context, bin, scheme string, n, peers, sweeps int) (s solution, err error) {
-	out, err := b.command(ctx, nil, bin, "solve", "membrane", "--n", strconv.Itoa(n), "--scheme", scheme,
+func (b *bench) solve(ctx context.Context, bin, scheme, n string, peers, sweeps int) (s solution, err error) {
+	out, err := b.command(ctx, nil, bin, "solve", "membrane", "--n", n, "--scheme", scheme,
 		"--peers", strconv.Itoa(peers), "--threads", "1", "--tol", "1e-13", "--max-sweeps", strconv.Itoa(sweeps),
 		"--format", "json", "--log-level", "error")
 	var exit *exec.ExitError
@@ -72,7 +72,7 @@ func memory(ctx context.Context, b *bench) error {
 	for _, scheme := range []string{"sync", "async"} {
 		var worst, idle []float64
 		for range min(b.rounds, 3) {
-			s, err := b.solve(ctx, bin, scheme, memoryN, 2, memorySweeps)
+			s, err := b.solve(ctx, bin, scheme, strconv.Itoa(memoryN), 2, memorySweeps)
 			if err != nil {
 				return err
 			}
@@ -98,28 +98,64 @@ const (
 	speedupTarget = 1.8
 )
 
-// speedup compares two peers of one thread each with one, in turn.
+// speedup compares two peers of one thread each with one, in turn; and, as the
+// limit that the machine sets, two peers that each have half of the points and
+// tell each other nothing.
 func speedup(ctx context.Context, b *bench) error {
 	bin, err := b.build(ctx)
 	if err != nil {
 		return err
 	}
+	whole := strconv.Itoa(speedupN)
+	half := fmt.Sprintf("%d,%d,%d", speedupN, speedupN, speedupN/2)
 	for _, scheme := range []string{"sync", "async"} {
-		rates := map[int][]float64{}
+		var one, two, apart []float64
 		for round := -1; round < b.rounds; round++ {
-			for _, peers := range []int{1, 2} {
-				s, err := b.solve(ctx, bin, scheme, speedupN, peers, speedupSweeps)
-				if err != nil {
-					return err
-				}
-				if round >= 0 {
-					rates[peers] = append(rates[peers], s.SequentialEquivalentSweeps/s.Seconds)
-				}
+			a, err := b.solve(ctx, bin, scheme, whole, 1, speedupSweeps)
+			if err != nil {
+				return err
+			}
+			c, err := b.solve(ctx, bin, scheme, whole, 2, speedupSweeps)
+			if err != nil {
+				return err
+			}
+			slower, err := b.apart(ctx, bin, scheme, half)
+			if err != nil {
+				return err
+			}
+			if round >= 0 {
+				one = append(one, a.SequentialEquivalentSweeps/a.Seconds)
+				two = append(two, c.SequentialEquivalentSweeps/c.Seconds)
+				apart = append(apart, slower)
 			}
 		}
-		b.report.add(over("speedup", scheme+", one peer", "sweeps/s", rates[1]),
-			over("speedup", scheme+", two peers", "sweeps/s", rates[2]),
-			over("speedup", scheme+", two / one", "ratio", ratios(rates[2], rates[1])).atLeast(speedupTarget))
+		b.report.add(over("speedup", scheme+", one peer", "sweeps/s", one),
+			over("speedup", scheme+", two peers", "sweeps/s", two),
+			over("speedup", scheme+", two / one", "ratio", ratios(two, one)).atLeast(speedupTarget),
+			over("speedup", scheme+", two halves that exchange nothing / one", "ratio", ratios(apart, one)).
+				because("the limit that memory and caches shared by two cores set on this machine"),
+			over("speedup", scheme+", two / two halves that exchange nothing", "ratio", ratios(two, apart)))
 	}
 	return nil
+}
+
+// apart runs two solves of one peer side by side and gives the sweeps per second
+// of the slower.
+func (b *bench) apart(ctx context.Context, bin, scheme, n string) (float64, error) {
+	type result struct {
+		s   solution
+		err error
+	}
+	done := make(chan result, 2)
+	for range 2 {
+		go func() {
+			s, err := b.solve(ctx, bin, scheme, n, 1, speedupSweeps)
+			done <- result{s, err}
+		}()
+	}
+	p, q := <-done, <-done
+	if err := errors.Join(p.err, q.err); err != nil {
+		return 0, err
+	}
+	return speedupSweeps / max(p.s.Seconds, q.s.Seconds), nil
 }
