@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"unsafe"
 )
 
 // Word is what an attribute may hold.
@@ -38,7 +39,8 @@ func (a Attr[T]) Get(m *Message) T {
 		}
 		return T(m.local[p.offset&(maxLocalAttrs-1)])
 	}
-	switch b := m.header[p.offset:]; p.size {
+	var v T
+	switch b := m.header[p.offset:]; unsafe.Sizeof(v) { // known when compiled
 	case 1:
 		return T(b[0])
 	case 2:
@@ -58,7 +60,7 @@ func (a Attr[T]) Set(m *Message, v T) {
 		m.has |= 1 << p.offset
 		return
 	}
-	switch b := m.header[p.offset:]; p.size {
+	switch b := m.header[p.offset:]; unsafe.Sizeof(v) { // known when compiled
 	case 1:
 		b[0] = byte(v)
 	case 2:
