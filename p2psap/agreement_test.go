@@ -75,23 +75,6 @@ func TestSessionsThatDoNotMatch(t *testing.T) {
 	}
 }
 
-func TestLocality(t *testing.T) {
-	c := NodeConfig{Host: "h", Process: 1, Cluster: "x"}
-	for _, x := range []struct {
-		h    hello
-		want Locality
-	}{
-		{hello{Host: "h", Process: 1, Cluster: "x"}, SameProcess},
-		{hello{Host: "h", Process: 2, Cluster: "x"}, SameHost},
-		{hello{Host: "g", Process: 1, Cluster: "x"}, SameCluster},
-		{hello{Host: "", Process: 1, Cluster: "x"}, SameCluster},
-		{hello{Host: "h", Process: 1, Cluster: "y"}, OtherCluster},
-		{hello{Host: "g", Process: 1, Cluster: ""}, OtherCluster},
-	} {
-		require.Equal(t, x.want, localityOf(&c, &x.h), "%+v", x.h)
-	}
-}
-
 func TestBadOptions(t *testing.T) {
 	w := newWorld(t, 2)
 	a := w.add("a", nil)

@@ -1,6 +1,10 @@
 package p2psap
 
-import "github.com/p2pdc/p2pdc/microproto"
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
 
 // Locality is where the two ends of a session are, as the control channel found
 // or was told.
@@ -82,6 +86,8 @@ type SessionInfo struct {
 	Peer                           string
 	State                          SessionState
 	Conditions                     Conditions
+	Why                            string        // the conditions have this locality
+	RTT                            time.Duration // smallest measured over the control channel; 0: not measured
 	Composition                    []string
 	Epoch                          uint8
 	SegmentSize                    int // payload bytes of the largest segment

@@ -3,6 +3,8 @@ package p2psap
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -18,6 +20,8 @@ const (
 	maxOfferBytes  = 8 << 10
 	maxProtocols   = 64
 	maxSlots       = 4096
+	maxAddresses   = 32
+	maxRTT         = time.Hour
 )
 
 // controlMagic starts every message, so that a stranger's bytes are known at once.
@@ -34,10 +38,14 @@ const (
 	kindClose
 	kindCloseAck
 	kindGoodbye
+	kindPing     // to be answered at once
+	kindPong     // the answer
+	kindMeasured // the smallest round trip that the sender has measured
+	kindsEnd
 )
 
 func (k controlKind) String() string {
-	names := [...]string{"", "hello", "heartbeat", "open", "open.ack", "reject", "close", "close.ack", "goodbye"}
+	names := [...]string{"", "hello", "heartbeat", "open", "open.ack", "reject", "close", "close.ack", "goodbye", "ping", "pong", "measured"}
 	if k > 0 && int(k) < len(names) {
 		return names[k]
 	}
@@ -45,7 +53,9 @@ func (k controlKind) String() string {
 }
 
 // sequenced tells whether a message is numbered and sent again after a reconnect.
-func (k controlKind) sequenced() bool { return k != kindHello && k != kindHeartbeat }
+func (k controlKind) sequenced() bool {
+	return k != kindHello && k != kindHeartbeat && k != kindPing && k != kindPong
+}
 
 // envelope is in front of every message:
 //
@@ -72,6 +82,7 @@ type hello struct {
 	Host        string
 	Process     uint64
 	Cluster     string
+	Addresses   []netip.Prefix
 	Network     Network
 	Offer       []byte // the link's
 }
@@ -104,6 +115,12 @@ type closing struct {
 	To, From SessionID
 	Accepted uint64
 }
+
+// echo is the body of Ping and Pong.
+type echo struct{ Number uint64 }
+
+// measured is in nanoseconds.
+type measured struct{ Least uint64 }
 
 // writer appends fields; texts past their bound are cut.
 type writer []byte
@@ -193,7 +210,7 @@ func parseEnvelope(b []byte) (envelope, *reader, error) {
 		return envelope{}, nil, fmt.Errorf("%w: not a control message", ErrMalformed)
 	case e.version != ControlVersion:
 		return e, nil, nil
-	case e.kind < kindHello || e.kind > kindGoodbye:
+	case e.kind < kindHello || e.kind >= kindsEnd:
 		return envelope{}, nil, fmt.Errorf("%w: control message of kind %d", ErrMalformed, e.kind)
 	case e.kind.sequenced() != (e.sequence != 0):
 		return envelope{}, nil, fmt.Errorf("%w: %v message with sequence number %d", ErrMalformed, e.kind, e.sequence)

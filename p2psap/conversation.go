@@ -128,7 +128,7 @@ func (n *Node) converse(now microproto.Instant, c *conn, e envelope, body *reade
 	p.heard = now
 	p.acknowledge(e.ack)
 	if e.sequence == 0 {
-		if err := body.end(e.kind); err != nil {
+		if err := n.takeAtOnce(now, p, e.kind, body); err != nil {
 			n.malformed(now, c, err)
 		}
 		return
@@ -148,6 +148,24 @@ func (n *Node) converse(now microproto.Instant, c *conn, e envelope, body *reade
 		n.part(now, p, PeerLost, fmt.Errorf("peer %q: %w", p.name, err))
 		n.out = append(n.out, Output{Kind: OutPeerLost, Peer: p.name, Err: p.err})
 	}
+}
+
+// takeAtOnce carries out a message that has no number: what is lost with its
+// connection is not sent again.
+func (n *Node) takeAtOnce(now microproto.Instant, p *peer, k controlKind, body *reader) error {
+	if k == kindHeartbeat {
+		return body.end(k)
+	}
+	e, err := parseEcho(body, k)
+	switch {
+	case err != nil:
+		return err
+	case k == kindPing:
+		n.transmit(p, n.encode(p, kindPong, 0, &e))
+	default:
+		n.takePong(now, p, e)
+	}
+	return nil
 }
 
 // take carries a sequenced message out. An error means that nothing was done.
@@ -183,6 +201,12 @@ func (n *Node) take(now microproto.Instant, p *peer, k controlKind, body *reader
 			return err
 		}
 		n.takeCloseAck(now, p, x)
+	case kindMeasured:
+		d, err := parseMeasured(body)
+		if err != nil {
+			return err
+		}
+		n.takeMeasured(p, d)
 	case kindGoodbye:
 		if err := body.end(k); err != nil {
 			return err
@@ -208,7 +232,7 @@ func (n *Node) hello(offer []byte) *hello {
 	g := &n.config
 	return &hello{
 		Run: g.Run, Version: g.Version, Catalog: n.catalog, Name: g.Name, Incarnation: g.Incarnation,
-		Host: g.Host, Process: g.Process, Cluster: g.Cluster, Network: g.Network, Offer: offer,
+		Host: g.Host, Process: g.Process, Cluster: g.Cluster, Addresses: g.Addresses, Network: g.Network, Offer: offer,
 	}
 }
 
@@ -299,7 +323,11 @@ func (n *Node) seat(now microproto.Instant, c *conn, p *peer, h *hello, link mic
 	}
 	c.peer, p.conn = p, c
 	p.dialling, p.backoff, p.heard, p.nextBeat = false, firstBackoff, now, now.Add(n.config.Heartbeat)
-	p.life, p.link, p.locality = h.Incarnation, link, localityOf(&n.config, h)
+	p.life, p.link = h.Incarnation, link
+	if p.state == PeerNew {
+		p.evidence = Evidence{Mine: n.place(), Theirs: h.place()}
+		p.measure.until = now.Add(n.config.Handshake)
+	}
 	if c.dialled == "" {
 		if err := n.sendHello(c, p); err != nil {
 			n.refuse(now, c, p.name, err.Error())
@@ -312,8 +340,7 @@ func (n *Node) seat(now microproto.Instant, c *conn, p *peer, h *hello, link mic
 	}
 	if p.state == PeerUp {
 		n.counters.Reconnects++
-		return
 	}
-	p.state = PeerUp
-	n.out = append(n.out, Output{Kind: OutPeerUp, Peer: p.name})
+	n.rise(p)
+	n.goOnMeasuring(now, p)
 }

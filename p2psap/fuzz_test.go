@@ -21,7 +21,7 @@ func samples() [][]byte {
 		return w
 	}
 	return [][]byte{
-		make(kindHello, 0, &hello{Run: "r", Version: "v", Catalog: 1, Name: "b", Incarnation: 9, Host: "h", Process: 2, Cluster: "c", Network: Memory, Offer: []byte("b")}),
+		make(kindHello, 0, &hello{Run: "r", Version: "v", Catalog: 1, Name: "b", Incarnation: 9, Host: "h", Process: 2, Cluster: "c", Addresses: prefixes("10.0.0.1/24", "fd00::1/64"), Network: Memory, Offer: []byte("b")}),
 		make(kindHeartbeat, 0, nil),
 		make(kindOpen, 1, &open{Session: 7, Name: "s", Mode: microproto.ModeSynchronous, Protocols: []string{"A", "B"}, Fingerprint: 5, Port: 6, FrameBytes: 1400, ReceiveBytes: 65536, Slots: []SlotSpec{{1, 64}}}),
 		make(kindOpenAck, 2, &openAck{To: 1, From: 2, FrameBytes: 1400}),
@@ -29,6 +29,9 @@ func samples() [][]byte {
 		make(kindClose, 4, &closing{To: 1, From: 2, Accepted: 3}),
 		make(kindCloseAck, 5, &closing{To: 1, From: 2}),
 		make(kindGoodbye, 6, nil),
+		make(kindPing, 0, &echo{7}),
+		make(kindPong, 0, &echo{7}),
+		make(kindMeasured, 7, &measured{123456}),
 	}
 }
 
@@ -57,6 +60,12 @@ func decode(msg []byte) ([]byte, error) {
 	case kindClose, kindCloseAck:
 		c, cerr := parseClosing(r, e.kind)
 		body, err = &c, cerr
+	case kindPing, kindPong:
+		x, xerr := parseEcho(r, e.kind)
+		body, err = &x, xerr
+	case kindMeasured:
+		d, derr := parseMeasured(r)
+		body, err = &d, derr
 	default:
 		return w, r.end(e.kind)
 	}

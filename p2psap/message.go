@@ -16,6 +16,10 @@ func (h *hello) append(w *writer) {
 	w.text(h.Host, maxNameBytes)
 	w.u64(h.Process)
 	w.text(h.Cluster, maxNameBytes)
+	w.u8(uint8(len(h.Addresses)))
+	for _, p := range h.Addresses {
+		w.prefix(p)
+	}
 	w.u8(uint8(h.Network))
 	w.bytes(h.Offer, maxOfferBytes)
 }
@@ -24,6 +28,13 @@ func parseHello(r *reader) (hello, error) {
 	h := hello{Run: r.text(maxNameBytes), Version: r.text(maxNameBytes), Catalog: r.u64()}
 	h.Name, h.Incarnation = r.text(maxNameBytes), r.u64()
 	h.Host, h.Process, h.Cluster = r.text(maxNameBytes), r.u64(), r.text(maxNameBytes)
+	count := int(r.u8())
+	if count > maxAddresses {
+		r.bad = true
+	}
+	for i := 0; i < count && !r.bad; i++ {
+		h.Addresses = append(h.Addresses, r.prefix())
+	}
 	h.Network, h.Offer = Network(r.u8()), r.bytes(maxOfferBytes)
 	if err := r.end(kindHello); err != nil {
 		return hello{}, err

@@ -3,6 +3,8 @@ package p2psap
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -47,6 +49,9 @@ type NodeConfig struct {
 	Host    string  // identity of this host: equal on two nodes only if they share it; "": unknown
 	Process uint64  // of this process on its host
 	Cluster string  // label of this peer's cluster; labels that differ decide before anything else
+	// Addresses are those at which other hosts reach this one, each with the prefix
+	// of its network, at most 32; nil: not known. See Locate.
+	Addresses []netip.Prefix
 	// Incarnation tells lives of a node of one name apart; 0: taken from Seed.
 	Incarnation uint64
 	Seed        uint64
@@ -107,7 +112,7 @@ type NodeCounters struct {
 	FramesReplaced   uint64 // out, by a newer value of the same segment
 	ControlIn        uint64
 	ControlMalformed uint64
-	ControlDoubled   uint64
+	ControlDoubled   uint64 // seen before; or the answer to a ping that nobody waits for
 	ControlStale     uint64 // on a connection that had been replaced
 	Handshakes       uint64 // connections closed for saying nothing in time, or too many at once
 	Refused          uint64 // peers that do not match
@@ -123,6 +128,10 @@ func NewNode(c NodeConfig) (*Node, error) {
 		return nil, fmt.Errorf("p2psap: run, version, host and cluster may have %d bytes each", maxNameBytes)
 	case c.Catalog == nil || c.Policy == nil || c.Link == nil:
 		return nil, fmt.Errorf("p2psap: node %q needs a catalog, a policy and a link", c.Name)
+	case len(c.Addresses) > maxAddresses:
+		return nil, fmt.Errorf("p2psap: node %q has %d addresses; %d may be given", c.Name, len(c.Addresses), maxAddresses)
+	case slices.ContainsFunc(c.Addresses, func(p netip.Prefix) bool { return !p.IsValid() || p.Addr().Is4In6() }):
+		return nil, fmt.Errorf("p2psap: the addresses of node %q must be IPv4 or IPv6 addresses with a prefix: %v", c.Name, c.Addresses)
 	case c.PeerTimeout < 0 || c.Heartbeat < 0 || c.Handshake < 0 || c.Linger < 0:
 		return nil, fmt.Errorf("p2psap: the durations of node %q must not be negative", c.Name)
 	}

@@ -48,7 +48,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 		return 0, err
 	}
 	s := newSession(id, p, o)
-	s.conditions, s.composition = conditions, composition
+	s.conditions, s.composition, s.info.Why = conditions, composition, p.finding.Why
 	n.lastPort++
 	if n.lastPort == 0 {
 		n.lastPort = 1

@@ -47,6 +47,9 @@ type peer struct {
 	addr     string
 	link     microproto.LinkAddr
 	locality Locality
+	evidence Evidence
+	finding  Finding
+	measure  measurement
 	life     uint64 // incarnation
 	conn     *conn
 	dialling bool
@@ -130,20 +133,6 @@ func (n *Node) Locality(name string) Locality {
 	return 0
 }
 
-// localityOf compares declarations. Cluster labels decide first: they are what
-// the user said.
-func localityOf(c *NodeConfig, h *hello) Locality {
-	switch {
-	case c.Cluster != h.Cluster:
-		return OtherCluster
-	case c.Host == "" || c.Host != h.Host:
-		return SameCluster
-	case c.Process != h.Process:
-		return SameHost
-	}
-	return SameProcess
-}
-
 func (n *Node) advancePeer(now microproto.Instant, p *peer) {
 	if p.state == PeerUp && p.full {
 		err := fmt.Errorf("%w: peer %q leaves more than %d control messages unacknowledged", ErrLimit, p.name, n.config.Limits.Control)
@@ -155,6 +144,7 @@ func (n *Node) advancePeer(now microproto.Instant, p *peer) {
 		n.lose(now, p)
 		return
 	}
+	n.unmeasured(now, p)
 	if n.wantsDial(p) && now >= p.dialAt {
 		p.dialling = true
 		n.out = append(n.out, Output{Kind: OutDial, Peer: p.name, Addr: p.addr})
@@ -179,6 +169,8 @@ func (n *Node) peerDeadline(p *peer) microproto.Instant {
 		if p.conn != nil {
 			d = min(d, p.nextBeat)
 		}
+	} else if p.state == PeerNew && p.conn != nil {
+		d = min(d, p.measure.until)
 	}
 	return d
 }
@@ -188,7 +180,7 @@ func (n *Node) peerDeadline(p *peer) microproto.Instant {
 func (n *Node) redial(now microproto.Instant, p *peer) {
 	p.dialling = false
 	wait := p.backoff/2 + time.Duration(n.rand.Int64N(int64(p.backoff)))
-	if n.config.Name < p.name && p.state == PeerUp {
+	if n.config.Name < p.name && p.life != 0 {
 		wait += dialGrace
 	}
 	p.dialAt = now.Add(wait)

@@ -129,6 +129,7 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 	n.tally(s)
 	i := s.info
 	i.Name, i.Peer, i.State, i.Epoch = s.options.Name, s.peer.name, s.state, s.epoch
+	i.RTT = s.peer.found().RTT
 	i.Conditions, i.Composition = s.conditions, append([]string(nil), s.composition.Protocols...)
 	if s.composite != nil {
 		i.SegmentSize = s.composite.MaxPayload()

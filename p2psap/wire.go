@@ -20,7 +20,7 @@ const HeaderBytes = 8
 // control channel's messages.
 const (
 	WireVersion    = 1
-	ControlVersion = 1
+	ControlVersion = 2
 )
 
 // header is the session header of a data frame.

@@ -15,8 +15,9 @@ import (
 // coreStandard are the packages of the standard library that the core may use:
 // those that compute. What is refused within them is in refused.
 var coreStandard = []string{
-	"bytes", "cmp", "context", "container/heap", "embed", "encoding/binary", "errors", "fmt", "hash/crc32", "hash/fnv", "iter", "maps",
-	"math", "math/big", "math/bits", "math/rand/v2", "reflect", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unsafe",
+	"bytes", "cmp", "context", "container/heap", "crypto/aes", "crypto/cipher", "crypto/hkdf", "crypto/sha256",
+	"embed", "encoding/binary", "errors", "fmt", "hash/crc32", "hash/fnv", "iter", "maps",
+	"math", "math/big", "math/bits", "math/rand/v2", "net/netip", "reflect", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unsafe",
 }
 
 // atomicFiles may count references atomically: frames are shared with the link,

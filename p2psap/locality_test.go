@@ -1,0 +1,192 @@
+package p2psap
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func prefixes(texts ...string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, t := range texts {
+		out = append(out, netip.MustParsePrefix(t))
+	}
+	return out
+}
+
+func TestLocate(t *testing.T) {
+	lan, far := prefixes("10.1.0.1/16"), prefixes("192.168.7.3/24")
+	near := prefixes("10.1.2.3/16", "192.168.9.1/24")
+	for _, x := range []struct {
+		what         string
+		mine, theirs Place
+		rtt          time.Duration
+		want         Locality
+		why          string
+	}{
+		{"one process", Place{Host: "h", Process: 1}, Place{Host: "h", Process: 1}, 0, SameProcess, "one process"},
+		{"one host", Place{Host: "h", Process: 1}, Place{Host: "h", Process: 2}, time.Second, SameHost, "two processes of one host"},
+		{"labels on one host", Place{Host: "h", Process: 1, Cluster: "a"}, Place{Host: "h", Process: 1, Cluster: "b"}, 1, OtherCluster, `"a" and "b"`},
+		{"one label, one host", Place{Host: "h", Process: 1, Cluster: "a"}, Place{Host: "h", Process: 2, Cluster: "a"}, 0, SameHost, "one host"},
+		{"one label, far apart", Place{Host: "h", Cluster: "a", Addresses: lan}, Place{Host: "g", Cluster: "a", Addresses: far}, time.Second, SameCluster, `the label "a"`},
+		{"a label at one end", Place{Host: "h", Cluster: "a"}, Place{Host: "h"}, 1, OtherCluster, `(none) and "a"`},
+		{"no addresses", Place{Host: "h", Addresses: lan}, Place{Host: "g"}, time.Second, SameCluster, "nothing is known"},
+		{"no host", Place{Addresses: lan}, Place{Host: "g", Addresses: far}, time.Second, SameCluster, "nothing is known"},
+		{"near", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: far}, NearRTT, SameCluster, "no network in common, round trip 1ms"},
+		{"behind a router", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: far}, NearRTT + 1, OtherCluster, "no network in common"},
+		{"one network", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: near}, NetworkRTT, SameCluster, "both in 10.1.0.0/16, round trip 2ms"},
+		{"a network stretched far", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: near}, NetworkRTT + 1, OtherCluster, "both in 10.1.0.0/16"},
+		{"one network, not measured", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: near}, 0, SameCluster, "no round trip measured"},
+		{"nothing in common, not measured", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: far}, 0, OtherCluster, "no round trip measured"},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			f := Locate(Evidence{Mine: x.mine, Theirs: x.theirs, RTT: x.rtt})
+			require.Equal(t, x.want, f.Locality, f.Why)
+			require.Contains(t, f.Why, x.why)
+			require.Equal(t, x.rtt, f.RTT)
+		})
+	}
+}
+
+func TestCommonNetwork(t *testing.T) {
+	for _, x := range []struct {
+		what string
+		a, b []netip.Prefix
+		want string // "": none
+	}{
+		{"one", prefixes("10.0.0.1/24"), prefixes("10.0.0.2/24"), "10.0.0.0/24"},
+		{"the narrowest", prefixes("10.0.0.1/8", "192.168.0.1/24"), prefixes("192.168.0.2/24", "10.9.9.9/8"), "192.168.0.0/24"},
+		{"the lowest of two", prefixes("10.0.1.1/24", "10.0.0.1/24"), prefixes("10.0.1.2/24", "10.0.0.2/24"), "10.0.0.0/24"},
+		{"masks that differ", prefixes("10.0.0.1/24"), prefixes("10.0.0.2/16"), "10.0.0.0/24"},
+		{"masks that exclude one", prefixes("10.0.0.1/24"), prefixes("10.0.9.2/16"), ""},
+		{"a bridge that each host has", prefixes("172.17.0.1/16"), prefixes("172.17.0.1/16"), ""},
+		{"point to point", prefixes("10.0.0.1/32"), prefixes("10.0.0.1/32"), ""},
+		{"loopback", prefixes("127.0.0.1/8", "::1/128"), prefixes("127.0.0.2/8"), ""},
+		{"link local", prefixes("fe80::1/64", "169.254.1.1/16"), prefixes("fe80::2/64", "169.254.1.2/16"), ""},
+		{"IPv6", prefixes("fd00::1/64"), prefixes("fd00::2/64"), "fd00::/64"},
+		{"everything", prefixes("1.2.3.4/0"), prefixes("5.6.7.8/0"), ""},
+		{"not known", nil, prefixes("10.0.0.2/24"), ""},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			n, found := CommonNetwork(x.a, x.b)
+			require.Equal(t, x.want != "", found)
+			if found {
+				require.Equal(t, x.want, n.String())
+			}
+		})
+	}
+}
+
+func anyPlace(t *rapid.T, of string) Place {
+	p := Place{
+		Host: rapid.SampledFrom([]string{"", "g", "h"}).Draw(t, of+" host"), Process: rapid.Uint64Range(1, 2).Draw(t, of+" process"),
+		Cluster: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, of+" cluster"),
+	}
+	for range rapid.IntRange(0, 3).Draw(t, of+" addresses") {
+		ip := netip.AddrFrom4([4]byte{10, byte(rapid.IntRange(0, 1).Draw(t, of+" net")), 0, byte(rapid.IntRange(1, 3).Draw(t, of+" host part"))})
+		p.Addresses = append(p.Addresses, netip.PrefixFrom(ip, rapid.SampledFrom([]int{8, 16, 24, 32}).Draw(t, of+" bits")))
+	}
+	return p
+}
+
+// Both ends must agree, or their session is refused; and a longer round trip never
+// brings two peers nearer.
+func TestLocateProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := Evidence{Mine: anyPlace(t, "my"), Theirs: anyPlace(t, "their"), RTT: time.Duration(rapid.Int64Range(0, int64(4*time.Millisecond)).Draw(t, "rtt"))}
+		f := Locate(e)
+		require.Equal(t, f, Locate(Evidence{Mine: e.Theirs, Theirs: e.Mine, RTT: e.RTT}))
+		require.NotEmpty(t, f.Why)
+		if e.RTT > 0 {
+			e.RTT += time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "longer"))
+			require.GreaterOrEqual(t, Locate(e).Locality, f.Locality)
+		}
+	})
+}
+
+// addressed puts a node at an address, so that its distance decides.
+func addressed(at string) func(*NodeConfig) {
+	return func(c *NodeConfig) { c.Addresses = prefixes(at) }
+}
+
+// The ends measure for themselves and see different round trips; what they find is the
+// same all the same.
+func TestMeasuredLocality(t *testing.T) {
+	for _, x := range []struct {
+		what     string
+		latency  time.Duration // one way, and up to as much again
+		a, b     string
+		locality Locality
+	}{
+		{"near, behind a router", 200 * time.Microsecond, "10.0.0.1/24", "10.0.1.1/24", SameCluster},
+		{"one network, a little slow", 700 * time.Microsecond, "10.0.0.1/24", "10.0.0.2/24", SameCluster},
+		{"as slow, behind a router", 700 * time.Microsecond, "10.0.0.1/24", "10.0.1.1/24", OtherCluster},
+		{"far", 10 * time.Millisecond, "10.0.0.1/24", "10.0.0.2/24", OtherCluster},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			w := newWorld(t, 3)
+			w.latency = x.latency
+			a, b := w.add("a", addressed(x.a)), w.add("b", addressed(x.b))
+			w.connect()
+			w.run(3 * time.Second)
+			requireUp(t, a, b)
+			f, g := a.Finding("b"), b.Finding("a")
+			require.Equal(t, x.locality, f.Locality, f.Why)
+			require.Equal(t, f, g)
+			require.GreaterOrEqual(t, f.RTT, 2*x.latency)
+			require.Less(t, f.RTT, 4*x.latency)
+			require.Equal(t, f.Locality, a.Locality("b"))
+		})
+	}
+}
+
+func requireUp(t *testing.T, a, b *worldNode) {
+	t.Helper()
+	for _, x := range [][2]*worldNode{{a, b}, {b, a}} {
+		state, err := x[0].Peer(x[1].Name())
+		require.NoError(t, err)
+		require.Equal(t, PeerUp, state)
+	}
+}
+
+// Whatever happens to the messages, both ends find the same, or neither is up.
+func TestMeasuringSurvivesBrokenConnections(t *testing.T) {
+	for seed := range uint64(150) {
+		w := newWorld(t, seed)
+		w.latency = time.Duration(1+rand.New(rand.NewPCG(seed, 2)).IntN(4)) * 300 * time.Microsecond
+		w.breakChance, w.doubleChance, w.lateChance = 0.1, 0.1, 0.1
+		a, b := w.add("a", addressed("10.0.0.1/24")), w.add("b", addressed("10.0.0.2/24"))
+		w.connect()
+		for range 300 {
+			w.run(20 * time.Millisecond)
+			if state, _ := a.Peer("b"); state == PeerUp && b.Locality("a") != 0 {
+				break
+			}
+		}
+		requireUp(t, a, b)
+		require.Equal(t, a.Finding("b"), b.Finding("a"), "seed %d", seed)
+		require.NotZero(t, a.Finding("b").RTT)
+		_, err := a.Open(w.now, "b", syncOptions("s"))
+		require.NoError(t, err)
+	}
+}
+
+// A peer that says hello and then nothing is tried again, and never up.
+func TestPeerThatAnswersNoPing(t *testing.T) {
+	w := newWorld(t, 5)
+	a, b := w.add("a", addressed("10.0.0.1/24")), w.add("b", addressed("10.0.0.2/24"))
+	w.connect()
+	w.run(3500 * time.Microsecond) // hello has come, no pong yet
+	b.muted = true
+	w.run(20 * time.Second)
+	state, _ := a.Peer("b")
+	require.Equal(t, PeerNew, state)
+	require.NotZero(t, a.Counters().Handshakes)
+	b.muted = false
+	w.run(20 * time.Second)
+	requireUp(t, a, b)
+}

@@ -1,0 +1,183 @@
+package p2psap
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// How many round trips of the control channel are measured when a peer answers. A
+// process may be woken late on a busy host, so the smallest counts, and a path that
+// looks far is tried more often than one that looks near.
+const (
+	fewestSamples = 4
+	mostSamples   = 16
+	measureTime   = 250 * time.Millisecond // after it, fewestSamples do
+)
+
+// measurement is how far a peer is. Each end measures for itself; when the result
+// decides on the locality, each tells the other its smallest round trip, and both take
+// the smaller of the two: so they cannot disagree.
+type measurement struct {
+	number  uint64             // of the last ping
+	sent    microproto.Instant // 0: no ping is on its way
+	began   microproto.Instant
+	until   microproto.Instant // for the other end's word
+	samples int
+	least   time.Duration // 0: none yet
+	told    bool          // the other end has been told
+	theirs  time.Duration
+	heard   bool // theirs has come
+}
+
+func (m *measurement) done(now microproto.Instant) bool {
+	return m.samples >= fewestSamples &&
+		(m.least <= NearRTT || m.samples >= mostSamples || now.Sub(m.began) >= measureTime)
+}
+
+// goOnMeasuring pings, or tells the other end what has come out. A ping that was lost
+// with its connection is sent again over the next one.
+func (n *Node) goOnMeasuring(now microproto.Instant, p *peer) {
+	m := &p.measure
+	switch {
+	case !p.evidence.addressed() || p.conn == nil:
+		return
+	case m.done(now):
+		if p.state == PeerNew && p.evidence.undecided() && !m.told {
+			m.told = true
+			n.post(p, kindMeasured, &measured{uint64(m.least)})
+			n.rise(p)
+		}
+		return
+	}
+	if m.number == 0 {
+		m.began = now
+	}
+	m.number++
+	m.sent = now
+	n.transmit(p, n.encode(p, kindPing, 0, &echo{m.number}))
+}
+
+// takePong: the peer answers a ping.
+func (n *Node) takePong(now microproto.Instant, p *peer, e echo) {
+	m := &p.measure
+	if m.sent == 0 || e.Number != m.number {
+		n.counters.ControlDoubled++
+		return
+	}
+	rtt := min(max(now.Sub(m.sent), 1), maxRTT)
+	m.sent = 0
+	m.samples++
+	if m.least == 0 || rtt < m.least {
+		m.least = rtt
+	}
+	n.goOnMeasuring(now, p)
+}
+
+// takeMeasured: the peer has measured.
+func (n *Node) takeMeasured(p *peer, d measured) {
+	m := &p.measure
+	if !m.heard {
+		m.heard, m.theirs = true, time.Duration(d.Least)
+		n.rise(p)
+	}
+}
+
+// rise makes a peer of one that has said hello, once its locality is known at both
+// ends.
+func (n *Node) rise(p *peer) {
+	m := &p.measure
+	if p.state != PeerNew || p.conn == nil {
+		return
+	}
+	if p.evidence.undecided() {
+		if !m.told || !m.heard {
+			return
+		}
+		p.evidence.RTT = min(m.least, m.theirs)
+	}
+	p.finding = Locate(p.evidence)
+	p.locality = p.finding.Locality
+	p.state = PeerUp
+	n.out = append(n.out, Output{Kind: OutPeerUp, Peer: p.name})
+}
+
+// unmeasured ends a connection with a peer that answers no pings, or does not tell
+// what it has measured: the next one may be better.
+func (n *Node) unmeasured(now microproto.Instant, p *peer) {
+	if p.state == PeerNew && p.conn != nil && now >= p.measure.until {
+		n.counters.Handshakes++
+		n.hangup(now, p.conn, fmt.Errorf("p2psap: peer %q has not measured its distance within %v", p.name, n.config.Handshake))
+	}
+}
+
+// Finding tells where a peer is and why that is believed; zero before it has
+// answered. Its RTT is the smallest that was measured over the control channel.
+func (n *Node) Finding(name string) Finding {
+	if p := n.peer(name); p != nil {
+		return p.found()
+	}
+	return Finding{}
+}
+
+func (p *peer) found() Finding {
+	f := p.finding
+	if f.Locality != 0 && f.RTT == 0 {
+		f.RTT = p.measure.least
+	}
+	return f
+}
+
+func (n *Node) place() Place {
+	c := &n.config
+	return Place{Host: c.Host, Process: c.Process, Cluster: c.Cluster, Addresses: c.Addresses}
+}
+
+func (h *hello) place() Place {
+	return Place{Host: h.Host, Process: h.Process, Cluster: h.Cluster, Addresses: h.Addresses}
+}
+
+func (e *echo) append(w *writer) { w.u64(e.Number) }
+
+func parseEcho(r *reader, k controlKind) (echo, error) {
+	e := echo{r.u64()}
+	return e, r.end(k)
+}
+
+func (d *measured) append(w *writer) { w.u64(d.Least) }
+
+func parseMeasured(r *reader) (measured, error) {
+	d := measured{r.u64()}
+	if err := r.end(kindMeasured); err != nil {
+		return measured{}, err
+	}
+	if d.Least == 0 || d.Least > uint64(maxRTT) {
+		return measured{}, fmt.Errorf("%w: a smallest round trip of %d ns", ErrMalformed, d.Least)
+	}
+	return d, nil
+}
+
+// prefix writes an address and its network: its length (4 or 16), the prefix's bits,
+// the address.
+func (w *writer) prefix(p netip.Prefix) {
+	ip := p.Addr().AsSlice()
+	w.u8(uint8(len(ip)))
+	w.u8(uint8(p.Bits()))
+	*w = append(*w, ip...)
+}
+
+func (r *reader) prefix() netip.Prefix {
+	size, bits := int(r.u8()), int(r.u8())
+	if size != 4 && size != 16 {
+		r.bad = true
+		return netip.Prefix{}
+	}
+	ip, ok := netip.AddrFromSlice(r.take(size))
+	if !ok || ip.Is4In6() || bits > ip.BitLen() {
+		r.bad = true
+		return netip.Prefix{}
+	}
+	return netip.PrefixFrom(ip, bits)
+}
