@@ -34,6 +34,7 @@ func parts() []part {
 		{"memory", "a peer's memory at 256³ on two peers", memory},
 		{"speedup", "two peers against one at 128³", speedup},
 		{"allocations", "allocations per sweep of the halo exchange", allocations},
+		{"transport", "our transport beside TCP, QUIC and MPI", transport},
 	}
 }
 
@@ -47,6 +48,9 @@ type bench struct {
 
 func main() {
 	worker := flag.Int("worker", 0, "relax an n³ block as told on stdin (used by this program itself)")
+	endOf := flag.String("end", "", "be one end of a transport (used by this program itself)")
+	host := flag.String("host", "127.0.0.1", "address of this end")
+	call := flag.String("call", "", "address of the other end; without it this end waits to be called")
 	only := flag.String("only", "", "comma-separated parts: "+names())
 	rounds := flag.Int("rounds", 9, "rounds of each interleaved comparison")
 	dry := flag.Bool("dry", false, "record nothing")
@@ -61,6 +65,8 @@ func main() {
 		err = fmt.Errorf("-rounds %d: at least 1", *rounds)
 	case *worker > 0:
 		err = work(*worker, os.Stdin, os.Stdout)
+	case *endOf != "":
+		err = serveEnd(ctx, *endOf, *host, *call, os.Stdin, os.Stdout)
 	default:
 		err = measure(ctx, *only, *rounds, *dry)
 	}

@@ -89,6 +89,11 @@ func over(part, name, unit string, rounds []float64) measurement {
 func (m measurement) atLeast(v float64) measurement { return m.judge("≥", v, m.Value >= v) }
 func (m measurement) atMost(v float64) measurement  { return m.judge("≤", v, m.Value <= v) }
 
+// lowAtMost and highAtLeast hold the best round against a target: for what other load
+// of the machine can only worsen, where the least time is what the program needs.
+func (m measurement) lowAtMost(v float64) measurement   { return m.judge("best ≤", v, m.Low <= v) }
+func (m measurement) highAtLeast(v float64) measurement { return m.judge("best ≥", v, m.High >= v) }
+
 func (m measurement) judge(sign string, v float64, met bool) measurement {
 	m.Target, m.Met = fmt.Sprintf("%s %g", sign, v), &met
 	return m

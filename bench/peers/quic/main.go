@@ -1,0 +1,102 @@
+// Command quic is an end of a comparison of transports: one stream of QUIC. It is a
+// module of its own, so that who uses ours does not depend on another's transport.
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"flag"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/p2pdc/p2pdc/bench/internal/duel"
+)
+
+const protocol = "duel"
+
+func main() {
+	host := flag.String("host", "127.0.0.1", "address of this end")
+	call := flag.String("call", "", "address of the other end; without it this end waits to be called")
+	flag.Parse()
+	c, err := channel(context.Background(), *host, *call)
+	if err == nil {
+		err = duel.Serve(c, *call != "", os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "quic:", err)
+		os.Exit(1)
+	}
+}
+
+// stream is a QUIC stream as a channel. A write returns when the data has been
+// copied.
+type stream struct{ *quic.Stream }
+
+func (s stream) Send(data []byte) error {
+	_, err := s.Write(data)
+	return err
+}
+
+func (s stream) Flush() error { return nil }
+
+func (s stream) Recv(buf []byte) error {
+	_, err := io.ReadFull(s, buf)
+	return err
+}
+
+func channel(ctx context.Context, host, call string) (duel.Channel, error) {
+	conf := &quic.Config{MaxIdleTimeout: time.Hour, InitialStreamReceiveWindow: 4 << 20, InitialConnectionReceiveWindow: 8 << 20}
+	if call != "" {
+		conn, err := quic.DialAddr(ctx, call, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}, conf)
+		if err != nil {
+			return nil, err
+		}
+		s, err := conn.OpenStreamSync(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// The other end learns of a stream from its first byte.
+		_, err = s.Write([]byte{1})
+		return stream{s}, err
+	}
+	cert, err := certificate()
+	if err != nil {
+		return nil, err
+	}
+	l, err := quic.ListenAddr(net.JoinHostPort(host, "0"), &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{protocol}}, conf)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Println(l.Addr())
+	conn, err := l.Accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := conn.AcceptStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.ReadFull(s, make([]byte, 1))
+	return stream{s}, err
+}
+
+// certificate is one for this run: QUIC does not go without.
+func certificate() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	t := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}
