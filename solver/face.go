@@ -15,6 +15,8 @@ type face struct {
 	to  Neighbour
 	own kernel.Box // own points of the face, local indices
 
+	scheme Scheme // in force between the two
+
 	base, ghost int    // padded index of the first own point, and of its ghost
 	count       [2]int // inner and outer loop
 	stride      [2]int
@@ -32,8 +34,8 @@ type slot struct {
 	data  []byte
 }
 
-func newFace(l kernel.Layout, n Neighbour, slots int) *face {
-	f := &face{to: n, own: l.Interior(), slots: make([]slot, slots)}
+func newFace(l kernel.Layout, n Neighbour, s Scheme) *face {
+	f := &face{to: n, own: l.Interior(), scheme: s, slots: make([]slot, s.Slots())}
 	a, ghost := n.Axis, -1
 	if n.Side < 0 {
 		f.own.Hi[a] = 1
@@ -82,24 +84,24 @@ func (f *face) unpack(dst []float64, data []byte) {
 }
 
 // pick is the newest value that relaxation k may read, nil if none has come.
-func (f *face) pick(s Scheme, k Iteration) *slot {
+func (f *face) pick(k Iteration) *slot {
 	var best *slot
 	for i := range f.slots {
-		best = newer(best, &f.slots[i], s, k, f.to.Rank)
+		best = f.newer(best, &f.slots[i], k)
 	}
-	return newer(best, &f.agreed, s, k, f.to.Rank)
+	return f.newer(best, &f.agreed, k)
 }
 
-func newer(best, c *slot, s Scheme, k Iteration, q Rank) *slot {
-	if !c.have || !s.Admit(k, c.label, q) || (best != nil && best.label >= c.label) {
+func (f *face) newer(best, c *slot, k Iteration) *slot {
+	if !c.have || !f.scheme.Admit(k, c.label, f.to.Rank) || (best != nil && best.label >= c.label) {
 		return best
 	}
 	return c
 }
 
-// arrived records what a slot of the shell's now holds. In lockstep, ordered, an
-// older iterate than the slot held is refused.
-func (f *face) arrived(tag uint32, label Iteration, data []byte, ordered bool) error {
+// arrived records what a slot of the shell's now holds. In lockstep an older
+// iterate than the slot held is refused.
+func (f *face) arrived(tag uint32, label Iteration, data []byte) error {
 	if int64(tag) >= int64(len(f.slots)) {
 		return fmt.Errorf("solver: a face of rank %d came under tag %d; there are %d slots", f.to.Rank, tag, len(f.slots))
 	}
@@ -110,7 +112,7 @@ func (f *face) arrived(tag uint32, label Iteration, data []byte, ordered bool) e
 	if uint64(label)%uint64(len(f.slots)) != uint64(tag) {
 		return fmt.Errorf("solver: rank %d sent iterate %d under tag %d of %d", f.to.Rank, label, tag, len(f.slots))
 	}
-	if old := &f.slots[tag]; ordered && old.have && label < old.label {
+	if old := &f.slots[tag]; inLockstep(f.scheme) && old.have && label < old.label {
 		return fmt.Errorf("solver: rank %d sent iterate %d after %d", f.to.Rank, label, old.label)
 	}
 	f.slots[tag] = slot{have: true, label: label, data: data}

@@ -15,10 +15,20 @@ func (w *Worker) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []
 	if f == nil {
 		return fmt.Errorf("solver: a face from rank %d, which is no neighbour of rank %d", q, w.config.Rank)
 	}
-	if err := w.end.admitFace(Iteration(label), w.pass.sweeping()); err != nil {
-		return fmt.Errorf("solver: a face from rank %d: %w", q, err)
+	if ahead := w.reach(); inLockstep(f.scheme) && Iteration(label) > ahead {
+		return fmt.Errorf("solver: a face from rank %d: iterate %d, which it cannot have made: this peer is at %d", q, label, w.iterate)
 	}
-	return f.arrived(tag, Iteration(label), data, inLockstep(w.config.Scheme))
+	return f.arrived(tag, Iteration(label), data)
+}
+
+// reach is the newest iterate that a neighbour in lockstep can have made: to make
+// iterate k+1 it needs iterate k of this peer, which leaves before the sweep that
+// makes it has ended.
+func (w *Worker) reach() Iteration {
+	if w.pass.sweeping() {
+		return w.iterate + 2
+	}
+	return w.iterate + 1
 }
 
 // Pack writes the face that op, an OpSend, asks for: op.Bytes bytes.
@@ -48,7 +58,7 @@ func (w *Worker) sendOp(now time.Duration, f *face, label Iteration) Op {
 // readable tells whether relaxation iterate may read something of every neighbour.
 func (w *Worker) readable() bool {
 	for _, f := range w.faces {
-		if f.pick(w.config.Scheme, w.iterate) == nil {
+		if f.pick(w.iterate) == nil {
 			return false
 		}
 	}
@@ -59,7 +69,7 @@ func (w *Worker) readable() bool {
 // iterate; readable must hold. Arrivals after that wait for the next sweep.
 func (w *Worker) unpackGhosts() {
 	for _, f := range w.faces {
-		if s := f.pick(w.config.Scheme, w.iterate); s != nil {
+		if s := f.pick(w.iterate); s != nil {
 			f.unpack(w.cur, s.data)
 		}
 	}
@@ -76,11 +86,11 @@ func (w *Worker) unpackFrozen() {
 // wait repeats the newest faces when they are due (asynchronous sessions lose),
 // and otherwise waits, at most until that is so.
 func (w *Worker) wait(now time.Duration) Op {
-	if !w.config.Scheme.Asynchronous() {
-		return Op{Kind: OpWait}
-	}
 	until := time.Duration(0)
 	for _, f := range w.faces {
+		if !f.scheme.Asynchronous() {
+			continue
+		}
 		if f.repeatOlder {
 			f.repeatOlder = false
 			return w.sendOp(now, f, w.iterate-1)
@@ -91,7 +101,7 @@ func (w *Worker) wait(now time.Duration) Op {
 		due := f.lastSent + w.config.Repeat
 		if now >= due {
 			// In lockstep the neighbour may still need the iterate before.
-			f.repeatOlder = w.iterate > 0 && inLockstep(w.config.Scheme)
+			f.repeatOlder = w.iterate > 0 && inLockstep(f.scheme)
 			return w.sendOp(now, f, w.iterate)
 		}
 		if until == 0 || due < until {

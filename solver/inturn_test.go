@@ -86,7 +86,7 @@ func TestPlanCoversAndSendsWholeFaces(t *testing.T) {
 		for a := range dim {
 			for _, side := range []int{-1, 1} {
 				if rapid.Bool().Draw(t, "neighbour") {
-					faces = append(faces, newFace(l, Neighbour{Axis: a, Side: side, FaceBytes: 8 * l.Points() / n[a]}, 2))
+					faces = append(faces, newFace(l, Neighbour{Axis: a, Side: side, FaceBytes: 8 * l.Points() / n[a]}, Synchronous()))
 				}
 			}
 		}

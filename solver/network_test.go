@@ -197,7 +197,7 @@ func (n *network) act(i int) {
 
 // send puts a face on the halo session.
 func (n *network) send(p packet) {
-	if !n.scheme.Asynchronous() {
+	if !Between(n.scheme, p.from, p.to).Asynchronous() {
 		n.post(p, true)
 		return
 	}
@@ -244,7 +244,7 @@ func (n *network) deliver(p packet) error {
 	if p.agree {
 		return w.Agree(n.now, p.from, p.data)
 	}
-	if !n.scheme.Asynchronous() {
+	if !Between(n.scheme, p.from, p.to).Asynchronous() {
 		return w.Halo(n.now, p.from, p.tag, p.label, p.data)
 	}
 	key := [3]int{int(p.from), int(p.to), int(p.tag)}

@@ -6,7 +6,8 @@ import "fmt"
 type Scheme interface {
 	// Name as in the program's flags: "sync", "async", "delay:3".
 	Name() string
-	// Asynchronous is the communication mode that the halo sessions want.
+	// Asynchronous is the communication mode that the halo sessions want. Between
+	// two neighbours ask Between(s, a, b).Asynchronous.
 	Asynchronous() bool
 	// Admit tells whether relaxation k (which makes iterate k+1) may read
 	// iterate v of neighbour q.
@@ -14,6 +15,18 @@ type Scheme interface {
 	// Slots is the number of slots of a face: iterate v travels in tag v mod Slots.
 	Slots() int
 }
+
+// Between is the scheme in force between two neighbours: s itself, unless s tells
+// neighbours apart as Hybrid does.
+func Between(s Scheme, a, b Rank) Scheme {
+	if h, ok := s.(hybrid); ok {
+		return h.between(a, b)
+	}
+	return s
+}
+
+// Lockstep tells whether a run with s gives the bits of the sequential method.
+func Lockstep(s Scheme) bool { return inLockstep(s) }
 
 // lockstep is implemented by schemes whose relaxation k reads iterate k of every
 // neighbour and nothing else; they end by the synchronous rule.

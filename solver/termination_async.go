@@ -19,19 +19,15 @@ import (
 // Snapshot 0 is of u⁰; nothing is relaxed before its verdict, so that every peer
 // has seen a first face of each neighbour and a solved problem takes no sweep.
 type snapshotEnd struct {
-	w        *Worker
-	number   uint64 // of the last snapshot begun
-	active   bool   // begun, no verdict yet
-	begun    bool   // snapshot 0 has been begun (its faces sent)
-	own      bool   // own share measured
-	measure  bool   // the pass in progress measures the frozen block
-	faces    []bool // frozen faces that have come
-	got      int
-	children []bool
-	heard    int
-	squares  kernel.Sum
-	start    kernel.Sum
-	norm0    float64 // NaN before the verdict on snapshot 0
+	w       *Worker
+	number  uint64    // of the last snapshot begun
+	active  bool      // begun, no verdict yet
+	begun   bool      // snapshot 0 has been begun (its faces sent)
+	sums    reduction // of the snapshot; snapshot 0 also of the reference vector
+	measure bool      // the pass in progress measures the frozen block
+	faces   []bool    // frozen faces that have come
+	got     int
+	norm0   float64 // NaN before the verdict on snapshot 0
 
 	guess    guess
 	schedule schedule
@@ -51,7 +47,7 @@ const maxBackoff = 1 << 12
 func newSnapshotEnd(w *Worker) *snapshotEnd {
 	n := len(w.tree.children)
 	e := &snapshotEnd{
-		w: w, active: true, faces: make([]bool, len(w.faces)), children: make([]bool, n),
+		w: w, active: true, faces: make([]bool, len(w.faces)), sums: newReduction(n),
 		norm0: notYet(), residual: notYet(), backoff: w.rhythm.every,
 	}
 	e.guess.init(n)
@@ -77,7 +73,7 @@ func (e *snapshotEnd) gate() gate {
 		e.consider()
 	}
 	switch {
-	case e.active && !e.own && e.got == len(e.faces):
+	case e.active && !e.sums.own && e.got == len(e.faces):
 		e.measure = true
 		return gateMeasureFrozen
 	case e.number == 0 && e.active, e.atEnd():
@@ -117,10 +113,9 @@ func (e *snapshotEnd) freeze() {
 // begin starts snapshot number; the one before, if its verdict is still on its
 // way, was not the last.
 func (e *snapshotEnd) begin(number uint64) {
-	e.number, e.active, e.own, e.got, e.heard = number, true, false, 0, 0
+	e.number, e.active, e.got = number, true, 0
 	clear(e.faces)
-	clear(e.children)
-	e.squares, e.start = kernel.Sum{}, kernel.Sum{}
+	e.sums.reset()
 	e.freeze()
 }
 
@@ -133,27 +128,28 @@ func (e *snapshotEnd) measured(residual *kernel.Sum) {
 		e.consider()
 		return
 	}
-	e.measure, e.own = false, true
-	e.squares.Merge(residual)
+	e.measure = false
+	var reference *kernel.Sum
 	if e.number == 0 {
-		e.start.Merge(&e.w.reference)
+		reference = &e.w.reference
 	}
+	e.sums.share(residual, reference)
 	e.advance()
 }
 
 // advance passes the snapshot's sums up once they are complete; the root decides.
 func (e *snapshotEnd) advance() {
-	if !e.active || !e.own || e.heard < len(e.children) {
+	if !e.active || !e.sums.complete() {
 		return
 	}
-	up := message{kind: msgResidual, number: e.number, squares: e.squares, start: e.start}
+	up := e.sums.message(e.number)
 	if e.w.tellParent(&up) {
 		return
 	}
 	if e.number == 0 {
-		e.norm0 = norm(&e.start)
+		e.norm0 = norm(&e.sums.start)
 	}
-	n := norm(&e.squares)
+	n := norm(&e.sums.squares)
 	rel, reason := relative(n, e.norm0), Running
 	switch {
 	case rel <= e.w.config.Tolerance:
@@ -242,7 +238,7 @@ func (e *snapshotEnd) faceFrom(f *face, m *message) error {
 		return nil
 	}
 	if m.number > e.number {
-		if m.number != e.number+1 || e.active && !e.own {
+		if m.number != e.number+1 || e.active && !e.sums.own {
 			return fmt.Errorf("a face of snapshot %d while %d is open", m.number, e.number)
 		}
 		if e.w.tree.parent < 0 {
@@ -265,15 +261,12 @@ func (e *snapshotEnd) faceFrom(f *face, m *message) error {
 func (e *snapshotEnd) residualFrom(q Rank, m *message) error {
 	i := e.w.tree.child(q)
 	switch {
-	case m.number < e.number, m.number == e.number && (!e.active || e.children[i]):
+	case m.number < e.number, m.number == e.number && (!e.active || e.sums.children[i]):
 		return nil // a duplicate
 	case m.number > e.number:
 		return fmt.Errorf("the residual of snapshot %d while %d is the last", m.number, e.number)
 	}
-	e.children[i] = true
-	e.heard++
-	e.squares.Merge(&m.squares)
-	e.start.Merge(&m.start)
+	e.sums.hear(i, m)
 	e.advance()
 	return nil
 }
@@ -282,7 +275,7 @@ func (e *snapshotEnd) verdictFrom(m *message) error {
 	switch {
 	case m.number < e.number, m.number == e.number && !e.active:
 		return nil // the next snapshot's face was faster, or a duplicate
-	case m.number > e.number, !e.own, e.heard < len(e.children):
+	case m.number > e.number, !e.sums.complete():
 		return fmt.Errorf("a verdict on snapshot %d, whose residual is not complete here", m.number)
 	}
 	e.verdict(m)
@@ -300,8 +293,6 @@ func (e *snapshotEnd) stop(r Reason) {
 	e.wish = r
 	e.consider()
 }
-
-func (e *snapshotEnd) admitFace(Iteration, bool) error { return nil }
 
 func (e *snapshotEnd) skipSend(Iteration) bool { return e.reason != Running }
 

@@ -22,11 +22,7 @@ type lockstepEnd struct {
 	none     bool      // no check is left
 	due      Iteration // checks from here on measure
 	schedule schedule  // root
-	own      bool      // own share of the check is in
-	children []bool
-	heard    int
-	squares  kernel.Sum
-	start    kernel.Sum // check 0: of the reference vector
+	sums     reduction // of the check; check 0 also of the reference vector
 
 	norm0    float64 // ‖r(u⁰)‖, known after check 0
 	residual float64
@@ -43,7 +39,7 @@ type lockstepEnd struct {
 
 func newLockstepEnd(w *Worker) *lockstepEnd {
 	n := len(w.tree.children)
-	return &lockstepEnd{w: w, children: make([]bool, n), finished: make([]bool, n), residual: notYet(), norm0: notYet()}
+	return &lockstepEnd{w: w, sums: newReduction(n), finished: make([]bool, n), residual: notYet(), norm0: notYet()}
 }
 
 func (e *lockstepEnd) over() bool { return false }
@@ -56,16 +52,16 @@ func (e *lockstepEnd) gate() gate {
 	if e.none || k < e.check {
 		return gateSweep
 	}
-	if !e.own && !e.measures() {
-		e.own = true
+	if !e.sums.own && !e.measures() {
+		e.sums.own = true
 		e.advance()
 		return e.gate()
 	}
 	alone := e.check == 0 || e.check == r.max // nothing is relaxed before the verdict
 	switch {
-	case e.own && k >= r.effect(e.check):
+	case e.sums.own && k >= r.effect(e.check):
 		return gateWait
-	case e.own:
+	case e.sums.own:
 		return gateSweep
 	case alone:
 		return gateMeasureCurrent
@@ -100,30 +96,30 @@ func (e *lockstepEnd) shut() {
 }
 
 func (e *lockstepEnd) measured(residual *kernel.Sum) {
-	e.own = true
-	e.squares.Merge(residual)
+	var reference *kernel.Sum
 	if e.check == 0 {
-		e.start.Merge(&e.w.reference)
+		reference = &e.w.reference
 	}
+	e.sums.share(residual, reference)
 	e.advance()
 }
 
 // advance passes the check's sums up once they are complete; the root decides.
 func (e *lockstepEnd) advance() {
-	if !e.own || e.heard < len(e.children) {
+	if !e.sums.complete() {
 		return
 	}
-	up := message{kind: msgResidual, number: uint64(e.check), squares: e.squares, start: e.start}
+	up := e.sums.message(uint64(e.check))
 	if e.w.tellParent(&up) {
 		return
 	}
 	if e.check == 0 {
-		e.norm0 = norm(&e.start)
+		e.norm0 = norm(&e.sums.start)
 	}
 	m := message{kind: msgVerdict, number: uint64(e.check), a: e.residual, b: e.norm0, iterate: e.due}
 	if e.measures() {
 		r, tol := e.w.rhythm, e.w.config.Tolerance
-		m.a, m.reason = r.judge(e.check, norm(&e.squares), e.norm0, tol)
+		m.a, m.reason = r.judge(e.check, norm(&e.sums.squares), e.norm0, tol)
 		m.iterate = e.schedule.next(r, e.check, m.a, tol)
 	}
 	if m.reason == Running && e.wish != Running {
@@ -142,9 +138,7 @@ func (e *lockstepEnd) verdict(m *message) {
 	}
 	e.none = e.check == e.w.rhythm.max && e.check > 0
 	e.check = e.w.rhythm.after(e.check)
-	e.own, e.heard = false, 0
-	clear(e.children)
-	e.squares, e.start = kernel.Sum{}, kernel.Sum{}
+	e.sums.reset()
 }
 
 func (e *lockstepEnd) agree(f *face, m *message) error {
@@ -175,15 +169,12 @@ func (e *lockstepEnd) agree(f *face, m *message) error {
 func (e *lockstepEnd) residualFrom(q Rank, m *message) error {
 	i := e.w.tree.child(q)
 	switch {
-	case m.number < uint64(e.check), m.number == uint64(e.check) && (e.none || e.children[i]):
+	case m.number < uint64(e.check), m.number == uint64(e.check) && (e.none || e.sums.children[i]):
 		return nil // a duplicate
 	case m.number > uint64(e.check):
 		return fmt.Errorf("the residual of iterate %d while that of %d is due", m.number, e.check)
 	}
-	e.children[i] = true
-	e.heard++
-	e.squares.Merge(&m.squares)
-	e.start.Merge(&m.start)
+	e.sums.hear(i, m)
 	e.advance()
 	return nil
 }
@@ -192,7 +183,7 @@ func (e *lockstepEnd) verdictFrom(m *message) error {
 	switch {
 	case m.number < uint64(e.check) || e.none:
 		return nil // a duplicate
-	case m.number > uint64(e.check), !e.own, e.heard < len(e.children):
+	case m.number > uint64(e.check), !e.sums.complete():
 		return fmt.Errorf("a verdict on iterate %d, whose residual is not complete here", m.number)
 	}
 	e.verdict(m)
@@ -207,18 +198,6 @@ func (e *lockstepEnd) stop(r Reason) {
 	if !e.w.tellParent(&message{kind: msgStop, reason: r}) {
 		e.wish = r
 	}
-}
-
-// admitFace: a neighbour needs iterate k+1 of this peer to get to k+2.
-func (e *lockstepEnd) admitFace(label Iteration, midSweep bool) error {
-	ahead := e.w.iterate + 1
-	if midSweep {
-		ahead++
-	}
-	if label > ahead {
-		return fmt.Errorf("iterate %d, which it cannot have made: this peer is at %d", label, e.w.iterate)
-	}
-	return nil
 }
 
 func (e *lockstepEnd) skipSend(label Iteration) bool {

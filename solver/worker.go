@@ -80,13 +80,12 @@ type Worker struct {
 // ending is a rule of termination. Asked twice without anything in between, gate
 // answers the same.
 type ending interface {
-	over() bool                                     // the answer is known, nothing need be finished
-	gate() gate                                     // what to do between two passes
-	measured(residual *kernel.Sum)                  // a pass that measured has ended
-	agree(f *face, m *message) error                // a message from a neighbour
-	stop(r Reason)                                  // here or below somebody wants an early end
-	admitFace(label Iteration, midSweep bool) error // may a face of that label come now?
-	skipSend(label Iteration) bool                  // faces of that iterate are of no use to anybody
+	over() bool                      // the answer is known, nothing need be finished
+	gate() gate                      // what to do between two passes
+	measured(residual *kernel.Sum)   // a pass that measured has ended
+	agree(f *face, m *message) error // a message from a neighbour
+	stop(r Reason)                   // here or below somebody wants an early end
+	skipSend(label Iteration) bool   // faces of that iterate are of no use to anybody
 	outcome(o *Outcome)
 	progress() float64
 }
@@ -123,7 +122,7 @@ func NewWorker(c Config) (*Worker, error) {
 		return nil, err
 	}
 	for _, n := range c.Partition.Neighbours(c.Rank) {
-		w.faces = append(w.faces, newFace(w.block.layout, n, c.Scheme.Slots()))
+		w.faces = append(w.faces, newFace(w.block.layout, n, Between(c.Scheme, c.Rank, n.Rank)))
 	}
 	w.cur = make([]float64, w.block.layout.Len())
 	if err = w.block.fillReference(w.cur); err != nil {
@@ -160,6 +159,9 @@ func (c *Config) check() error {
 	}
 	if c.Scheme.Slots() < 1 || c.Scheme.Slots() > 64 {
 		return fmt.Errorf("solver: scheme %q has %d slots; it may have 1 to 64", c.Scheme.Name(), c.Scheme.Slots())
+	}
+	if h, ok := c.Scheme.(hybrid); ok && len(h.clusters) != c.Partition.Peers() {
+		return fmt.Errorf("solver: the clusters of %d peers for a partition of %d", len(h.clusters), c.Partition.Peers())
 	}
 	if c.Order != Jacobi && c.Order != InTurn {
 		return fmt.Errorf("solver: unknown order %d", c.Order)

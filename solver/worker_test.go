@@ -93,6 +93,9 @@ func checkLockstep(t *rapid.T, s Scheme) {
 		Executor:   backwards{},
 	}
 	c.Lag = Iteration(rapid.IntRange(0, int(c.CheckEvery)).Draw(t, "lag"))
+	if s.Name() == "hybrid" {
+		c.Scheme = Hybrid(make([]int, c.Partition.Peers()))
+	}
 	want, err := SolveSequential(p, Jacobi, c.Tolerance, c.CheckEvery, c.Lag, c.MaxSweeps)
 	require.NoError(t, err)
 	n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))

@@ -105,7 +105,7 @@ func (c *Cluster) checkReasons(r *Result) error {
 
 // lockstep tells whether the scheme promises the bits of the sequential method.
 func (s *Scenario) lockstep() bool {
-	return s.Scheme.Name() == "sync" || s.Scheme.Name() == "delay:0"
+	return solver.Lockstep(s.Scheme)
 }
 
 // rounding is more than what the bounds of vectors of size 1 miss: they are

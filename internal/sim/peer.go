@@ -48,6 +48,7 @@ type neighbour struct {
 	solver.Neighbour
 	name        string
 	halo, agree p2psap.SessionID
+	async       bool // the halo session is
 	slots       []p2psap.Slot
 	letter      p2psap.Slot
 	buffers     [2]outgoing
@@ -95,8 +96,9 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 		return nil, err
 	}
 	for _, n := range p.worker.Neighbours() {
-		nb := &neighbour{Neighbour: n, name: nameOf(n.Rank)}
-		for t := range s.Scheme.Slots() {
+		scheme := solver.Between(s.Scheme, rank, n.Rank)
+		nb := &neighbour{Neighbour: n, name: nameOf(n.Rank), async: scheme.Asynchronous()}
+		for t := range scheme.Slots() {
 			nb.slots = append(nb.slots, p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n.FaceBytes)})
 		}
 		for i := range nb.buffers {
@@ -201,7 +203,7 @@ func sessionName(kind string, a, b solver.Rank) string {
 func (p *peer) open(nb *neighbour) {
 	now := p.c.clock.Now()
 	halo := p2psap.OpenOptions{Name: sessionName("halo", p.rank, nb.Rank), Mode: microproto.ModeSynchronous}
-	if p.c.Scenario.Scheme.Asynchronous() {
+	if nb.async {
 		halo.Mode = microproto.ModeAsynchronous
 	}
 	for _, s := range nb.slots {

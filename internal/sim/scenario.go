@@ -96,7 +96,16 @@ func Draw(seed uint64) (*Scenario, error) {
 	drawMethod(r, s)
 	drawFaults(r, s)
 	drawCosts(r, s)
+	drawClusters(r, s)
 	return s, nil
+}
+
+// drawClusters makes some runs hybrid ones. It draws last, so that everything else
+// of a seed is what it was before there were any.
+func drawClusters(r *rand.Rand, s *Scenario) {
+	if chance(r, 0.15) {
+		s.Scheme = solver.Hybrid(solver.Clusters(s.Partition, 1+r.IntN(s.Peers())))
+	}
 }
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }

@@ -67,7 +67,7 @@ func TestSeeds(t *testing.T) {
 		require.Positive(t, sum.lost.Load(), "the faults are faults")
 		require.Positive(t, sum.reconnects.Load())
 		require.Positive(t, sum.snapshots.Load(), "estimates are wrong now and then")
-		for _, name := range []string{"sync", "async", "delay:0", "delay:1"} {
+		for _, name := range []string{"sync", "async", "delay:0", "delay:1", "hybrid"} {
 			require.Positive(t, sum.schemes[name], name)
 		}
 	}

@@ -68,7 +68,7 @@ func (p *peer) byRank(r solver.Rank) *neighbour {
 // room is dropped, since a newer one follows.
 func (p *peer) sendFace(op solver.Op) {
 	nb := p.byRank(op.To)
-	reliable := !p.c.Scenario.Scheme.Asynchronous()
+	reliable := !nb.async
 	nb.newest = 1 - nb.newest
 	b := &nb.buffers[nb.newest]
 	packed := false

@@ -66,9 +66,13 @@ func TestOverSockets(t *testing.T) {
 	require.NoError(t, err)
 	for _, scheme := range []solver.Scheme{
 		solver.Synchronous(), solver.BoundedDelay(0), solver.BoundedDelay(2), solver.Asynchronous(),
+		solver.Hybrid(nil), // stands for one cluster of two peers, and two of four
 	} {
 		for _, peers := range []int{2, 4} {
 			t.Run(fmt.Sprintf("%s/%d peers", scheme.Name(), peers), func(t *testing.T) {
+				if scheme.Name() == "hybrid" {
+					scheme = solver.Hybrid([]int{0, 0, 1, 1}[4-peers:])
+				}
 				pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: scheme, node: overNodes(nodes(t, peers, 0))}
 				out := pl.run(t)
 				for rank, o := range out {
@@ -78,8 +82,9 @@ func TestOverSockets(t *testing.T) {
 					require.Positive(t, messages)
 					require.Positive(t, bytes)
 					for _, s := range o.result.Halos {
-						require.Equal(t, scheme.Asynchronous(), contains(s.Info.Composition, "Asynchronous"))
-						require.Equal(t, !scheme.Asynchronous(), contains(s.Info.Composition, "Retransmit"))
+						async := solver.Between(scheme, solver.Rank(rank), s.Rank).Asynchronous()
+						require.Equal(t, async, contains(s.Info.Composition, "Asynchronous"))
+						require.Equal(t, !async, contains(s.Info.Composition, "Retransmit"))
 					}
 					for _, s := range o.result.Agreements {
 						require.Contains(t, s.Info.Composition, "Synchronous")
@@ -89,7 +94,7 @@ func TestOverSockets(t *testing.T) {
 				e, err := solver.Evaluate(p, u, solver.Sequential{})
 				require.NoError(t, err)
 				require.LessOrEqual(t, e.RelativeResidual, 1e-5)
-				if scheme.Name() == "sync" || scheme.Name() == "delay:0" {
+				if solver.Lockstep(scheme) {
 					require.Equal(t, seq.Sweeps, out[0].result.Iterate)
 					sameBits(t, seq.U, u)
 				}

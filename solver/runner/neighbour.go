@@ -50,6 +50,8 @@ func sessionName(kind string, a, b solver.Rank) string {
 	return fmt.Sprintf("%s/%d-%d", kind, min(a, b), max(a, b))
 }
 
+// newNeighbour prepares the traffic with a neighbour; scheme is the one in force
+// between the two.
 func newNeighbour(n solver.Neighbour, name string, scheme solver.Scheme) *neighbour {
 	nb := &neighbour{Neighbour: n, name: name, async: scheme.Asynchronous()}
 	nb.slots = make([]p2psap.Slot, scheme.Slots())

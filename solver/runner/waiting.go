@@ -183,15 +183,11 @@ func (r *Runner) idle(until time.Duration) error {
 		if _, err := r.poll(); err != nil {
 			return err
 		}
-		next := until
-		if r.config.Solver.Scheme.Asynchronous() {
-			due, err := r.repeat()
-			if err != nil {
-				return err
-			}
-			next = min(next, due)
+		due, err := r.repeat()
+		if err != nil {
+			return err
 		}
-		if err := r.block(next); err != nil {
+		if err := r.block(min(until, due)); err != nil {
 			return err
 		}
 		if err := r.attend(); err != nil {
@@ -201,13 +197,13 @@ func (r *Runner) idle(until time.Duration) error {
 	return nil
 }
 
-// repeat sends again the newest faces that were sent too long ago, and returns when
-// the next will be.
+// repeat sends again the newest faces that were sent too long ago where faces may get
+// lost, and returns when the next will be.
 func (r *Runner) repeat() (next time.Duration, err error) {
 	next = forever
 	for _, nb := range r.neighbours {
 		o := &nb.out[nb.newest]
-		if nb.haloOut || o.transfer == 0 {
+		if !nb.async || nb.haloOut || o.transfer == 0 {
 			continue
 		}
 		due := nb.sentAt + r.config.Solver.Repeat

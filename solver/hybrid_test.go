@@ -1,0 +1,146 @@
+package solver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestHybridOfOneClusterIsBitwiseSequential(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkLockstep(t, oneCluster) })
+}
+
+// oneCluster stands for Hybrid with as many zeros as the partition has peers.
+var oneCluster = Hybrid(nil)
+
+// anyClusters labels the peers of a partition at random: clusters need not be
+// connected.
+func anyClusters(t *rapid.T, peers int) []int {
+	out := make([]int, peers)
+	for r := range out {
+		out[r] = rapid.IntRange(0, 3).Draw(t, "cluster")
+	}
+	return out
+}
+
+func TestHybridMeetsTheTolerance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyProblem(t)
+		part := anyPartition(t, p)
+		c := Config{
+			Problem: p, Partition: part, Scheme: Hybrid(anyClusters(t, part.Peers())), Tolerance: 1e-4,
+			CheckEvery: Iteration(rapid.IntRange(1, 9).Draw(t, "every")),
+			Order:      rapid.SampledFrom([]Order{Jacobi, InTurn}).Draw(t, "order"),
+			MaxSweeps:  Iteration(rapid.SampledFrom([]int{0, 0, 0, 30}).Draw(t, "max")),
+		}
+		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+		require.NoError(t, err)
+		n.loss, n.double = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
+		require.NoError(t, n.run())
+		e, err := Evaluate(p, n.assemble(p, part), nil)
+		require.NoError(t, err)
+		reason := n.workers[0].Outcome().Reason
+		for _, w := range n.workers {
+			require.Equal(t, reason, w.Outcome().Reason)
+			if !Lockstep(c.Scheme) {
+				require.Equal(t, e.RelativeResidual, w.Outcome().Residual, "what was agreed is what is true")
+			}
+		}
+		if c.MaxSweeps == 0 {
+			require.Equal(t, Converged, reason)
+			require.LessOrEqual(t, e.RelativeResidual, c.Tolerance)
+		}
+	})
+}
+
+// Each pair of neighbours keeps its own rule: within a cluster relaxation k reads
+// iterate k, between clusters peers drift apart.
+func TestHybridAdmitsPerNeighbour(t *testing.T) {
+	p := membrane([3]int{4, 4, 16}, 3)
+	c := Config{Problem: p, Partition: slabsOf(t, p, 4), Scheme: Hybrid([]int{0, 0, 1, 1}), MaxSweeps: 400}
+	n := runOf(t, 5, c)
+	n.loss = 0.2
+	n.pace[0], n.pace[1], n.pace[2], n.pace[3] = 1000, 1000, 50000, 50000
+	within, between := 0, 0
+	n.observe = func(n *network) {
+		at := func(r int) int { return int(n.workers[r].iterate) }
+		for _, pair := range [][2]int{{0, 1}, {1, 0}, {2, 3}, {3, 2}} {
+			within = max(within, at(pair[0])-made(n.workers[pair[1]]))
+		}
+		between = max(between, at(1)-at(2), at(2)-at(1))
+	}
+	require.NoError(t, n.run())
+	require.Equal(t, 1, within)
+	require.Greater(t, between, 20)
+}
+
+// With one peer per cluster every operation is that of the asynchronous scheme:
+// the same seed gives the same run.
+func TestHybridOfLonelyPeersIsAsynchronous(t *testing.T) {
+	p := membrane([3]int{5, 5, 12}, 3)
+	play := func(s Scheme) *network {
+		n := runOf(t, 21, Config{Problem: p, Partition: slabsOf(t, p, 3), Scheme: s, Tolerance: 1e-5})
+		n.loss, n.double = 0.2, 0.1
+		require.NoError(t, n.run())
+		return n
+	}
+	a, b := play(Asynchronous()), play(Hybrid([]int{0, 1, 2}))
+	require.Equal(t, a.events, b.events)
+	require.Equal(t, a.now, b.now)
+	for r := range a.workers {
+		require.Equal(t, a.workers[r].Outcome(), b.workers[r].Outcome())
+	}
+	requireSameBits(t, a.assemble(p, a.workers[0].config.Partition), b.assemble(p, a.workers[0].config.Partition))
+}
+
+func TestHybridWantsAClusterPerPeer(t *testing.T) {
+	p := membrane([3]int{2, 2, 6}, 3)
+	_, err := NewWorker(Config{Problem: p, Partition: slabsOf(t, p, 3), Scheme: Hybrid([]int{0, 1})})
+	require.ErrorContains(t, err, "the clusters of 2 peers for a partition of 3")
+}
+
+// Clusters are even and connected, on any grid of boxes.
+func TestClustersAreConnected(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var parts, n [3]int
+		for a := range 3 {
+			parts[a] = rapid.IntRange(1, 5).Draw(t, "parts")
+			n[a] = parts[a]
+		}
+		part, err := GridOf(n, parts)
+		require.NoError(t, err)
+		asked := rapid.IntRange(1, 9).Draw(t, "clusters")
+		label := Clusters(part, asked)
+		size := map[int]int{}
+		for _, c := range label {
+			size[c]++
+		}
+		most := min(asked, part.Peers())
+		require.Len(t, size, most)
+		for c := range most {
+			require.InDelta(t, float64(part.Peers())/float64(most), size[c], 1)
+		}
+		reached := map[int]int{}
+		seen := make([]bool, part.Peers())
+		for r := range seen {
+			if seen[r] {
+				continue
+			}
+			require.Zero(t, reached[label[r]], "cluster %d is in pieces: %v %v", label[r], parts, label)
+			todo := []Rank{Rank(r)}
+			seen[r] = true
+			for len(todo) > 0 {
+				q := todo[0]
+				todo = todo[1:]
+				reached[label[q]]++
+				for _, nb := range part.Neighbours(q) {
+					if !seen[nb.Rank] && label[nb.Rank] == label[q] {
+						seen[nb.Rank] = true
+						todo = append(todo, nb.Rank)
+					}
+				}
+			}
+		}
+	})
+}
