@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -60,45 +58,11 @@ func (c *Config) core() (p2psap.NodeConfig, error) {
 	return p2psap.NodeConfig{
 		Name: c.Name, Run: c.Run, Version: c.Version, Catalog: c.Catalog, Policy: c.Policy,
 		Link: c.Link, Network: c.Network, Host: hostID(), Process: processID(), Cluster: c.Cluster,
+		Addresses:   reachable(c.Listen),
 		Incarnation: binary.NativeEndian.Uint64(b[8:]) | 1, Seed: seed,
 		PeerTimeout: c.PeerTimeout, Heartbeat: c.Heartbeat, Handshake: c.Handshake, Linger: c.Linger,
 		Limits: c.Limits, Tracer: c.Tracer,
 	}, nil
-}
-
-// hostID names this boot of this host. A boot id alone is shared by the
-// containers of a host, which is meant: they share its memory.
-func hostID() string {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		id = nil
-	}
-	name, err := os.Hostname()
-	if err != nil {
-		name = ""
-	}
-	if len(name) > 128 {
-		name = name[:128]
-	}
-	return strings.TrimSpace(string(id)) + "/" + name
-}
-
-// processID tells processes of one host apart: the number alone is used again,
-// and is not unique across containers; the start time makes it so.
-func processID() uint64 {
-	pid := uint64(os.Getpid())
-	stat, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		return pid
-	}
-	// The 22nd field, counted after the command's closing parenthesis.
-	_, rest, _ := strings.Cut(string(stat[max(0, strings.LastIndexByte(string(stat), ')')):]), ")")
-	if f := strings.Fields(rest); len(f) > 19 {
-		if start, err := strconv.ParseUint(f[19], 10, 64); err == nil {
-			return start<<24 ^ pid
-		}
-	}
-	return pid
 }
 
 // listen opens the control channel's listener.

@@ -339,7 +339,7 @@ func TestStoppedPeerIsLost(t *testing.T) {
 
 func TestGarbageOnEveryPort(t *testing.T) {
 	a, b := start(t, "a", func(c *Config) { c.Handshake = 300 * time.Millisecond }), start(t, "b", nil)
-	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x03abc", "\x00\x00\x00\x14P2\x01\x02aaaaaaaabbbbbbbb", "\x00"} {
+	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x03abc", "\x00\x00\x00\x14P2" + string([]byte{p2psap.ControlVersion, 2}) + "aaaaaaaabbbbbbbb", "\x00"} {
 		tcp, err := net.Dial("tcp", a.ControlAddr().String())
 		require.NoError(t, err)
 		_, err = io.WriteString(tcp, garbage)

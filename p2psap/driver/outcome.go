@@ -34,7 +34,8 @@ func (n *Node) carryOut(o *p2psap.Output) {
 	case p2psap.OutEnded:
 		n.ended(o)
 	case p2psap.OutPeerUp:
-		n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("locality", n.core.Locality(o.Peer)).Msg("peer connected")
+		f := n.core.Finding(o.Peer)
+		n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("locality", f.Locality).Str("why", f.Why).Dur("rtt", f.RTT).Msg("peer connected")
 		n.news.all()
 	case p2psap.OutPeerRefused:
 		n.log.Warn().Str("node", n.config.Name).Str("peer", o.Peer).Err(o.Err).Msg("peer refused")
@@ -59,6 +60,7 @@ func (n *Node) opened(o *p2psap.Output) {
 	}
 	s.remember()
 	n.log.Info().Str("node", n.config.Name).Str("session", s.last.Name).Str("peer", o.Peer).Stringer("mode", s.mode).
+		Stringer("locality", s.last.Conditions.Locality).Str("why", s.last.Why).Dur("rtt", s.last.RTT).
 		Strs("composition", s.last.Composition).Uint8("epoch", s.last.Epoch).Int("segment.bytes", s.last.SegmentSize).Msg("session open")
 	s.waiters.all()
 }

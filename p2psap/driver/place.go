@@ -1,0 +1,99 @@
+package driver
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// hostID names this boot of this host, as the network sees it: containers that share
+// a host but not its network are hosts of their own, as their traffic leaves by an
+// interface.
+func hostID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		id = nil
+	}
+	space, err := os.Readlink("/proc/thread-self/ns/net")
+	if err != nil {
+		space = ""
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = ""
+	}
+	if len(name) > 128 {
+		name = name[:128]
+	}
+	if len(id) == 0 && name == "" {
+		return ""
+	}
+	return strings.TrimSpace(string(id)) + "/" + space + "/" + name
+}
+
+// processID tells processes of one host apart: the number alone is used again,
+// and is not unique across containers; the start time makes it so.
+func processID() uint64 {
+	pid := uint64(os.Getpid())
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return pid
+	}
+	// The 22nd field, counted after the command's closing parenthesis.
+	_, rest, _ := strings.Cut(string(stat[max(0, strings.LastIndexByte(string(stat), ')')):]), ")")
+	if f := strings.Fields(rest); len(f) > 19 {
+		if start, err := strconv.ParseUint(f[19], 10, 64); err == nil {
+			return start<<24 ^ pid
+		}
+	}
+	return pid
+}
+
+// maxAddresses is how many of a host's addresses are told to others.
+const maxAddresses = 32
+
+// reachable lists the addresses at which other hosts reach a node that listens at
+// host:port, each with its network: of every interface that is up, or the one that is
+// listened at.
+func reachable(listen string) []netip.Prefix {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	var all []netip.Prefix
+	for _, i := range interfaces {
+		if i.Flags&net.FlagUp == 0 || i.Flags&net.FlagLoopback != 0 {
+			continue
+		}
+		addrs, err := i.Addrs()
+		if err != nil {
+			continue // the interface went away
+		}
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLinkLocalUnicast() {
+				all = append(all, netip.PrefixFrom(p.Addr().Unmap(), p.Bits()))
+			}
+		}
+	}
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		host = listen
+	}
+	return listened(all, host)
+}
+
+// listened are the prefixes that hold the address listened at, when it is a certain one.
+func listened(all []netip.Prefix, host string) []netip.Prefix {
+	ip, err := netip.ParseAddr(host)
+	if err != nil || ip.IsUnspecified() {
+		return all[:min(len(all), maxAddresses)]
+	}
+	for _, p := range all {
+		if p.Addr() == ip.Unmap().WithZone("") {
+			return []netip.Prefix{p}
+		}
+	}
+	return nil
+}

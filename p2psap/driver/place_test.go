@@ -1,0 +1,33 @@
+package driver
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestListened(t *testing.T) {
+	lan, wan := netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("fd00::1/64")
+	all := []netip.Prefix{lan, wan}
+	require.Equal(t, all, listened(all, ""))
+	require.Equal(t, all, listened(all, "0.0.0.0"))
+	require.Equal(t, all, listened(all, "::"))
+	require.Equal(t, all, listened(all, "some.name"))
+	require.Equal(t, []netip.Prefix{lan}, listened(all, "10.0.0.1"))
+	require.Equal(t, []netip.Prefix{lan}, listened(all, "::ffff:10.0.0.1"))
+	require.Equal(t, []netip.Prefix{wan}, listened(all, "fd00::1"))
+	require.Empty(t, listened(all, "127.0.0.1"), "nobody else reaches it")
+	many := make([]netip.Prefix, 100)
+	require.Len(t, listened(many, ""), maxAddresses)
+}
+
+func TestReachable(t *testing.T) {
+	for _, p := range reachable(":0") {
+		require.True(t, p.IsValid())
+		require.False(t, p.Addr().IsLoopback() || p.Addr().IsLinkLocalUnicast() || p.Addr().Is4In6(), "%v", p)
+	}
+	require.Empty(t, reachable("127.0.0.1:0"))
+	require.NotEmpty(t, hostID())
+	require.Equal(t, hostID(), hostID())
+}
