@@ -108,6 +108,30 @@ func (x *Exec) Transmit(m *Message) error {
 	return nil
 }
 
+// Own moves m's payload into a frame of Config.Frames, with room in front for the
+// header, so that it lives as long as m. A micro-protocol that holds a segment
+// whose bytes its user may change after the call does so; Transmit then copies no
+// more. ErrBusy: no frame now, and m is as it was. ErrTooLong: past the MTU.
+func (x *Exec) Own(m *Message) error {
+	if m.ended || m.state != stateLive {
+		return x.misuse("own", m)
+	}
+	h, n := len(m.header), len(m.header)+len(m.Payload)
+	if n > x.c.config.MTU {
+		return fmt.Errorf("%w: header %d + payload %d > %d (composite %s)", ErrTooLong, h, len(m.Payload), x.c.config.MTU, x.c.config.Name)
+	}
+	f := x.c.config.Frames.Acquire(n)
+	if len(f.Data) < n {
+		f.Release()
+		return ErrBusy
+	}
+	copy(f.Data[h:], m.Payload)
+	m.frame.Release()
+	f.Data, f.off = f.Data[h:n], f.off+h
+	m.frame, m.Payload = f, f.Data
+	return nil
+}
+
 // Deliver hands m to the user (the layer above). It belongs to whoever drains,
 // who gives it back with Composite.Recycle; its payload must stay as it is until
 // then. Past the bound of outputs m is dropped ("outputs").
