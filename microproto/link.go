@@ -89,6 +89,17 @@ func (f Frame) Retain() Frame {
 	return f
 }
 
+// Slice narrows the frame to Data[from:to]. What lay in front stays as room for a
+// header of the composite below, what lay behind as capacity of Data for a trailer.
+// The reference goes over to the frame returned.
+func (f Frame) Slice(from, to int) Frame {
+	f.Data = f.Data[from:to]
+	if f.off >= 0 {
+		f.off += from
+	}
+	return f
+}
+
 // prepend returns a frame over payload and n free bytes before it, if payload lies
 // in f's buffer with that much room in front and nobody else refers to the buffer.
 func (f Frame) prepend(payload []byte, n int) (Frame, bool) {

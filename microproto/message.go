@@ -56,8 +56,8 @@ func (m *Message) Direction() Direction { return m.dir }
 // composite makes and is never used again.
 func (m *Message) ID() uint64 { return m.id }
 
-// Header returns the header bytes, for tests and dissectors. Micro-protocols use
-// their attributes and fields.
+// Header returns the header bytes, for tests, dissectors and whoever authenticates
+// all of them. Micro-protocols use their attributes and fields otherwise.
 func (m *Message) Header() []byte { return m.header }
 
 // Peer is where the frame that brought the message came from, 0 for others.

@@ -148,14 +148,10 @@ func (s *Stack) pumpLayer(now Instant, i int) (moved bool, err error) {
 		o := &s.moves[k]
 		switch {
 		case o.Kind == OutFrame && i+1 < len(s.layers):
-			err = errors.Join(err, s.layers[i+1].submitFrame(now, o.Frame))
+			err = errors.Join(err, s.layers[i+1].SubmitFrame(now, o.Frame))
 			moved = true
 		case o.Kind == OutMessage && i > 0:
-			f := o.Message.frame.Retain()
-			f.Data = o.Message.Payload
-			f.off = -1 // it may lie anywhere in the buffer
-			c.Recycle(o.Message)
-			err = errors.Join(err, s.layers[i-1].Input(now, f))
+			err = errors.Join(err, s.layers[i-1].Input(now, c.RecycleFrame(o.Message)))
 			moved = true
 		default:
 			s.out = append(s.out, *o)
@@ -165,9 +161,11 @@ func (s *Stack) pumpLayer(now Instant, i int) (moved bool, err error) {
 	return moved, err
 }
 
-// submitFrame makes a frame of the composite above a message of this one. Without
-// a message for it, it is dropped and counted, as on any full network.
-func (c *Composite) submitFrame(now Instant, f Frame) error {
+// SubmitFrame makes a frame of the composite above a message of this one, whose
+// payload it becomes, and submits it. The composite owns the frame from then on, and
+// the bytes around it as far as the frame reaches. Without a message for it, it is
+// dropped and counted, as on any full network.
+func (c *Composite) SubmitFrame(now Instant, f Frame) error {
 	m, err := c.Message()
 	if err != nil {
 		c.counts.FramesIn++
@@ -176,4 +174,14 @@ func (c *Composite) submitFrame(now Instant, f Frame) error {
 	}
 	m.frame, m.Payload = f, f.Data
 	return c.Submit(now, m)
+}
+
+// RecycleFrame gives a delivered message back, as Recycle does, and returns its
+// payload as a frame for the composite above, who releases it.
+func (c *Composite) RecycleFrame(m *Message) Frame {
+	f := m.frame.Retain()
+	f.Data = m.Payload
+	f.off = -1 // it may lie anywhere in the buffer
+	c.Recycle(m)
+	return f
 }

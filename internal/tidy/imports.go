@@ -42,8 +42,9 @@ func table() []row {
 	return []row{
 		{pkg: "microproto", core: true},
 		{pkg: "microproto/ctp", core: true, may: []string{"microproto"}},
+		{pkg: "microproto/seal", core: true, may: []string{"microproto"}},
 		{pkg: "microproto/mptest", may: []string{"microproto", rapid, testify}},
-		{pkg: "p2psap", core: true, may: []string{"microproto"}},
+		{pkg: "p2psap", core: true, may: []string{"microproto", "microproto/seal"}},
 		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", xsys, zerolog}},
 		{pkg: "ether", may: []string{"microproto", xsys, xnet}},
 		{pkg: "internal/kernel", core: true, may: []string{cpuid}},
