@@ -132,6 +132,11 @@ func (x *Exec) Own(m *Message) error {
 	return nil
 }
 
+// Behind returns m's payload with n more bytes behind it, for a trailer, when m alone
+// owns the memory of both; nil otherwise. What is written there goes out with the
+// payload if Message.Payload is set to it.
+func (x *Exec) Behind(m *Message, n int) []byte { return m.frame.behind(m.Payload, n) }
+
 // Deliver hands m to the user (the layer above). It belongs to whoever drains,
 // who gives it back with Composite.Recycle; its payload must stay as it is until
 // then. Past the bound of outputs m is dropped ("outputs").

@@ -89,9 +89,9 @@ func (f Frame) Retain() Frame {
 	return f
 }
 
-// Slice narrows the frame to Data[from:to]. What lay in front stays as room for a
-// header of the composite below, what lay behind as capacity of Data for a trailer.
-// The reference goes over to the frame returned.
+// Slice narrows the frame to Data[from:to]. What lay in front and behind stays as
+// room for a header and a trailer of the composite below. The reference goes over to
+// the frame returned.
 func (f Frame) Slice(from, to int) Frame {
 	f.Data = f.Data[from:to]
 	if f.off >= 0 {
@@ -111,6 +111,16 @@ func (f Frame) prepend(payload []byte, n int) (Frame, bool) {
 		return Frame{}, false
 	}
 	return b.Frame(f.Peer, f.off-n, n+len(payload)), true
+}
+
+// behind returns payload and n more bytes behind it, if payload lies in f's buffer
+// with that much room and nobody else refers to the buffer; nil otherwise.
+func (f Frame) behind(payload []byte, n int) []byte {
+	b, end := f.buf, f.off+len(payload)+n
+	if b == nil || len(payload) == 0 || f.off < 0 || end > len(b.Bytes) || b.refs.Load() != 1 || &b.Bytes[f.off] != &payload[0] {
+		return nil
+	}
+	return b.Bytes[f.off:end:end]
 }
 
 // plainFrames is the FrameSource of composites that were given none.

@@ -162,9 +162,8 @@ func (s *Stack) pumpLayer(now Instant, i int) (moved bool, err error) {
 }
 
 // SubmitFrame makes a frame of the composite above a message of this one, whose
-// payload it becomes, and submits it. The composite owns the frame from then on, and
-// the bytes around it as far as the frame reaches. Without a message for it, it is
-// dropped and counted, as on any full network.
+// payload it becomes, and submits it; it takes the frame. Without a message for it, it
+// is dropped and counted, as on any full network.
 func (c *Composite) SubmitFrame(now Instant, f Frame) error {
 	m, err := c.Message()
 	if err != nil {

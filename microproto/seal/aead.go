@@ -15,10 +15,10 @@ const (
 // attrNumber is the attribute that holds a frame's number.
 const attrNumber = "aead.number"
 
-// AEAD seals what goes down and opens what comes up, in place: the payload that is
-// submitted belongs to it, and as many bytes behind it as the payload's capacity
-// has. With room for the tag there, and for the header in front, nothing is copied
-// and nothing allocated.
+// AEAD seals what goes down and opens what comes up. A frame of the composite above
+// that nobody else holds, with room for the header in front and for the tag behind,
+// is sealed where it lies; anything else is copied. What comes up is opened in the
+// frame that brought it.
 type AEAD struct {
 	flow    *Flow
 	out, in Secret
@@ -28,6 +28,7 @@ type AEAD struct {
 	sealing *key
 	opening [2]*key // the newest in use and the one before it
 	trying  *key    // of a phase from which nothing has passed yet
+	copied  []byte  // a sealed payload that had no room where it lay
 }
 
 // NewAEAD makes the micro-protocol of one end: it seals with keys of out and opens
@@ -66,8 +67,15 @@ func (a *AEAD) seal(x *microproto.Exec, m *microproto.Message) {
 	}
 	a.flow.sent++
 	a.number.Set(m, n)
-	p := m.Payload
-	m.Payload = a.sealing.aead.Seal(p[:0], a.sealing.number(n), p, m.Header())
+	to := x.Behind(m, TagBytes)
+	inPlace := to != nil
+	if !inPlace {
+		to = a.copied
+	}
+	m.Payload = a.sealing.aead.Seal(to[:0], a.sealing.number(n), m.Payload, m.Header())
+	if !inPlace {
+		a.copied = m.Payload
+	}
 	if err := x.Transmit(m); err != nil {
 		x.Drop(m, "link")
 		return
