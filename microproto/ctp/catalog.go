@@ -24,6 +24,9 @@ func Catalog() *microproto.Catalog {
 		{"Retransmit", newRetransmit},
 		{"RTTEstimation", newRTTEstimation},
 		{"ReliableFIFO", newReliableFIFO},
+		{"DuplicateAck", newDuplicateAck},
+		{"WindowCongestionControl", newWindowCongestionControl},
+		{"TCPNewRenoCongestionAvoidance", newTCPNewReno},
 	} {
 		if err := c.Add(e.name, e.make); err != nil {
 			panic(err) // a name twice in the list above

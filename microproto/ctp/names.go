@@ -18,12 +18,23 @@ const (
 	cellGrant    = "credit.grant"         // uint64: bytes that may be sent in all; Synchronous declares, PositiveAck sets
 	cellSent     = "credit.sent"          // uint64: bytes sent in all; Synchronous
 	cellConsumed = "receiver.consumed"    // uint64: bytes that the user took; Synchronous
+	cellTaken    = "receiver.taken"       // uint64: bytes of messages that came before the channel was opened; Synchronous
 	cellCredit   = "receiver.credit"      // uint64: bytes granted to the other end; Synchronous declares, ReliableFIFO sets
 	cellNext     = "sequenced.next"       // uint32: number of the next new segment; SequencedSegment
 	cellSentNext = "sequenced.sent"       // uint32: number behind the highest that was transmitted; SequencedSegment declares, Retransmit sets
 	cellExpected = "receiver.expected"    // uint32: number that ReliableFIFO waits for; SequencedSegment declares, ReliableFIFO sets
 	cellSeen     = "receiver.seen"        // uint64: bit i: expected+1+i is stored; likewise
 	cellRTO      = "rtt.rto"              // time.Duration; Retransmit declares, RTTEstimation sets
+	cellSmoothed = "rtt.smoothed"         // time.Duration: SRTT, 0 before the first sample; RTTEstimation
+
+	// Positions count the bytes of segments, headers included, in the order of
+	// their numbers. Retransmit declares them.
+	cellAckedTo = "retransmit.acked.bytes" // uint64: position behind what is acknowledged in order
+	cellSentTo  = "retransmit.sent.bytes"  // uint64: position behind the highest segment that was transmitted
+	cellLimit   = "retransmit.limit.bytes" // uint64: position up to which may be sent; a congestion window sets it
+	cellSentAt  = "retransmit.sent.at"     // microproto.Instant of the last transmission
+	cellByCount = "retransmit.by.count"    // bool: duplicates are counted, Retransmit does not judge the bitmap; DuplicateAck sets
+	cellTimer   = "retransmit.timer.kept"  // bool: an acknowledgement does not start the timer afresh; a recovery sets
 
 	attrKept   = "transport.kept"   // local: a lower micro-protocol keeps the segment after its transmission
 	attrOffset = "resize.offset"    // wire: first byte of the payload in its message
@@ -32,6 +43,7 @@ const (
 	attrFlags  = "ack.flags"        // wire
 	attrSent   = "retransmit.sent"  // local: Instant of the last transmission
 	attrCopies = "retransmit.count" // local: transmissions after the first
+	attrEnd    = "retransmit.end"   // local: position behind the segment
 )
 
 // Events inside a channel. A third party's micro-protocols may bind to them.
@@ -50,6 +62,13 @@ var (
 	Consumed = microproto.NewEvent[struct{}]("ctp.consumed")
 	// CreditBlocked: a Send was refused for want of credit.
 	CreditBlocked = microproto.NewEvent[struct{}]("ctp.credit.blocked")
+	// AckDuplicated: an acknowledgement that acknowledges nothing new in order has
+	// come; the argument counts them since the last one that did.
+	AckDuplicated = microproto.NewEvent[int]("ctp.ack.duplicated")
+	// RetransmitOldest: the oldest segment that is not acknowledged goes out again.
+	RetransmitOldest = microproto.NewEvent[struct{}]("ctp.retransmit.oldest")
+	// WindowMoved: the position up to which may be sent is another one.
+	WindowMoved = microproto.NewEvent[struct{}]("ctp.window.moved")
 )
 
 // Urgency of an acknowledgement.
@@ -63,11 +82,12 @@ const (
 
 // Ack is an acknowledgement: every number before Next has come, and Next+1+i where
 // bit i of Seen is set. Credit is the bytes granted in all (compare MAX_DATA, RFC
-// 9000 §4.1).
+// 9000 §4.1). Alone: it came without a segment of a message.
 type Ack struct {
 	Next   uint32
 	Seen   uint64
 	Credit uint64
+	Alone  bool
 }
 
 // Keys of microproto.Options that the micro-protocols read.

@@ -129,7 +129,7 @@ func (p *PositiveAck) take(x *microproto.Exec, m *microproto.Message) {
 		return
 	}
 	*p.grant = max(*p.grant, p.credit.Get(m))
-	microproto.Raise(x, AckArrived, Ack{Next: next, Seen: p.seen.Get(m), Credit: *p.grant})
+	microproto.Raise(x, AckArrived, Ack{Next: next, Seen: p.seen.Get(m), Credit: *p.grant, Alone: flags&flagData == 0})
 	if flags&flagData == 0 {
 		x.Done(m)
 	}

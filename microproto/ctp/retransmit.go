@@ -2,6 +2,7 @@ package ctp
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"time"
 
@@ -15,10 +16,14 @@ import (
 // sent again as acknowledgements come back, two for one. It never gives up: the
 // heartbeat of the control channel decides that a peer is lost.
 //
-// It also bounds what is in flight, since these columns have no congestion window:
-// OptionInFlight bytes, so that a burst fits the kernel's socket buffers. And when
-// a Send found no credit and nothing is in flight it asks the other end, with
-// back-off, so that a lost grant stops nobody.
+// Where DuplicateAck stands below, it counts duplicates instead of judging the
+// bitmap, and where a congestion window does, what is sent again obeys it; the
+// bitmap then only keeps from being sent again what has come.
+//
+// It also bounds what is in flight, since the intra-cluster columns have no
+// congestion window: OptionInFlight bytes, so that a burst fits the kernel's socket
+// buffers. And when a Send found no credit and nothing is in flight it asks the
+// other end, with back-off, so that a lost grant stops nobody.
 type Retransmit struct {
 	maxBytes, maxCount int
 
@@ -28,11 +33,17 @@ type Retransmit struct {
 	number                    microproto.Attr[uint32]
 	sent                      microproto.Attr[uint64]
 	copies                    microproto.Attr[uint32]
+	end                       microproto.Attr[uint64]
 	sentNext                  *uint32
 	grant                     *uint64
 	rto                       *time.Duration
 	pause                     *bool // Resize cuts no more
-	most                      int   // entries at which it does
+	ackedTo, sentTo, limit    *uint64
+	sentAt                    *microproto.Instant
+	byCount, timerKept        *bool
+	position                  uint64 // behind the last entry
+	wasKept                   bool   // the timer was, when the window moved last
+	most                      int    // entries at which it does
 	entries                   fifo[entry]
 	una                       uint32 // number of entries' first
 	passed                    int    // entries that may go: behind them the window holds
@@ -106,10 +117,17 @@ func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
 	r.probe = microproto.WireAttr[uint8](b, "retransmit.probe")
 	r.sent = microproto.LocalAttr[uint64](b, attrSent)
 	r.copies = microproto.LocalAttr[uint32](b, attrCopies)
+	r.end = microproto.LocalAttr[uint64](b, attrEnd)
 	r.rto = microproto.DeclareCell(b, cellRTO, time.Second)
+	r.ackedTo = microproto.DeclareCell(b, cellAckedTo, uint64(0))
+	r.sentTo = microproto.DeclareCell(b, cellSentTo, uint64(0))
+	r.limit = microproto.DeclareCell(b, cellLimit, uint64(math.MaxUint64))
+	r.sentAt = microproto.DeclareCell(b, cellSentAt, microproto.Instant(0))
+	r.byCount = microproto.DeclareCell(b, cellByCount, false)
+	r.timerKept = microproto.DeclareCell(b, cellTimer, false)
 	r.hold = b.HoldBit("Retransmit.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
-		r.una, r.recover = *r.sentNext, *r.sentNext
+		r.una, r.recover, r.position = *r.sentNext, *r.sentNext, *r.sentTo
 	})
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, r.keep)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.note)
@@ -117,12 +135,16 @@ func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
 	microproto.Bind(b, AckArrived, microproto.Normal, r.acked)
 	microproto.Bind(b, CreditBlocked, microproto.Normal, r.block)
 	microproto.Bind(b, retransmitTimer, microproto.Normal, r.expire)
+	microproto.Bind(b, RetransmitOldest, microproto.Normal, r.again)
+	microproto.Bind(b, WindowMoved, microproto.Normal, r.moved)
 	return nil
 }
 
 // keep takes every new segment and holds it if the window is full.
 func (r *Retransmit) keep(x *microproto.Exec, m *microproto.Message) {
 	r.kept.Set(m, 1)
+	r.position += uint64(x.HeaderBytes() + len(m.Payload))
+	r.end.Set(m, r.position)
 	r.entries.push(entry{m: m, length: len(m.Payload)})
 	if r.passed == r.entries.n-1 && r.room(len(m.Payload)) {
 		r.pass(len(m.Payload))
@@ -163,8 +185,10 @@ func (r *Retransmit) note(x *microproto.Exec, m *microproto.Message) {
 		r.resent++
 	} else if !before(n, *r.sentNext) {
 		*r.sentNext = n + 1
+		*r.sentTo = r.end.Get(m)
 	}
 	r.sent.Set(m, uint64(x.Now()))
+	*r.sentAt = x.Now()
 	r.entries.at(int(n - r.una)).mark = *r.sentNext
 	r.arm(x, false)
 }
@@ -193,17 +217,22 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		r.entries.pop()
 		r.una++
 		r.passed--
+		*r.ackedTo = r.end.Get(m)
 		microproto.Raise(x, microproto.SegmentAcked, m)
 		x.Done(m)
 	}
 	r.mark(a.Seen)
 	if n > 0 {
-		if r.inCount > 0 {
+		if r.inCount > 0 && !*r.timerKept {
 			r.arm(x, true)
 		}
-		r.goOn(x, 2*n)
+		if *r.limit == math.MaxUint64 {
+			r.goOn(x, 2*n)
+		}
 	}
-	r.lost(x, a.Seen)
+	if !*r.byCount {
+		r.lost(x, a.Seen)
+	}
 	for r.passed < r.entries.n {
 		e := r.entries.at(r.passed)
 		if !r.room(e.length) {
@@ -279,18 +308,43 @@ func (r *Retransmit) lost(x *microproto.Exec, seen uint64) {
 	}
 }
 
-// goOn sends again up to n segments of those that were outstanding at a time-out.
+// goOn sends again up to n segments of those that were outstanding at a time-out,
+// as far as a congestion window allows.
 func (r *Retransmit) goOn(x *microproto.Exec, n int) {
 	if before(r.nextRetry, r.una) {
 		r.nextRetry = r.una
 	}
 	for ; n > 0 && before(r.nextRetry, r.recover); r.nextRetry++ {
 		e := r.entries.at(int(r.nextRetry - r.una))
-		if !e.sacked && e.round != r.round {
-			r.resend(x, e)
-			n--
+		if e.sacked || e.round == r.round {
+			continue
 		}
+		if r.end.Get(e.m) > *r.limit {
+			return
+		}
+		r.resend(x, e)
+		n--
 	}
+}
+
+// again: who counts duplicates takes the oldest segment for lost.
+func (r *Retransmit) again(x *microproto.Exec, _ struct{}) {
+	if r.transmitted() == 0 {
+		return
+	}
+	e := r.entries.front()
+	microproto.Raise(x, microproto.SegmentLost, e.m)
+	r.resend(x, e)
+}
+
+// moved: the congestion window allows more, or its recovery has ended and with it
+// the timer that it kept.
+func (r *Retransmit) moved(x *microproto.Exec, _ struct{}) {
+	if r.wasKept && !*r.timerKept && r.inCount > 0 {
+		r.arm(x, true)
+	}
+	r.wasKept = *r.timerKept
+	r.goOn(x, math.MaxInt)
 }
 
 func (r *Retransmit) resend(x *microproto.Exec, e *entry) {
@@ -335,6 +389,9 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		r.recover, r.nextRetry = *r.sentNext, r.una
 		microproto.Raise(x, microproto.SegmentTimeout, e.m)
 		r.resend(x, e)
+		if *r.limit != math.MaxUint64 {
+			r.goOn(x, math.MaxInt)
+		}
 		break
 	}
 	r.deadline = 0
@@ -384,5 +441,6 @@ func (r *Retransmit) Adopt(_ *microproto.Exec, state microproto.State) error {
 		return fmt.Errorf("ctp: Retransmit cannot adopt %T", state)
 	}
 	r.una, r.recover, r.nextRetry, *r.rto, r.resent = s.una, s.una, s.una, s.rto, s.resent
+	r.position = *r.sentTo
 	return nil
 }

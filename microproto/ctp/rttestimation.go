@@ -13,7 +13,7 @@ import (
 type RTTEstimation struct {
 	floor, initial, most time.Duration
 	granularity          time.Duration
-	rto                  *time.Duration
+	rto, smoothed        *time.Duration
 	sent                 microproto.Attr[uint64]
 	copies               microproto.Attr[uint32]
 	rttState
@@ -58,7 +58,12 @@ func (r *RTTEstimation) Attach(b *microproto.Binder) (err error) {
 	if r.copies, err = microproto.LookupAttr[uint32](b, attrCopies); err != nil {
 		return err
 	}
-	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) { *r.rto = r.initial })
+	r.smoothed = microproto.DeclareCell(b, cellSmoothed, time.Duration(0))
+	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
+		if *r.rto = r.initial; r.sampled {
+			*r.rto = r.timeout() // of an earlier composition
+		}
+	})
 	microproto.Bind(b, SegmentSampled, microproto.Normal, r.sample)
 	microproto.Bind(b, microproto.SegmentTimeout, microproto.Normal, func(*microproto.Exec, *microproto.Message) {
 		*r.rto = min(2**r.rto, r.most) // §5.5
@@ -71,6 +76,7 @@ func (r *RTTEstimation) sample(x *microproto.Exec, m *microproto.Message) {
 		return // Karn: nobody knows which transmission was acknowledged
 	}
 	r.update(x.Now().Sub(microproto.Instant(r.sent.Get(m))))
+	*r.smoothed = r.srtt
 }
 
 // update takes a measurement (§2.2, §2.3).
@@ -85,7 +91,11 @@ func (r *RTTEstimation) update(rtt time.Duration) {
 		r.rttvar = (3*r.rttvar + off) / 4
 		r.srtt = (7*r.srtt + rtt) / 8
 	}
-	*r.rto = min(max(r.srtt+max(r.granularity, 4*r.rttvar), r.floor), r.most)
+	*r.rto = r.timeout()
+}
+
+func (r *RTTEstimation) timeout() time.Duration {
+	return min(max(r.srtt+max(r.granularity, 4*r.rttvar), r.floor), r.most)
 }
 
 // Detach implements microproto.Detacher.

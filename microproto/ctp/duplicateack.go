@@ -1,0 +1,92 @@
+package ctp
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// DuplicateAck counts duplicate acknowledgements and raises AckDuplicated for each.
+// An acknowledgement that moves nothing while segments are in flight is one if it
+// came alone and left the credit as it was (RFC 5681 §2), or if its bitmap tells of
+// a segment that has come since the one before (RFC 6675 §2), for where data go both
+// ways most acknowledgements travel with data. Retransmit does not judge the bitmap
+// while this row is there.
+type DuplicateAck struct {
+	sentNext *uint32
+	grant    *uint64
+	byCount  *bool
+	duplicateState
+}
+
+type duplicateState struct {
+	next   uint32 // expected by the other end
+	seen   uint64 // all that its bitmaps told since then
+	credit uint64 // in the last acknowledgement
+	count  int
+}
+
+func newDuplicateAck(microproto.Options) (microproto.MicroProtocol, error) {
+	return &DuplicateAck{}, nil
+}
+
+// Name implements microproto.MicroProtocol.
+func (d *DuplicateAck) Name() string { return "DuplicateAck" }
+
+// afterRetransmit is the place in AckArrived behind Retransmit, where what was
+// acknowledged has been taken out of flight, and before the congestion window moves.
+const afterRetransmit = microproto.Late / 2
+
+// Attach implements microproto.MicroProtocol.
+func (d *DuplicateAck) Attach(b *microproto.Binder) (err error) {
+	if d.sentNext, err = microproto.LookupCell[uint32](b, cellSentNext); err != nil {
+		return err
+	}
+	if d.grant, err = microproto.LookupCell[uint64](b, cellGrant); err != nil {
+		return err
+	}
+	if d.byCount, err = microproto.LookupCell[bool](b, cellByCount); err != nil {
+		return err
+	}
+	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
+		*d.byCount = true
+		d.next, d.credit = *d.sentNext, *d.grant
+	})
+	microproto.Bind(b, AckArrived, afterRetransmit, d.acked)
+	return nil
+}
+
+func (d *DuplicateAck) acked(x *microproto.Exec, a Ack) {
+	if before(a.Next, d.next) {
+		return // older than one that came before
+	}
+	changed := a.Credit != d.credit
+	d.credit = a.Credit
+	if a.Next != d.next {
+		d.next, d.seen, d.count = a.Next, a.Seen, 0
+		return
+	}
+	news := a.Seen&^d.seen != 0
+	d.seen |= a.Seen
+	if *d.sentNext == d.next || !news && (changed || !a.Alone) {
+		return
+	}
+	d.count++
+	microproto.Raise(x, AckDuplicated, d.count)
+}
+
+// Detach implements microproto.Detacher: Retransmit judges the bitmap again.
+func (d *DuplicateAck) Detach(*microproto.Exec) (microproto.State, error) {
+	*d.byCount = false
+	return d.duplicateState, nil
+}
+
+// Adopt implements microproto.Adopter.
+func (d *DuplicateAck) Adopt(_ *microproto.Exec, state microproto.State) error {
+	s, ok := state.(duplicateState)
+	if !ok {
+		return fmt.Errorf("ctp: DuplicateAck cannot adopt %T", state)
+	}
+	d.duplicateState, *d.byCount = s, true
+	return nil
+}

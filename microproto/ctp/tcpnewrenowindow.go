@@ -1,0 +1,111 @@
+package ctp
+
+import (
+	"math"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Reno is the Controller of RFC 5681: slow start and congestion avoidance, counting
+// what is acknowledged (RFC 3465 with L = 2). Embed it to change some of it.
+type Reno struct {
+	initial           int // units that Open begins with, 0: by RFC 5681 §3.1
+	unit              int
+	window, threshold int
+	counted           int  // acknowledged since the window grew last
+	cautious          bool // slow start after a time-out: L = 1 (RFC 3465 §2.3)
+}
+
+// OptionInitialWindow is the segments of the first flight and of one after an idle
+// time, 0 to 10; 0 stands for RFC 5681 §3.1, two to four by their size. RFC 6928
+// allows ten.
+const OptionInitialWindow = "congestion.initial.segments"
+
+// NewReno makes a Reno with the settings of a composition.
+func NewReno(o microproto.Options) (*Reno, error) {
+	initial, err := option(o, OptionInitialWindow, 0, 0, 10)
+	return &Reno{initial: int(initial)}, err
+}
+
+// Open implements Controller.
+func (r *Reno) Open(s ControllerStart) {
+	r.unit = max(s.Unit, 1)
+	r.counted, r.cautious = 0, false
+	r.window, r.threshold = r.initialWindow(), math.MaxInt
+	if s.Window > 0 {
+		r.window, r.threshold = max(s.Window, r.unit), max(s.Threshold, 2*r.unit)
+	}
+}
+
+// initialWindow is IW of RFC 5681 §3.1.
+func (r *Reno) initialWindow() int {
+	switch {
+	case r.initial > 0:
+		return r.initial * r.unit
+	case r.unit > 2190:
+		return 2 * r.unit
+	case r.unit > 1095:
+		return 3 * r.unit
+	}
+	return 4 * r.unit
+}
+
+// Acked implements Controller: the window grows by what was acknowledged, two
+// segments at most, in slow start, and by a segment a window of data afterwards.
+func (r *Reno) Acked(p Progress) {
+	if !p.Full {
+		return
+	}
+	if r.window < r.threshold {
+		most := 2 * r.unit
+		if r.cautious {
+			most = r.unit
+		}
+		r.window += min(p.Count, most)
+		return
+	}
+	r.cautious = false
+	r.counted += p.Count
+	if r.counted >= r.window {
+		r.counted -= r.window
+		r.window += r.unit
+		r.counted = min(r.counted, r.window)
+	}
+}
+
+// Congested implements Controller (RFC 5681 §3.2, equation 4).
+func (r *Reno) Congested(_ microproto.Instant, inFlight int) {
+	r.threshold = max(inFlight/2, 2*r.unit)
+	r.window = r.threshold
+	r.counted, r.cautious = 0, false
+}
+
+// Recovered implements Controller: no burst follows (RFC 6582 §3.2 step 5, option 1).
+func (r *Reno) Recovered(_ microproto.Instant, inFlight int) {
+	r.window = min(r.threshold, max(inFlight, r.unit)+r.unit)
+}
+
+// TimedOut implements Controller (RFC 5681 §3.1): the threshold stays where the
+// same segment times out again.
+func (r *Reno) TimedOut(_ microproto.Instant, inFlight int, again bool) {
+	if !again {
+		r.threshold = max(inFlight/2, 2*r.unit)
+	}
+	r.window, r.counted, r.cautious = r.unit, 0, true
+}
+
+// Idled implements Controller (RFC 5681 §4.1).
+func (r *Reno) Idled(microproto.Instant, time.Duration, time.Duration) {
+	r.window = min(r.window, r.initialWindow())
+	r.counted = 0
+}
+
+// Underused implements Controller: the window stays, and does not grow.
+func (r *Reno) Underused(microproto.Instant, int) {}
+
+// Window implements Controller.
+func (r *Reno) Window() int { return r.window }
+
+// Threshold implements Controller.
+func (r *Reno) Threshold() int { return r.threshold }

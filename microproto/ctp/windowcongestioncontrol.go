@@ -1,0 +1,156 @@
+package ctp
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// WindowCongestionControl holds new segments while the congestion window is full:
+// one may go when its last byte lies at most a window behind what is acknowledged
+// in order (RFC 5681 §3.1). Segments go in the order of their numbers and none is
+// skipped. How large the window is, the rows behind it say, in the cell
+// CellCongestion; what is sent again after a time-out obeys the same limit.
+// Acknowledgements alone are not held.
+type WindowCongestionControl struct {
+	hold                   microproto.HoldBit
+	end                    microproto.Attr[uint64]
+	segment                *int
+	ackedTo, sentTo, limit *uint64
+	sentAt                 *microproto.Instant
+	rto                    *time.Duration
+	shared                 *Congestion
+
+	held fifo[*microproto.Message]
+	last uint64 // position behind the newest segment
+}
+
+// windowRelease looks, after the segments already on their way have gone, whether
+// more may.
+var windowRelease = microproto.NewEvent[*WindowCongestionControl]("ctp.window.release")
+
+func newWindowCongestionControl(microproto.Options) (microproto.MicroProtocol, error) {
+	return &WindowCongestionControl{}, nil
+}
+
+// Name implements microproto.MicroProtocol.
+func (w *WindowCongestionControl) Name() string { return "WindowCongestionControl" }
+
+// Attach implements microproto.MicroProtocol.
+func (w *WindowCongestionControl) Attach(b *microproto.Binder) (err error) {
+	if w.end, err = microproto.LookupAttr[uint64](b, attrEnd); err != nil {
+		return err
+	}
+	if w.segment, err = microproto.LookupCell[int](b, cellSegment); err != nil {
+		return err
+	}
+	if w.sentAt, err = microproto.LookupCell[microproto.Instant](b, cellSentAt); err != nil {
+		return err
+	}
+	if w.rto, err = microproto.LookupCell[time.Duration](b, cellRTO); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		to   **uint64
+		name string
+	}{{&w.ackedTo, cellAckedTo}, {&w.sentTo, cellSentTo}, {&w.limit, cellLimit}} {
+		if *c.to, err = microproto.LookupCell[uint64](b, c.name); err != nil {
+			return err
+		}
+	}
+	w.shared = microproto.DeclareCell(b, CellCongestion, Congestion{})
+	w.hold = b.HoldBit("WindowCongestionControl.window")
+	microproto.Bind(b, microproto.OpenSession, microproto.Early, w.open)
+	// The rows behind it have put their window in by then.
+	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(*microproto.Exec, struct{}) { w.measure() })
+	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, w.take)
+	microproto.Bind(b, AckArrived, microproto.Last, func(x *microproto.Exec, _ Ack) { w.move(x) })
+	microproto.Bind(b, microproto.SegmentTimeout, microproto.Last, func(*microproto.Exec, *microproto.Message) { w.measure() })
+	microproto.Bind(b, windowRelease, microproto.Normal, func(x *microproto.Exec, _ *WindowCongestionControl) { w.release(x) })
+	return nil
+}
+
+// open announces the unit: a full segment with its header. Without a row behind it
+// that says otherwise, one may be in flight.
+func (w *WindowCongestionControl) open(x *microproto.Exec, _ struct{}) {
+	w.shared.Unit = *w.segment + x.HeaderBytes()
+	w.last = *w.sentTo
+	w.measure()
+}
+
+// measure sets the limit. One segment may be in flight whatever the window.
+func (w *WindowCongestionControl) measure() {
+	*w.limit = *w.ackedTo + uint64(max(w.shared.Window, w.shared.Unit))
+}
+
+// take holds a new segment that does not fit, or that others stand before.
+func (w *WindowCongestionControl) take(x *microproto.Exec, m *microproto.Message) {
+	if *w.ackedTo == w.last {
+		w.restart(x)
+	}
+	ready := w.last == *w.sentTo
+	w.last = w.end.Get(m)
+	if ready && w.last <= *w.limit {
+		return
+	}
+	x.Hold(m, w.hold)
+	w.held.push(m)
+	if w.last <= *w.limit {
+		microproto.Enqueue(x, windowRelease, w)
+	}
+}
+
+// restart: nothing is in flight. After an idle time the window says nothing about
+// the path any more (RFC 5681 §4.1).
+func (w *WindowCongestionControl) restart(x *microproto.Exec) {
+	c := w.shared
+	idle := x.Now().Sub(*w.sentAt)
+	if c.Begun && c.Controller != nil && idle > *w.rto {
+		c.Controller.Idled(x.Now(), idle, *w.rto)
+		c.Window = c.Controller.Window()
+		w.measure()
+	}
+	c.Begun = true
+}
+
+// move follows an acknowledgement: what a time-out left goes first, then new segments.
+func (w *WindowCongestionControl) move(x *microproto.Exec) {
+	w.measure()
+	microproto.Raise(x, WindowMoved, struct{}{})
+	w.release(x)
+}
+
+func (w *WindowCongestionControl) release(x *microproto.Exec) {
+	for w.held.n > 0 {
+		m := *w.held.front()
+		if w.end.Get(m) > *w.limit {
+			return
+		}
+		w.held.pop()
+		x.Release(m, w.hold)
+	}
+}
+
+// Detach refuses while segments are held, and lifts the limit.
+func (w *WindowCongestionControl) Detach(*microproto.Exec) (microproto.State, error) {
+	if w.held.n > 0 {
+		return nil, errInFlight
+	}
+	*w.limit = math.MaxUint64
+	return windowState(w.last), nil
+}
+
+type windowState uint64
+
+// Adopt implements microproto.Adopter; the window is in the shared cell.
+func (w *WindowCongestionControl) Adopt(_ *microproto.Exec, state microproto.State) error {
+	s, ok := state.(windowState)
+	if !ok {
+		return fmt.Errorf("ctp: WindowCongestionControl cannot adopt %T", state)
+	}
+	w.last = uint64(s)
+	w.measure()
+	return nil
+}
