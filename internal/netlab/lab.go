@@ -9,17 +9,28 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
-	"testing"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
+// Reporter is what a lab needs of whoever asks for it: a testing.TB, or a program that
+// measures. Fatalf and Skipf do not return; what Cleanup is given runs at the end, last first.
+type Reporter interface {
+	Helper()
+	Skipf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Cleanup(func())
+}
+
 // Lab is a set of hosts of one test. It is for one goroutine.
 type Lab struct {
-	tb    testing.TB
+	tb    Reporter
 	hosts []*Host
+	links []*Link
 	wires int
 }
 
@@ -49,10 +60,10 @@ type Wire struct {
 
 // New makes an empty lab, or skips the test, with the reason, where that is not
 // possible.
-func New(tb testing.TB) *Lab {
+func New(tb Reporter) *Lab {
 	tb.Helper()
 	if os.Geteuid() != 0 {
-		tb.Skip("network namespaces need root")
+		tb.Skipf("network namespaces need root")
 	}
 	l := &Lab{tb: tb}
 	if err := namespaces(); err != nil {
@@ -125,8 +136,16 @@ func (h *Host) up(name string) error {
 // and fd77:w::1 and ::2, w being the wire's number in the lab.
 func (l *Lab) Join(a, b *Host, w Wire) (endA, endB End) {
 	l.tb.Helper()
+	ends := l.ends(a, b)
+	if err := lay(ends[0], ends[1], w); err != nil {
+		l.tb.Fatalf("netlab: wire from %s to %s: %v", a.Name, b.Name, err)
+	}
+	return ends[0], ends[1]
+}
+
+// ends numbers and names the two ends of a new wire.
+func (l *Lab) ends(a, b *Host) (ends [2]End) {
 	l.wires++
-	ends := [2]End{}
 	for i, h := range []*Host{a, b} {
 		ends[i] = End{
 			Host: h, Interface: fmt.Sprintf("wire%d", h.wires),
@@ -135,10 +154,7 @@ func (l *Lab) Join(a, b *Host, w Wire) (endA, endB End) {
 		}
 		h.wires++
 	}
-	if err := lay(ends[0], ends[1], w); err != nil {
-		l.tb.Fatalf("netlab: wire from %s to %s: %v", a.Name, b.Name, err)
-	}
-	return ends[0], ends[1]
+	return ends
 }
 
 func lay(a, b End, w Wire) error {
@@ -222,9 +238,24 @@ func (h *Host) Do(f func() error) error {
 	return f()
 }
 
+// Sysctl sets one of the host's own kernel parameters: "net.ipv4.tcp_sack", "0".
+func (h *Host) Sysctl(name, value string) error {
+	return h.Do(func() error {
+		if err := os.WriteFile("/proc/sys/"+strings.ReplaceAll(name, ".", "/"), []byte(value), 0); err != nil {
+			return fmt.Errorf("netlab: %s: %s = %s: %w", h.Name, name, value, err)
+		}
+		return nil
+	})
+}
+
 // close takes the hosts down. Processes that the test has left in one keep it
 // alive, so it ends its own first.
 func (l *Lab) close() {
+	for _, k := range l.links {
+		if err := k.close(); err != nil {
+			l.tb.Errorf("netlab: link from %s to %s: %v", k.A.Host.Name, k.B.Host.Name, err)
+		}
+	}
 	for _, h := range l.hosts {
 		if h.handle != nil {
 			h.handle.Close()
@@ -233,6 +264,11 @@ func (l *Lab) close() {
 			l.tb.Errorf("netlab: host %s: %v", h.Name, err)
 		}
 	}
+}
+
+// SetMTU changes the interface's MTU.
+func (e End) SetMTU(bytes int) error {
+	return e.set(func(h *netlink.Handle, link netlink.Link) error { return h.LinkSetMTU(link, bytes) })
 }
 
 // Cut takes the wire down, as if it were pulled; Mend puts it back.
