@@ -140,7 +140,7 @@ func TestOtherVersions(t *testing.T) {
 	}()
 	p = start(t, "peer", "--rendezvous", l.Addr().String(), "--secret-file", secret)
 	require.Equal(t, 1, p.wait(patience))
-	p.said(`different versions: the launcher is obstacle v100 \(rendezvous protocol 2\), this peer is obstacle`)
+	p.said(`different versions: the launcher is obstacle v100 \(rendezvous protocol 3\), this peer is obstacle`)
 }
 
 // The connection alone tells a peer started by hand that its launcher is gone.

@@ -54,6 +54,16 @@ func processID() uint64 {
 // maxAddresses is how many of a host's addresses are told to others.
 const maxAddresses = 32
 
+// Addresses are those at which other hosts reach a node that listens at a host's name
+// or address; "": at all of this host's.
+func Addresses(listen string) []netip.Addr {
+	var out []netip.Addr
+	for _, p := range reachable(net.JoinHostPort(listen, "0")) {
+		out = append(out, p.Addr())
+	}
+	return out
+}
+
 // reachable lists the addresses at which other hosts reach a node that listens at
 // host:port, each with its network: of every interface that is up, or the one that is
 // listened at.

@@ -53,7 +53,7 @@ type row struct {
 }
 
 func (a *app) compareCommand() *cobra.Command {
-	q := &request{}
+	q := &request{catalog: a.catalog}
 	var schemes []string
 	var peers []int
 	var rounds int
@@ -137,6 +137,7 @@ type trial struct {
 func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, error) {
 	one := *q
 	one.scheme, one.peers, one.slow, one.weights, one.partition = "sync", 1, nil, nil, "auto"
+	one.clusters, one.topology = 0, ""
 	requests := []request{one}
 	if _, err := slowdowns(q.slow, slices.Max(peers)); err != nil {
 		return nil, badInput(err)

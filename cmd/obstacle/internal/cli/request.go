@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
@@ -30,6 +32,7 @@ type request struct {
 	method      string
 	network     string
 	clusters    int
+	topology    string
 	slow        []string
 	maxSweeps   uint64
 	maxTime     time.Duration
@@ -46,6 +49,8 @@ type request struct {
 	rendezvous  string
 	secretFile  string
 	metrics     string
+
+	catalog *microproto.Catalog
 }
 
 // flags adds those that solve and compare have in common.
@@ -56,7 +61,8 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.BoolVar(&q.inProcess, "in-process", false, "run the peers in this process, still over sockets")
 	f.StringVar(&q.method, "method", "richardson", "method of relaxation: richardson")
 	f.StringVar(&q.network, "network", "auto", "network between peers: auto or ether")
-	f.IntVar(&q.clusters, "clusters", 1, "label the peers as this many clusters")
+	f.IntVar(&q.clusters, "clusters", 0, "label the peers as this many clusters (0: found out)")
+	f.StringVar(&q.topology, "topology", "", "file that says which hosts form a cluster")
 	f.StringArrayVar(&q.slow, "slow", nil, "R:F makes peer R relax F times slower (repeatable)")
 	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this many sweeps (0: no bound)")
 	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time, as 90s or 5m (0: no bound)")
@@ -81,7 +87,8 @@ type work struct {
 	slow      map[int]float64
 	peers     int
 	threads   int
-	chosen    string // why so many peers and threads; empty: the user said so
+	label     launch.Label // tells the peers' clusters; nil: they find out
+	chosen    string       // why so many peers and threads; empty: the user said so
 }
 
 // resolve turns flags into work; every error is bad input.
@@ -113,6 +120,9 @@ func (q *request) resolve(ref string) (*work, error) {
 	if err := q.workers(w); err != nil {
 		return nil, badInput(err)
 	}
+	if w.label, err = q.label(w.peers); err != nil {
+		return nil, err
+	}
 	if w.slow, err = slowdowns(q.slow, w.peers); err != nil {
 		return nil, badInput(err)
 	}
@@ -135,10 +145,6 @@ func (q *request) built() error {
 		return usage("--network %s: the shared-memory link is not built in this release; there is ether", q.network)
 	case q.network != "auto" && q.network != "ether":
 		return usage("--network %q: want auto, ether, ib, shm or memory", q.network)
-	case q.clusters < 1:
-		return usage("--clusters %d: there is at least one", q.clusters)
-	case q.clusters > 1:
-		return usage("--clusters %d: channels between clusters need DuplicateAck, WindowCongestionControl, TCPNewRenoCongestionAvoidance (sync) or DCCPAck, DCCPWindowCongestionControl, TCPCongestionAvoidance (async), which are not built in this release; there is --clusters 1", q.clusters)
 	case q.trace != "" && !isFolder(filepath.Dir(q.trace)):
 		return usage("--trace %s: no folder %s", q.trace, filepath.Dir(q.trace))
 	case q.metrics != "":

@@ -25,7 +25,7 @@ import (
 )
 
 func (a *app) solveCommand() *cobra.Command {
-	q := &request{}
+	q := &request{catalog: a.catalog}
 	var out, probes []string
 	c := &cobra.Command{
 		Use:   "solve PROBLEM",

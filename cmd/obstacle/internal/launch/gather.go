@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
@@ -129,18 +130,39 @@ func (r *run) seat(conn *rendezvous.Conn, j rendezvous.Join) {
 		conn.Close()
 		return
 	}
-	w := rendezvous.Welcome{Rank: rank, Run: r.name, MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed}
+	label, err := r.label(rank, conn, j)
+	if err != nil {
+		r.Log.Warn().Msg(conn.Refuse(err.Error()).Error())
+		conn.Close()
+		return
+	}
+	w := rendezvous.Welcome{Rank: rank, Run: r.name, MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label}
 	if err := conn.Welcome(r.Identity, j, w); err != nil {
 		conn.Close()
 		return
 	}
 	m := r.members[rank]
-	m.conn, m.join, m.heard = conn, j, time.Now()
+	m.conn, m.join, m.label, m.heard = conn, j, label, time.Now()
 	m.out, m.attended = make(chan rendezvous.Message, outbox), make(chan struct{})
 	m.written = make(chan struct{})
 	r.Log.Info().Int("rank", rank).Str("host", j.Host).Int("pid", j.Pid).Msg("peer joined")
 	go m.write()
 	go r.attend(m)
+}
+
+// label is the declared cluster of a peer that joins; the address from which it has
+// come is one of its own.
+func (r *run) label(rank int, conn *rendezvous.Conn, j rendezvous.Join) (string, error) {
+	if r.Label == nil {
+		return "", nil
+	}
+	at := slices.Clone(j.Addresses)
+	if from, err := netip.ParseAddrPort(conn.Remote()); err == nil {
+		if ip := from.Addr().Unmap().WithZone(""); !ip.IsLoopback() && !slices.Contains(at, ip) {
+			at = append(at, ip)
+		}
+	}
+	return r.Label(rank, j.Host, at)
 }
 
 // attend reads what a peer sends, places its block, and passes on the rest.
@@ -183,7 +205,7 @@ func (r *run) assign() error {
 	problem := r.Spec.Marshal()
 	members := make([]rendezvous.Member, len(r.members))
 	for i, m := range r.members {
-		members[i] = rendezvous.Member{Rank: i, Host: m.join.Host, Pid: m.join.Pid, Control: m.control}
+		members[i] = rendezvous.Member{Rank: i, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label}
 	}
 	for _, m := range r.members {
 		a := r.assignment(m, members, int64(len(problem)))

@@ -303,7 +303,7 @@ func (r *run) outcome() *Outcome {
 			startingValues(r.Problem, r.Initial, m.box, r.u)
 		}
 		o.Peers = append(o.Peers, res)
-		o.Hosts = append(o.Hosts, rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control})
+		o.Hosts = append(o.Hosts, rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label})
 	}
 	if r.failure != nil || len(o.Missing) > 0 {
 		o.Reason = Failed

@@ -16,6 +16,7 @@ type member struct {
 	conn  *rendezvous.Conn // nil: has not joined
 	child Child            // nil: started by hand
 	join  rendezvous.Join
+	label string // of its cluster; empty: to be found out
 
 	out      chan rendezvous.Message // small messages on their way
 	written  chan struct{}           // closed: nothing more is written to conn

@@ -6,6 +6,7 @@ package launch
 import (
 	"context"
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -29,7 +30,8 @@ type Plan struct {
 	MaxTime     time.Duration // from the first relaxation; 0: no bound
 	Threads     int           // of each peer
 	Slow        map[int]float64
-	MTU         int // 0: that of the interface
+	Label       Label // declares the peers' clusters; nil: they find out
+	MTU         int   // 0: that of the interface
 	Seed        uint64
 	PeerTimeout time.Duration // a peer silent for so long is lost
 
@@ -48,6 +50,10 @@ type Plan struct {
 	Log       zerolog.Logger
 	Notes     io.Writer // where a person is told what to do next (how to join by hand)
 }
+
+// Label tells the label of the cluster of a peer that joins, from its rank, the name
+// of its host and the host's addresses; an error sends the peer away.
+type Label func(rank int, host string, addresses []netip.Addr) (string, error)
 
 // Child is a peer that the launcher started.
 type Child interface {

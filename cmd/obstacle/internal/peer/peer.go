@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
 	name, _ := os.Hostname()
-	w, err := conn.Join(o.Identity, rendezvous.Join{Seat: o.Seat, Host: name, Pid: os.Getpid()}, o.WaitTime)
+	w, err := conn.Join(o.Identity, rendezvous.Join{Seat: o.Seat, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}, o.WaitTime)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (p *peer) listen() error {
 	p.node, err = driver.New(driver.Config{
 		Name: nodeName(p.welcome.Rank), Link: link, Network: p2psap.Ethernet,
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
-		Catalog: p.Catalog, Policy: p2psap.TablePolicy{},
+		Catalog: p.Catalog, Policy: p2psap.TablePolicy{}, Cluster: p.welcome.Cluster,
 		Run: p.welcome.Run, Version: p.Identity.Program,
 		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
 		Log: p.log, Tracer: p.Tracer,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,11 +19,12 @@ import (
 func samples() []Message {
 	return []Message{
 		Challenge{Version: 1, Program: "v1", Fingerprint: "ab", Nonce: []byte{1, 2}},
-		Join{Version: 1, Program: "v1", Fingerprint: "ab", Proof: []byte{3}, Nonce: []byte{4}, Seat: -1, Host: "h", Pid: 7},
-		Welcome{Proof: []byte{5}, Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63},
+		Join{Version: 1, Program: "v1", Fingerprint: "ab", Proof: []byte{3}, Nonce: []byte{4}, Seat: -1, Host: "h", Pid: 7,
+			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
+		Welcome{Proof: []byte{5}, Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Cluster: "nancy"},
 		Refuse{Reason: "no"},
 		Listen{Control: "127.0.0.1:9"},
-		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
+		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
 			N: [3]int{4, 5, 6}, Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, Scheme: "delay:3", Order: "jacobi", Tolerance: 1e-6,
 			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slow: 1.5, Initial: true},
 		Chunk{Stream: StreamSolution, Offset: 1 << 33, Data: []byte{1, 2, 3}},

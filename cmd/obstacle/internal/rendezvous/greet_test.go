@@ -77,7 +77,7 @@ func TestOtherVersion(t *testing.T) {
 		_ = launcher.Send(Challenge{Version: Version + 1, Program: "v9", Fingerprint: "f", Nonce: nonce()})
 	}()
 	_, err := peer.Join(id, Join{}, time.Second)
-	require.ErrorContains(t, err, "the launcher is obstacle v9 (rendezvous protocol 2), this peer is obstacle v1 (rendezvous protocol 1)")
+	require.ErrorContains(t, err, "the launcher is obstacle v9 (rendezvous protocol 3), this peer is obstacle v1 (rendezvous protocol 2)")
 }
 
 // A join made for another connection is worth nothing: its nonce differs.

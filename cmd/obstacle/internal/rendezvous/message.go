@@ -1,9 +1,13 @@
 package rendezvous
 
-import "github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+import (
+	"net/netip"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+)
 
 // Version of this protocol. Both ends must have the same.
-const Version = 1
+const Version = 2
 
 // Kind tells what a frame's body is.
 type Kind uint8
@@ -47,6 +51,8 @@ type Join struct {
 	Seat        int    `json:"seat"` // the rank wanted; -1: any
 	Host        string `json:"host"`
 	Pid         int    `json:"pid"`
+	// Addresses are those at which other hosts reach the peer.
+	Addresses []netip.Addr `json:"addresses"`
 }
 
 // Welcome gives a peer its rank, and what it needs to know to listen.
@@ -57,6 +63,7 @@ type Welcome struct {
 	MTU           int    `json:"mtu"` // bytes; 0: that of the interface
 	PeerTimeoutMS int64  `json:"peer_timeout_ms"`
 	Seed          uint64 `json:"seed"`
+	Cluster       string `json:"cluster"` // label of the peer's cluster; empty: to be found out
 }
 
 // Listen says where the other peers can reach this one.
@@ -75,6 +82,7 @@ type Member struct {
 	Host    string `json:"host"`
 	Pid     int    `json:"pid"`
 	Control string `json:"control"`
+	Cluster string `json:"cluster"` // empty: none was declared
 }
 
 // Assign is a peer's part of the work. The problem follows in chunks.
