@@ -89,6 +89,7 @@ type SessionInfo struct {
 	Why                            string        // the conditions have this locality
 	RTT                            time.Duration // smallest measured over the control channel; 0: not measured
 	Composition                    []string
+	Protection                     []string // the composite that seals its frames, from top to bottom; nil: none
 	Epoch                          uint8
 	SegmentSize                    int // payload bytes of the largest segment
 	MessagesSent, MessagesReceived uint64

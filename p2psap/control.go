@@ -97,6 +97,8 @@ type open struct {
 	FrameBytes   uint32 // largest frame of the link, as the sender sees it
 	ReceiveBytes uint64
 	Slots        []SlotSpec
+	Protect      Protection // as the sender is configured
+	Random       []byte     // its part of the session's secret; empty: frames are not protected
 }
 
 type openAck struct {

@@ -23,7 +23,8 @@ func samples() [][]byte {
 	return [][]byte{
 		make(kindHello, 0, &hello{Run: "r", Version: "v", Catalog: 1, Name: "b", Incarnation: 9, Host: "h", Process: 2, Cluster: "c", Addresses: prefixes("10.0.0.1/24", "fd00::1/64"), Network: Memory, Offer: []byte("b")}),
 		make(kindHeartbeat, 0, nil),
-		make(kindOpen, 1, &open{Session: 7, Name: "s", Mode: microproto.ModeSynchronous, Protocols: []string{"A", "B"}, Fingerprint: 5, Port: 6, FrameBytes: 1400, ReceiveBytes: 65536, Slots: []SlotSpec{{1, 64}}}),
+		make(kindOpen, 1, &open{Session: 7, Name: "s", Mode: microproto.ModeSynchronous, Protocols: []string{"A", "B"}, Fingerprint: 5, Port: 6, FrameBytes: 1400, ReceiveBytes: 65536, Slots: []SlotSpec{{1, 64}}, Protect: ProtectNever}),
+		make(kindOpen, 1, &open{Session: 7, Name: "s", Mode: microproto.ModeAsynchronous, Protect: ProtectAuto, Random: bytes.Repeat([]byte{7}, randomBytes)}),
 		make(kindOpenAck, 2, &openAck{To: 1, From: 2, FrameBytes: 1400}),
 		make(kindReject, 3, &reject{To: 1, From: 2, Reason: "why"}),
 		make(kindClose, 4, &closing{To: 1, From: 2, Accepted: 3}),

@@ -62,6 +62,7 @@ func (o *open) append(w *writer) {
 		w.u32(uint32(s.Tag))
 		w.u32(uint32(s.Length))
 	}
+	o.appendProtection(w)
 }
 
 func parseOpen(r *reader) (open, error) {
@@ -87,6 +88,7 @@ func parseOpen(r *reader) (open, error) {
 		s.Length = int(length)
 		o.Slots = append(o.Slots, s)
 	}
+	o.parseProtection(r)
 	if err := r.end(kindOpen); err != nil {
 		return open{}, err
 	}

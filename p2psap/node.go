@@ -55,6 +55,11 @@ type NodeConfig struct {
 	// Incarnation tells lives of a node of one name apart; 0: taken from Seed.
 	Incarnation uint64
 	Seed        uint64
+	// Protect says which sessions are encrypted and authenticated; Entropy is where
+	// their keys come from. It may only be given when nobody else can read the
+	// control channel.
+	Protect Protection
+	Entropy Entropy
 
 	PeerTimeout time.Duration // a peer silent for longer is lost (default 10 s)
 	Heartbeat   time.Duration // default PeerTimeout/8, at most 1 s
@@ -108,6 +113,10 @@ type NodeCounters struct {
 	FramesRun        uint64 // of another run
 	FramesUnknown    uint64 // of a session that is not there, or another peer's
 	FramesEpoch      uint64 // of an epoch that is over
+	FramesPlain      uint64 // unprotected, of a session that is protected; or the other way round
+	FramesForged     uint64 // of a protected session, but not from its other end, or changed on the way
+	FramesReplayed   uint64 // of a protected session, seen before
+	FramesOld        uint64 // of a protected session, too late to tell whether it was seen before
 	FramesDropped    uint64 // out, past the bound of waiting frames
 	FramesReplaced   uint64 // out, by a newer value of the same segment
 	ControlIn        uint64
@@ -134,6 +143,9 @@ func NewNode(c NodeConfig) (*Node, error) {
 		return nil, fmt.Errorf("p2psap: the addresses of node %q must be IPv4 or IPv6 addresses with a prefix: %v", c.Name, c.Addresses)
 	case c.PeerTimeout < 0 || c.Heartbeat < 0 || c.Handshake < 0 || c.Linger < 0:
 		return nil, fmt.Errorf("p2psap: the durations of node %q must not be negative", c.Name)
+	}
+	if err := checkProtection(&c); err != nil {
+		return nil, err
 	}
 	if c.Network == 0 {
 		c.Network = Ethernet

@@ -54,6 +54,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 		n.lastPort = 1
 	}
 	s.frameBytes = n.config.Link.Caps(o.Mode).MTU
+	s.sealed = n.protects(p)
 	// What the two ends compare is the composite itself: its header layout too.
 	trial, err := n.compose(s, n.lastPort, &open{Port: n.lastPort, ReceiveBytes: uint64(o.ReceiveBytes)})
 	if err != nil {
@@ -63,6 +64,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 		Session: id, Name: o.Name, Mode: o.Mode, Protocols: composition.Protocols, Fingerprint: trial.Fingerprint(),
 		Port: n.lastPort, FrameBytes: uint32(s.frameBytes), ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.Slots,
 	}
+	n.offerProtection(s)
 	n.sessions[id&0xffff] = s
 	n.post(p, kindOpen, &s.mine)
 	for i := range p.opens {
@@ -126,19 +128,16 @@ func (n *Node) compose(s *session, port uint16, theirs *open) (*microproto.Compo
 	if theirs.Port != 0 {
 		options[OptionPortRemote] = int64(theirs.Port)
 	}
-	tracer := n.config.Tracer
-	if t, ok := tracer.(SessionTracer); ok {
-		tracer = t.Session(s.options.Name)
-	}
 	protocols, err := n.config.Catalog.Build(s.composition.Protocols, options)
 	if err != nil {
 		return nil, fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
 	}
-	c, err := microproto.NewComposite(microproto.Config{
+	config := microproto.Config{
 		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id)<<16,
 		MTU: s.frameBytes, Headroom: n.config.Link.Caps(s.options.Mode).Headroom, Frames: n.config.Link,
-		Limits: n.config.Limits.CompositeMax, Tracer: tracer,
-	}, append([]microproto.MicroProtocol{sessionHeader{}}, protocols...)...)
+		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
+	}
+	c, err := microproto.NewComposite(config, append(n.lower(s, &config), protocols...)...)
 	if err != nil {
 		return nil, fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
 	}
@@ -146,6 +145,14 @@ func (n *Node) compose(s *session, port uint16, theirs *open) (*microproto.Compo
 		return nil, fmt.Errorf("p2psap: session %q: none of %v is an endpoint", s.options.Name, s.composition.Protocols)
 	}
 	return c, nil
+}
+
+// tracer is who sees the steps of a session's composites, nil: nobody.
+func (n *Node) tracer(s *session) microproto.Tracer {
+	if t, ok := n.config.Tracer.(SessionTracer); ok {
+		return t.Session(s.options.Name)
+	}
+	return n.config.Tracer
 }
 
 // disagreements lists what the two ends of a session want differently.
@@ -156,6 +163,8 @@ func disagreements(mine, theirs *open) string {
 	} else if !slices.Equal(mine.Protocols, theirs.Protocols) {
 		d = append(d, fmt.Sprintf("composition: this end has %s, the peer %s",
 			strings.Join(mine.Protocols, "+"), strings.Join(theirs.Protocols, "+")))
+	} else if p := disagreeOnProtection(mine, theirs); p != "" {
+		d = append(d, p)
 	} else if mine.Fingerprint != theirs.Fingerprint {
 		d = append(d, fmt.Sprintf("header layout or versions of micro-protocols: this end has %016x, the peer %016x", mine.Fingerprint, theirs.Fingerprint))
 	}
@@ -218,6 +227,10 @@ func (n *Node) ready(now microproto.Instant, s *session) error {
 		}
 	}
 	s.composite, s.endpoint = c, e
+	if err := n.raiseShield(now, s); err != nil {
+		n.discard(now, s)
+		return err
+	}
 	s.header = header{epoch: s.epoch, run: n.run, session: s.theirs.Session}
 	if err := c.Open(now); err != nil {
 		n.discard(now, s)

@@ -1,6 +1,7 @@
 package p2psap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -45,6 +46,8 @@ type session struct {
 	endpoint    microproto.Endpoint
 	header      header // of outgoing frames
 	frameBytes  int
+	sealed      bool    // its frames are protected
+	shield      *shield // of a sealed session that both ends have agreed on
 	touched     bool
 	overflowed  bool               // a frame was lost that no micro-protocol repeats
 	until       microproto.Instant // end of lingering
@@ -157,7 +160,11 @@ func (n *Node) settle(now microproto.Instant, s *session, err error, tag int64) 
 		o := &n.scratch[i]
 		switch o.Kind {
 		case microproto.OutFrame:
-			s.header.put(o.Frame.Data)
+			ok, failed := n.sealFrame(now, s, &o.Frame)
+			err = cmp.Or(err, failed)
+			if !ok {
+				continue
+			}
 			o.Frame.Peer = s.peer.link
 			owner := frameOwner{session: s.id, index: -1}
 			if tag >= 0 && s.options.Mode == microproto.ModeAsynchronous {
@@ -216,6 +223,10 @@ func (n *Node) Frame(now microproto.Instant, f microproto.Frame) {
 		n.counters.FramesUnknown++
 	case h.epoch != s.epoch:
 		n.counters.FramesEpoch++
+	case h.sealed != s.sealed:
+		n.counters.FramesPlain++
+	case !n.openFrame(now, s, &f):
+		return
 	default:
 		s.peer.heard = max(s.peer.heard, now)
 		err := s.composite.Input(now, f)
@@ -246,6 +257,7 @@ func (n *Node) discard(now microproto.Instant, s *session) {
 		return
 	}
 	n.tally(s)
+	n.lowerShield(now, s)
 	_ = s.composite.Close(now)
 	n.scratch = s.composite.Drain(n.scratch[:0])
 	for i := range n.scratch {

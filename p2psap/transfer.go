@@ -131,6 +131,9 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 	i.Name, i.Peer, i.State, i.Epoch = s.options.Name, s.peer.name, s.state, s.epoch
 	i.RTT = s.peer.found().RTT
 	i.Conditions, i.Composition = s.conditions, append([]string(nil), s.composition.Protocols...)
+	if s.sealed {
+		i.Protection = ProtectionStack()
+	}
 	if s.composite != nil {
 		i.SegmentSize = s.composite.MaxPayload()
 	}

@@ -10,21 +10,23 @@ import (
 // HeaderBytes is the size of the session header in front of every data frame,
 // big endian:
 //
-//	version  1 byte: WireVersion
+//	version  1 byte: WireVersion, or SealedVersion when what follows is encrypted
 //	epoch    1 byte: of the session's composition
 //	run      2 bytes: hash of the run's identity, against stray frames of another run
 //	session  4 bytes: the receiver's number of the session
 const HeaderBytes = 8
 
-// WireVersion is the version of the session header; ControlVersion that of the
-// control channel's messages.
+// WireVersion is the version of the session header, SealedVersion that of a frame
+// which is protected; ControlVersion that of the control channel's messages.
 const (
 	WireVersion    = 1
-	ControlVersion = 2
+	SealedVersion  = 2
+	ControlVersion = 3
 )
 
 // header is the session header of a data frame.
 type header struct {
+	sealed  bool
 	epoch   uint8
 	run     uint16
 	session SessionID
@@ -33,16 +35,19 @@ type header struct {
 func (h header) put(b []byte) {
 	_ = b[HeaderBytes-1]
 	b[0], b[1] = WireVersion, h.epoch
+	if h.sealed {
+		b[0] = SealedVersion
+	}
 	binary.BigEndian.PutUint16(b[2:], h.run)
 	binary.BigEndian.PutUint32(b[4:], uint32(h.session))
 }
 
 // parseHeader returns false for frames that are too short or of another version.
 func parseHeader(b []byte) (header, bool) {
-	if len(b) < HeaderBytes || b[0] != WireVersion {
+	if len(b) < HeaderBytes || b[0] != WireVersion && b[0] != SealedVersion {
 		return header{}, false
 	}
-	return header{b[1], binary.BigEndian.Uint16(b[2:]), SessionID(binary.BigEndian.Uint32(b[4:]))}, true
+	return header{b[0] == SealedVersion, b[1], binary.BigEndian.Uint16(b[2:]), SessionID(binary.BigEndian.Uint32(b[4:]))}, true
 }
 
 // runTag folds the identity of a run into the header's two bytes.

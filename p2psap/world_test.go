@@ -28,6 +28,7 @@ type world struct {
 	breakChance, doubleChance, lateChance float64 // per control message
 	frameLoss                             float64
 	latency                               time.Duration
+	tap                                   func(from, to *worldNode, frame []byte) // may be nil: sees what passes
 }
 
 type worldConn struct {
@@ -161,6 +162,9 @@ func (w *world) settle() {
 func (w *world) frame(from *worldNode, f microproto.Frame) {
 	to := w.nodes[f.Peer-1]
 	f.Peer = microproto.LinkAddr(from.index + 1)
+	if w.tap != nil {
+		w.tap(from, to, f.Data)
+	}
 	if w.chance(w.frameLoss) || from.muted {
 		f.Release()
 		return
