@@ -46,3 +46,52 @@ type Endpoint interface {
 	// Arrivals counts messages or segments accepted since the start; it only grows.
 	Arrivals() uint64
 }
+
+// Unread is a synchronous message that has been accepted and not yet received.
+type Unread struct {
+	Tag   uint32
+	Label uint64
+	Data  []byte
+	Cost  uint64 // bytes of the receiver's queue that it takes
+}
+
+// Legacy is what outlives a change of a session's composition at the receiving end.
+// It belongs to the session; an endpoint fills in its own part when it leaves and takes
+// it out when it begins.
+type Legacy struct {
+	// Stored counts the bytes of the receiver's queue that messages have taken in all,
+	// of those that came whole; Consumed the bytes of those that were received. Credit
+	// is Consumed and the queue's size: what the other end may send in all.
+	Stored, Consumed, Credit uint64
+	// Unread are the messages that wait to be received, oldest first for each tag.
+	Unread []Unread
+	// Slots are an asynchronous endpoint's; nil: none was there yet.
+	Slots State
+}
+
+// Successor is an Endpoint that can go on where the one of an earlier composition of
+// its session stopped, and be succeeded itself, whatever is in flight.
+type Successor interface {
+	Endpoint
+	// Leave hands over what has arrived. Afterwards the endpoint receives nothing, but
+	// its composite may go on for a while to bring transfers to their end.
+	Leave(l *Legacy)
+	// Take goes on from l. It is called before the composite is opened and after Slot.
+	Take(l *Legacy) error
+	// Resume tells a synchronous endpoint, after the composite was opened and before
+	// the first Send, how many bytes of the other end's queue its messages have taken in
+	// all, and how many may be taken.
+	Resume(sent, granted uint64)
+	// Granted is the number of bytes that the other end lets this one send in all; 0
+	// when asynchronous.
+	Granted() uint64
+}
+
+// Heir is a micro-protocol that learns something about the path, and can hand it on to
+// the one of its name in the composition that follows. Unlike Detach it is asked while
+// messages are in flight: nothing that numbers messages may be handed on.
+type Heir interface {
+	MicroProtocol
+	Bequeath() State
+	Inherit(s State) error // before the composite is opened; s came from Bequeath
+}

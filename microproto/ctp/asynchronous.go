@@ -36,6 +36,7 @@ type slot struct {
 	fresh  int // parts that came since the last Receive
 	last   uint64
 	sent   bool // a value was sent under the tag, labelled last
+	cut    int  // segment size of parts that another composition left; 0: none did
 }
 
 type part struct {
@@ -105,6 +106,13 @@ func (a *Asynchronous) Slot(tag uint32, length int) error {
 func (a *Asynchronous) divide(s *slot) {
 	if *a.segment <= 0 {
 		return // the composite has failed in Resize
+	}
+	if s.cut > 0 {
+		if s.cut != *a.segment {
+			s.recut(*a.segment)
+		}
+		s.cut = 0
+		return
 	}
 	n := (len(s.data) + *a.segment - 1) / *a.segment
 	s.parts, s.absent, s.fresh = make([]part, n), n, 0

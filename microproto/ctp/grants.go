@@ -22,7 +22,7 @@ func (s *Synchronous) bindGrants(b *microproto.Binder) {
 	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(x *microproto.Exec, _ struct{}) {
 		// PositiveAck, if there is one, has put the first grant in by now.
 		if *s.grant == math.MaxUint64 {
-			s.told, *s.grant = s.limit, s.peerLimit
+			s.told, *s.grant = *s.consumed+s.limit, s.peerLimit
 			s.grantAlone(x)
 		}
 	})

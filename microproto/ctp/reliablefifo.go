@@ -18,6 +18,7 @@ type ReliableFIFO struct {
 	expected      *uint32
 	seen          *uint64
 	consumed      *uint64
+	taken         *uint64
 	credit        *uint64
 
 	stored uint64 // bytes taken in all
@@ -53,14 +54,17 @@ func (f *ReliableFIFO) Attach(b *microproto.Binder) (err error) {
 	for _, c := range []struct {
 		to   **uint64
 		name string
-	}{{&f.seen, cellSeen}, {&f.consumed, cellConsumed}, {&f.credit, cellCredit}} {
+	}{{&f.seen, cellSeen}, {&f.consumed, cellConsumed}, {&f.taken, cellTaken}, {&f.credit, cellCredit}} {
 		if *c.to, err = microproto.LookupCell[uint64](b, c.name); err != nil {
 			return err
 		}
 	}
 	f.most = max(1, b.Limits().Messages/8)
 	f.hold = b.HoldBit("ReliableFIFO.early")
-	microproto.Bind(b, microproto.OpenSession, microproto.Normal, f.grant)
+	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(x *microproto.Exec, _ struct{}) {
+		f.stored = *f.taken
+		f.grant(x, struct{}{})
+	})
 	microproto.Bind(b, Consumed, microproto.Normal, f.grant)
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Late, f.take)
 	return nil

@@ -27,6 +27,7 @@ type Synchronous struct {
 	buffers          *buffers
 	grant, sent      *uint64
 	consumed, credit *uint64
+	taken            *uint64
 	mostMessages     int
 
 	own   bool   // no PositiveAck carries the credit
@@ -102,6 +103,7 @@ func (s *Synchronous) Attach(b *microproto.Binder) (err error) {
 	s.sent = microproto.DeclareCell(b, cellSent, uint64(0))
 	s.consumed = microproto.DeclareCell(b, cellConsumed, uint64(0))
 	s.credit = microproto.DeclareCell(b, cellCredit, s.limit)
+	s.taken = microproto.DeclareCell(b, cellTaken, uint64(0))
 	s.mostMessages = max(1, b.Limits().Messages/4)
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, s.stamp)
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Normal, s.acked)

@@ -1,0 +1,127 @@
+package ctp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// What the endpoints hand on when a session changes its composition. Messages that
+// are not accepted are not their business: the session keeps them and sends them again.
+
+// Leave implements microproto.Successor: the queues, tag by tag.
+func (s *Synchronous) Leave(l *microproto.Legacy) {
+	for i := range s.queues {
+		q := &s.queues[i]
+		for q.messages.n > 0 {
+			m := q.messages.front()
+			l.Unread = append(l.Unread, microproto.Unread{Tag: q.tag, Label: m.label, Data: m.data, Cost: cost(len(m.data))})
+			q.messages.pop()
+		}
+	}
+	l.Stored, l.Consumed, l.Credit = s.stored, *s.consumed, *s.consumed+s.limit
+}
+
+// Take implements microproto.Successor.
+func (s *Synchronous) Take(l *microproto.Legacy) error {
+	if l.Stored-l.Consumed > s.limit {
+		return fmt.Errorf("%w: %d bytes are unread and the receive queue has %d", ErrQueueFull, l.Stored-l.Consumed, s.limit)
+	}
+	s.stored, *s.taken, *s.consumed = l.Stored, l.Stored, l.Consumed
+	for _, u := range l.Unread {
+		q := s.queue(u.Tag)
+		if q == nil {
+			return fmt.Errorf("%w: unread messages of more than %d tags", ErrSlot, maxTags)
+		}
+		q.messages.push(stored{u.Label, u.Data})
+	}
+	l.Unread = nil
+	return nil
+}
+
+// Resume implements microproto.Successor.
+func (s *Synchronous) Resume(sent, granted uint64) { *s.sent, *s.grant = sent, max(*s.grant, granted) }
+
+// Granted implements microproto.Successor.
+func (s *Synchronous) Granted() uint64 { return *s.grant }
+
+// Leave implements microproto.Successor: the slots.
+func (a *Asynchronous) Leave(l *microproto.Legacy) {
+	l.Slots = slotsState{a.slots, *a.segment}
+	a.slots = nil
+}
+
+type slotsState struct {
+	slots   []*slot
+	segment int
+}
+
+// Take implements microproto.Successor. A slot keeps what it held, also when the new
+// composition has segments of another size.
+func (a *Asynchronous) Take(l *microproto.Legacy) error {
+	if l.Slots == nil {
+		return nil
+	}
+	t, ok := l.Slots.(slotsState)
+	if !ok {
+		return fmt.Errorf("ctp: Asynchronous cannot go on from %T", l.Slots)
+	}
+	l.Slots = nil
+	for i, s := range a.slots {
+		for _, old := range t.slots {
+			if old.tag == s.tag && len(old.data) == len(s.data) {
+				old.cut = t.segment
+				a.slots[i] = old
+			}
+		}
+	}
+	return nil
+}
+
+// Resume implements microproto.Successor.
+func (a *Asynchronous) Resume(_, _ uint64) {}
+
+// Granted implements microproto.Successor.
+func (a *Asynchronous) Granted() uint64 { return 0 }
+
+// recut gives an inherited slot its parts for segments of another size. A new part is
+// there when all that it covers is there, as old as the oldest of that, and fresh when
+// any of it is.
+func (s *slot) recut(segment int) {
+	old, size := s.parts, s.cut
+	s.parts = make([]part, (len(s.data)+segment-1)/segment)
+	s.absent, s.fresh = 0, 0
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.have = true
+		last := min((i+1)*segment, len(s.data)) - 1
+		for k := i * segment / size; k <= last/size; k++ {
+			o := &old[k]
+			p.have = p.have && o.have
+			p.fresh = p.fresh || o.fresh
+			if k == i*segment/size || o.label < p.label {
+				p.label = o.label
+			}
+		}
+		p.fresh = p.fresh && p.have
+		if !p.have {
+			p.label = 0
+			s.absent++
+		}
+		if p.fresh {
+			s.fresh++
+		}
+	}
+}
+
+// Bequeath implements microproto.Heir: what is known of the path's round trip.
+func (r *RTTEstimation) Bequeath() microproto.State { return r.rttState }
+
+// Inherit implements microproto.Heir.
+func (r *RTTEstimation) Inherit(state microproto.State) error {
+	return r.Adopt(nil, state)
+}
+
+// RTT is the smoothed round trip; false before the first sample.
+func (r *RTTEstimation) RTT() (time.Duration, bool) { return r.srtt, r.sampled }
