@@ -27,6 +27,9 @@ func Catalog() *microproto.Catalog {
 		{"DuplicateAck", newDuplicateAck},
 		{"WindowCongestionControl", newWindowCongestionControl},
 		{"TCPNewRenoCongestionAvoidance", newTCPNewReno},
+		{"DCCPAck", newDCCPAck},
+		{"DCCPWindowCongestionControl", newDCCPWindow},
+		{"TCPCongestionAvoidance", newTCPCongestionAvoidance},
 	} {
 		if err := c.Add(e.name, e.make); err != nil {
 			panic(err) // a name twice in the list above

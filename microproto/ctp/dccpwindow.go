@@ -1,0 +1,227 @@
+package ctp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// DCCPWindowCongestionControl lets at most a congestion window of packets be in
+// flight (RFC 4341 §5). A segment that finds it full waits in memory of its own, and
+// a newer value of the same segment takes its place (valueQueue): an asynchronous Send
+// never waits, and what waits is at most one copy of each slot.
+//
+// How large the window is, a Controller says. This micro-protocol tells it of
+// acknowledgements, of losses (all of packets sent before the last reduction are one
+// event), of time-outs, and of times when the window was not used (RFC 2861).
+type DCCPWindowCongestionControl struct {
+	hold        microproto.HoldBit
+	tag, offset microproto.Attr[uint32]
+	shared      *Congestion
+	segment     *int // bytes
+	announced   *int // packets
+	inFlight    *int
+	rto         *time.Duration
+	limit       int
+	waiting     valueQueue
+	pumping     bool
+	replaced    uint64
+	windowPast
+}
+
+// windowPast is what the window remembers of what was sent.
+type windowPast struct {
+	first    uint32 // the fate of packets before it is known
+	recover  uint32 // packets before it were sent before the last reduction
+	reduced  bool   // and the fate of some is not known
+	filled   uint32 // number behind the last packet that filled the window
+	full     bool   // there was one, and it is in flight
+	used     int    // most in flight since checked
+	checked  microproto.Instant
+	lastSent microproto.Instant
+}
+
+var dccpWindowPump = microproto.NewEvent[*DCCPWindowCongestionControl]("ctp.dccp.window.pump")
+
+func newDCCPWindow(microproto.Options) (microproto.MicroProtocol, error) {
+	return &DCCPWindowCongestionControl{}, nil
+}
+
+// Name implements microproto.MicroProtocol.
+func (w *DCCPWindowCongestionControl) Name() string { return "DCCPWindowCongestionControl" }
+
+// Replaced is the number of waiting segments that gave way to a newer value.
+func (w *DCCPWindowCongestionControl) Replaced() uint64 { return w.replaced }
+
+// Attach implements microproto.MicroProtocol.
+func (w *DCCPWindowCongestionControl) Attach(b *microproto.Binder) (err error) {
+	if w.tag, err = microproto.LookupAttr[uint32](b, attrTag); err != nil {
+		return err
+	}
+	if w.offset, err = microproto.LookupAttr[uint32](b, attrOffset); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		to   **int
+		name string
+	}{{&w.segment, cellSegment}, {&w.announced, cellPackets}, {&w.inFlight, cellInFlight}} {
+		if *c.to, err = microproto.LookupCell[int](b, c.name); err != nil {
+			return err
+		}
+	}
+	if w.rto, err = microproto.LookupCell[time.Duration](b, cellPacketRTO); err != nil {
+		return err
+	}
+	w.shared = microproto.DeclareCell(b, CellCongestion, Congestion{Unit: 1})
+	w.limit = max(1, b.Limits().Messages/2)
+	w.hold = b.HoldBit("DCCPWindowCongestionControl.window")
+	// The rows behind it have put their controller in by then.
+	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(x *microproto.Exec, _ struct{}) { w.announce(x) })
+	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, w.admit)
+	microproto.Bind(b, PacketSent, microproto.Normal, w.sent)
+	microproto.Bind(b, PacketsAcked, microproto.Normal, w.acked)
+	microproto.Bind(b, PacketsTimedOut, microproto.Normal, w.timedOut)
+	microproto.Bind(b, dccpWindowPump, microproto.Normal, func(x *microproto.Exec, _ *DCCPWindowCongestionControl) {
+		w.pumping = false
+		w.pump(x)
+	})
+	return nil
+}
+
+// announce makes a new window known and lets go what fits into it.
+func (w *DCCPWindowCongestionControl) announce(x *microproto.Exec) {
+	if c := w.shared; c.Controller != nil {
+		c.Window = c.Controller.Window()
+	}
+	*w.announced = min(max(w.shared.Window, 1), maxFlight/2)
+	w.pump(x)
+}
+
+// admit lets a new segment pass, or puts it into the queue.
+func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Message) {
+	if w.waiting.entries.n == 0 && !w.pumping {
+		w.restart(x)
+		if *w.inFlight < *w.announced {
+			return
+		}
+	}
+	if err := x.Own(m); err != nil {
+		x.Drop(m, "no memory to wait in")
+		return
+	}
+	old, ok := w.waiting.put(waitingSegment{m, w.tag.Get(m), int(w.offset.Get(m)) / *w.segment}, w.limit)
+	if !ok {
+		x.Drop(m, "window full")
+		return
+	}
+	x.Hold(m, w.hold)
+	if old != nil {
+		w.replaced++
+		x.Drop(old, "replaced by a newer value")
+	}
+}
+
+// restart tells the controller of an idle time: nothing is in flight, and nothing was
+// sent for longer than the time-out.
+func (w *DCCPWindowCongestionControl) restart(x *microproto.Exec) {
+	if *w.inFlight > 0 || !w.shared.Begun {
+		return
+	}
+	if idle := x.Now().Sub(w.lastSent); idle > *w.rto && w.shared.Controller != nil {
+		w.shared.Controller.Idled(x.Now(), idle, *w.rto)
+		w.checked, w.used = x.Now(), 0
+		w.announce(x)
+	}
+}
+
+// sent watches how much of the window is used.
+func (w *DCCPWindowCongestionControl) sent(x *microproto.Exec, number uint32) {
+	now := x.Now()
+	if !w.shared.Begun {
+		w.shared.Begun, w.checked = true, now
+		w.first = number
+	}
+	w.lastSent = now
+	w.used = max(w.used, *w.inFlight)
+	if *w.inFlight >= *w.announced {
+		w.filled, w.full = number+1, true
+		w.checked, w.used = now, 0
+		return
+	}
+	if now.Sub(w.checked) > *w.rto {
+		used := w.used
+		w.checked, w.used = now, *w.inFlight
+		if w.shared.Controller != nil && !w.reduced {
+			w.shared.Controller.Underused(now, used)
+			w.announce(x)
+		}
+	}
+}
+
+func (w *DCCPWindowCongestionControl) acked(x *microproto.Exec, r PacketReport) {
+	c := w.shared.Controller
+	if c == nil {
+		w.pump(x)
+		return
+	}
+	full := w.full && before(w.first, w.filled)
+	w.first, w.full = r.First, full
+	if r.Lost > 0 && (!w.reduced || !before(r.LastLost, w.recover)) {
+		w.recover, w.reduced = r.Next, true
+		c.Congested(x.Now(), r.InFlight)
+	}
+	switch {
+	case w.reduced && !before(r.First, w.recover):
+		w.reduced = false
+		c.Recovered(x.Now(), *w.inFlight)
+	case !w.reduced && r.Acked > 0:
+		c.Acked(Progress{Now: x.Now(), Count: r.Acked, InFlight: r.InFlight, RTT: r.RTT, Full: full})
+	}
+	w.announce(x)
+}
+
+func (w *DCCPWindowCongestionControl) timedOut(x *microproto.Exec, r PacketReport) {
+	w.first, w.reduced, w.full = r.First, false, false
+	if c := w.shared.Controller; c != nil {
+		c.TimedOut(x.Now(), r.InFlight, r.Again)
+	}
+	w.announce(x)
+}
+
+// pump lets the oldest waiting segment go if there is room, and looks again when it
+// has gone.
+func (w *DCCPWindowCongestionControl) pump(x *microproto.Exec) {
+	if w.pumping || w.waiting.entries.n == 0 || *w.inFlight >= *w.announced {
+		return
+	}
+	m := w.waiting.pop()
+	w.pumping = true
+	x.Release(m, w.hold)
+	microproto.Enqueue(x, dccpWindowPump, w)
+}
+
+// Detach hands over what waits and what is known of the window's use.
+func (w *DCCPWindowCongestionControl) Detach(*microproto.Exec) (microproto.State, error) {
+	return dccpWindowState{w.waiting, w.windowPast, w.replaced}, nil
+}
+
+type dccpWindowState struct {
+	waiting  valueQueue
+	past     windowPast
+	replaced uint64
+}
+
+// Adopt implements microproto.Adopter: what waited goes on waiting.
+func (w *DCCPWindowCongestionControl) Adopt(x *microproto.Exec, state microproto.State) error {
+	s, ok := state.(dccpWindowState)
+	if !ok {
+		return fmt.Errorf("ctp: DCCPWindowCongestionControl cannot adopt %T", state)
+	}
+	w.waiting, w.windowPast, w.replaced = s.waiting, s.past, s.replaced
+	for i := range w.waiting.entries.n {
+		x.Hold(w.waiting.entries.at(i).m, w.hold)
+	}
+	w.pump(x)
+	return nil
+}
