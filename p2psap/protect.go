@@ -243,9 +243,14 @@ func (n *Node) openFrame(now microproto.Instant, s *session, f *microproto.Frame
 	}
 	*f = microproto.Frame{}
 	c := h.flow.Counts()
-	n.counters.FramesForged += c.Forged - h.seen.Forged + c.Short - h.seen.Short
-	n.counters.FramesReplayed += c.Replayed - h.seen.Replayed
-	n.counters.FramesOld += c.Old - h.seen.Old
+	switch {
+	case c.Replayed != h.seen.Replayed:
+		n.counters.FramesReplayed++
+	case c.Old != h.seen.Old:
+		n.counters.FramesOld++
+	default: // too short for header and tag, too
+		n.counters.FramesForged++
+	}
 	h.seen = c
 	return false
 }
