@@ -54,12 +54,14 @@ func processID() uint64 {
 // maxAddresses is how many of a host's addresses are told to others.
 const maxAddresses = 32
 
-// Addresses are those at which other hosts reach a node that listens at a host's name
-// or address; "": at all of this host's.
+// Addresses are those at which other hosts reach a node that listens at a name or an
+// address; "": at all of this host's.
 func Addresses(listen string) []netip.Addr {
 	var out []netip.Addr
 	for _, p := range reachable(net.JoinHostPort(listen, "0")) {
-		out = append(out, p.Addr())
+		if !p.Addr().IsLoopback() {
+			out = append(out, p.Addr())
+		}
 	}
 	return out
 }
@@ -99,6 +101,10 @@ func listened(all []netip.Prefix, host string) []netip.Prefix {
 	ip, err := netip.ParseAddr(host)
 	if err != nil || ip.IsUnspecified() {
 		return all[:min(len(all), maxAddresses)]
+	}
+	if ip.IsLoopback() {
+		// It says nothing of the network, but the round trip can be measured.
+		return []netip.Prefix{netip.PrefixFrom(ip, ip.BitLen())}
 	}
 	for _, p := range all {
 		if p.Addr() == ip.Unmap().WithZone("") {

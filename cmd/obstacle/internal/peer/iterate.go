@@ -3,8 +3,6 @@ package peer
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
@@ -35,7 +33,7 @@ func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle in
 	}
 	out.CPUSeconds = (host.CPUTime() - used).Seconds()
 	out.Points, out.Kernel = r.Box().Points(), kernel.Best().Name()
-	out.IdleBytes = idle
+	out.IdleBytes, out.Sessions = idle, p.sessions()
 	if err := p.handOver(r, out); err != nil {
 		return errOver
 	}
@@ -63,16 +61,6 @@ func account(res *runner.Result, err error) rendezvous.Result {
 		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: finite.Number(res.Residual),
 		Snapshots: res.Snapshots, Seconds: res.Elapsed.Seconds(), Sessions: []rendezvous.Session{},
 	}
-	for _, s := range res.Halos {
-		i := s.Info
-		out.Sessions = append(out.Sessions, rendezvous.Session{
-			Peer: int(s.Rank), Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(),
-			Network: i.Conditions.Network.String(), Composition: i.Composition, Epoch: int(i.Epoch), SegmentBytes: i.SegmentSize,
-			MessagesSent: i.MessagesSent, MessagesReceived: i.MessagesReceived, BytesSent: i.BytesSent, BytesReceived: i.BytesReceived,
-			SegmentsSent: i.SegmentsSent, SegmentsReceived: i.SegmentsReceived, Retransmitted: i.Retransmitted,
-			Dropped: i.Dropped, Overwritten: i.Overwritten,
-		})
-	}
 	if err != nil {
 		out.Reason, out.Error, out.Lost = launch.Failed, oneLine(err), lostRank(err)
 		return out
@@ -96,7 +84,7 @@ func account(res *runner.Result, err error) rendezvous.Result {
 func lostRank(err error) int {
 	var lost *p2psap.PeerLostError
 	if errors.As(err, &lost) {
-		if rank, err := strconv.Atoi(strings.TrimPrefix(lost.Peer, namePrefix)); err == nil {
+		if rank := rankOf(lost.Peer); rank >= 0 {
 			return rank
 		}
 	}

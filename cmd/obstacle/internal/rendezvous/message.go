@@ -159,15 +159,22 @@ type Result struct {
 	IdleBytes  int64   `json:"idle_bytes"`  // resident peak before the block was made
 	Kernel     string  `json:"kernel"`
 
-	Sessions []Session `json:"sessions"` // halo sessions
+	Sessions []Session `json:"sessions"`
 }
 
-// Session is one halo session of a peer, in that peer's view.
+// HaloPrefix begins the names of sessions that carry halos.
+const HaloPrefix = "halo/"
+
+// Session is one session of a peer, in that peer's view.
 type Session struct {
-	Peer             int      `json:"peer"`
+	Peer             int      `json:"peer"` // rank of the other end; -1: not a peer of the run
+	Name             string   `json:"name"`
 	Mode             string   `json:"mode"`
 	Locality         string   `json:"locality"`
+	Why              string   `json:"why"`         // it has this locality
+	RTTSeconds       float64  `json:"rtt_seconds"` // smallest measured over the control channel; 0: not measured
 	Network          string   `json:"network"`
+	Column           string   `json:"column"` // of Table I
 	Composition      []string `json:"composition"`
 	Epoch            int      `json:"epoch"`
 	SegmentBytes     int      `json:"segment_bytes"`

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"testing"
 
@@ -21,8 +22,9 @@ func example(t *testing.T, mode string) *Solution {
 	s.Add(&launch.Outcome{
 		Reason: launch.Converged,
 		Peers: []rendezvous.Result{
-			{Points: 16, Sweeps: 10, Seconds: 1, Sessions: []rendezvous.Session{{Mode: mode, MessagesSent: 10, MessagesReceived: 7, SegmentsSent: 20, SegmentsReceived: 19, BytesSent: 80, Composition: []string{"A"}}}},
-			{Points: 48, Sweeps: 30, Seconds: 2, Sessions: []rendezvous.Session{{Mode: mode, MessagesSent: 30, MessagesReceived: 10, SegmentsSent: 40, SegmentsReceived: 17, BytesSent: 240, Retransmitted: 3}}},
+			{Points: 16, Sweeps: 10, Seconds: 1, Sessions: []rendezvous.Session{{Name: "agree/0-1", Peer: 1, Mode: "sync", Locality: "same host", MessagesSent: 99, BytesSent: 99, Composition: []string{"B"}},
+				{Name: "halo/0-1", Peer: 1, Mode: mode, Locality: "same host", Why: "two processes of one host", RTTSeconds: 1e-4, Network: "ether", MessagesSent: 10, MessagesReceived: 7, SegmentsSent: 20, SegmentsReceived: 19, BytesSent: 80, Composition: []string{"A"}}}},
+			{Points: 48, Sweeps: 30, Seconds: 2, Sessions: []rendezvous.Session{{Name: "halo/0-1", Mode: mode, Locality: "same host", Why: "two processes of one host", Network: "ether", Composition: []string{"A"}, MessagesSent: 30, MessagesReceived: 10, SegmentsSent: 40, SegmentsReceived: 17, BytesSent: 240, Retransmitted: 3}}},
 		},
 		Hosts: []rendezvous.Member{{Host: "h", Pid: 1}, {Host: "h", Pid: 2}},
 	}, cut, solver.Evaluation{RelativeResidual: 1e-7, ResidualInf: 1e-3, ErrorBound: math.NaN(), MaxError: math.NaN(), ContactPoints: 3, Sum: 0.5})
@@ -66,9 +68,22 @@ func TestJSONHasNullForWhatIsNotKnown(t *testing.T) {
 	require.Equal(t, 1e-7, m["relative_residual"])
 	for _, promised := range []string{"problem", "n", "points", "scheme", "method", "network", "peers", "threads", "converged", "relative_residual",
 		"residual_inf", "error_bound", "max_error", "contact_points", "sum", "sweeps", "seconds", "sequential_equivalent_sweeps",
-		"messages", "bytes", "messages_lost", "composition", "probes", "seed", "version", "setup_seconds", "output_seconds", "kernel"} {
+		"messages", "bytes", "messages_lost", "composition", "sessions", "probes", "seed", "version", "setup_seconds", "output_seconds", "kernel"} {
 		require.Contains(t, m, promised)
 	}
+}
+
+func TestSessions(t *testing.T) {
+	s := example(t, "async")
+	require.Equal(t, []string{"A"}, s.Composition, "of a halo session")
+	require.Len(t, s.Sessions, 3)
+	h := s.Sessions[1]
+	require.Equal(t, "0 1 halo/0-1 same host 0.0001", fmt.Sprintln(h.From, h.To, h.Name, h.Locality, float64(h.RTT))[:29])
+	require.Equal(t, 1, s.Sessions[2].From)
+	require.False(t, s.Sessions[2].RTT.Is(), "not measured at that end")
+	var out bytes.Buffer
+	s.Text(&out)
+	require.Regexp(t, `channels +1 halo, async, same host, ether: A\n +two processes of one host\n +1 agree, sync, same host, : B\n`, out.String())
 }
 
 func TestText(t *testing.T) {

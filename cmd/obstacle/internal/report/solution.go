@@ -5,9 +5,11 @@ package report
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -56,12 +58,13 @@ type Solution struct {
 	LauncherPeak    int64   `json:"launcher_peak_resident_bytes"`
 	Kernel          string  `json:"kernel"`
 
-	Composition []string `json:"composition"`
-	PerPeer     []Peer   `json:"per_peer"`
-	Probes      []Probe  `json:"probes"`
-	Outputs     []string `json:"outputs"`
-	Seed        uint64   `json:"seed"`
-	Version     string   `json:"version"`
+	Composition []string  `json:"composition"`
+	Sessions    []Session `json:"sessions"` // each as either end saw it
+	PerPeer     []Peer    `json:"per_peer"`
+	Probes      []Probe   `json:"probes"`
+	Outputs     []string  `json:"outputs"`
+	Seed        uint64    `json:"seed"`
+	Version     string    `json:"version"`
 }
 
 // Peer is one peer's part in a run.
@@ -120,6 +123,7 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 		s.PointsPerSecond = relaxed / s.Seconds
 	}
 	s.traffic(o)
+	s.Sessions = sessions(o)
 }
 
 // traffic adds up the halo sessions. What one end sent and the other has not
@@ -132,6 +136,9 @@ func (s *Solution) traffic(o *launch.Outcome) {
 	asynchronous := false
 	for _, p := range o.Peers {
 		for _, h := range p.Sessions {
+			if !strings.HasPrefix(h.Name, rendezvous.HaloPrefix) {
+				continue
+			}
 			s.Messages += h.MessagesSent
 			s.Bytes += h.BytesSent
 			s.SegmentsSent += h.SegmentsSent

@@ -20,9 +20,7 @@ func (s *Solution) Text(w io.Writer) {
 	if s.Chosen != "" {
 		fmt.Fprintf(t, "\tchosen: %s\n", s.Chosen)
 	}
-	if len(s.Composition) > 0 {
-		fmt.Fprintf(t, "channel\t%s: %s\n", s.Network, strings.Join(s.Composition, ", "))
-	}
+	channels(t, s.Sessions)
 	fmt.Fprintf(t, "result\t%s\n", s.verdict())
 	if len(s.MissingBlocks) > 0 {
 		fmt.Fprintf(t, "\tthe blocks of peers %v were lost: starting values stand there\n", s.MissingBlocks)

@@ -1,0 +1,41 @@
+package peer
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// sessions are those of this peer, as it tells the launcher.
+func (p *peer) sessions() []rendezvous.Session {
+	out := []rendezvous.Session{}
+	for _, i := range p.node.Sessions() {
+		out = append(out, described(i))
+	}
+	return out
+}
+
+func described(i p2psap.SessionInfo) rendezvous.Session {
+	s := rendezvous.Session{
+		Peer: rankOf(i.Peer), Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.Why,
+		RTTSeconds: i.RTT.Seconds(), Network: i.Conditions.Network.String(), Composition: i.Composition, Epoch: int(i.Epoch), SegmentBytes: i.SegmentSize,
+		MessagesSent: i.MessagesSent, MessagesReceived: i.MessagesReceived, BytesSent: i.BytesSent, BytesReceived: i.BytesReceived,
+		SegmentsSent: i.SegmentsSent, SegmentsReceived: i.SegmentsReceived, Retransmitted: i.Retransmitted,
+		Dropped: i.Dropped, Overwritten: i.Overwritten,
+	}
+	if c, err := p2psap.ColumnOf(i.Conditions); err == nil {
+		s.Column = c.String()
+	}
+	return s
+}
+
+// rankOf is the rank of the node of a name, −1 of another's.
+func rankOf(node string) int {
+	rank, err := strconv.Atoi(strings.TrimPrefix(node, namePrefix))
+	if err != nil {
+		return -1
+	}
+	return rank
+}
