@@ -27,6 +27,7 @@ func Catalog() *microproto.Catalog {
 		{"DuplicateAck", newDuplicateAck},
 		{"WindowCongestionControl", newWindowCongestionControl},
 		{"TCPNewRenoCongestionAvoidance", newTCPNewReno},
+		{CUBICCongestionAvoidance, newCUBICProtocol},
 		{"DCCPAck", newDCCPAck},
 		{"DCCPWindowCongestionControl", newDCCPWindow},
 		{"TCPCongestionAvoidance", newTCPCongestionAvoidance},

@@ -1,0 +1,181 @@
+package ctp
+
+import (
+	"math"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// CUBIC is the Controller of RFC 9438: in congestion avoidance the window is a cubic
+// function of the time since the last loss, flat around the window at which that
+// happened, and never below what Reno would have (§4.3). It counts in segments, as
+// the RFC does. Slow start is Reno's.
+//
+// Products are rounded before they are added, so that every machine computes the
+// same window.
+type CUBIC struct {
+	reno  Reno    // slow start, the initial window, the unit
+	cwnd  float64 // segments
+	limit float64 // ssthresh in segments; +Inf at first
+
+	wMax, k float64 // of the curve: where it is flat, and when, in segments and seconds
+	prior   float64 // cwnd before the last reduction, cwnd_prior of §4.1
+	est     float64 // W_est: the window of Reno
+	started bool    // an epoch of congestion avoidance runs
+	epoch   microproto.Instant
+	paused  microproto.Instant // the window was not used from then on, 0: it was
+	flat    bool               // the next epoch begins at its own W_max (§4.8)
+}
+
+// Constants of RFC 9438 §4.1 and §5.1: C in segments/s³, and the factor of decrease.
+const (
+	cubicC    = 0.4
+	cubicBeta = 0.7
+	// cubicAlpha makes W_est grow like Reno with that factor (§4.3).
+	cubicAlpha = 3 * (1 - cubicBeta) / (1 + cubicBeta)
+)
+
+// NewCUBIC makes a CUBIC with the settings of a composition.
+func NewCUBIC(o microproto.Options) (*CUBIC, error) {
+	r, err := NewReno(o)
+	if err != nil {
+		return nil, err
+	}
+	return &CUBIC{reno: *r}, nil
+}
+
+// Open implements Controller.
+func (c *CUBIC) Open(s ControllerStart) {
+	c.reno.Open(s)
+	*c = CUBIC{reno: c.reno, cwnd: c.segments(c.reno.window), limit: math.Inf(1)}
+	if c.reno.threshold != math.MaxInt {
+		c.limit = c.segments(c.reno.threshold)
+	}
+}
+
+func (c *CUBIC) segments(units int) float64 { return float64(units) / float64(c.reno.unit) }
+
+// Acked implements Controller.
+func (c *CUBIC) Acked(p Progress) {
+	if !p.Full {
+		if c.started && c.paused == 0 {
+			c.paused = p.Now
+		}
+		return
+	}
+	if c.cwnd < c.limit {
+		most := 2.0
+		if c.reno.cautious {
+			most = 1
+		}
+		c.cwnd += min(c.segments(p.Count), most)
+		return
+	}
+	c.reno.cautious = false
+	if c.started && c.paused != 0 {
+		c.epoch += p.Now - c.paused // what was not used is no part of the curve (§5.8)
+		c.paused = 0
+	}
+	if !c.started {
+		c.begin(p.Now)
+	}
+	c.avoid(p.Now.Sub(c.epoch), p.RTT, c.segments(p.Count))
+}
+
+// begin starts an epoch of congestion avoidance (§4.2).
+func (c *CUBIC) begin(now microproto.Instant) {
+	c.started, c.epoch, c.est = true, now, c.cwnd
+	if c.flat || c.wMax < c.cwnd {
+		c.wMax = c.cwnd
+	}
+	c.flat = false
+	c.k = math.Cbrt((c.wMax - c.cwnd) / cubicC)
+}
+
+// curve is W_cubic(t) (§4.2, figure 1), in segments.
+func (c *CUBIC) curve(t time.Duration) float64 {
+	d := t.Seconds() - c.k
+	cube := float64(d * d * d)
+	return float64(cubicC*cube) + c.wMax
+}
+
+// avoid moves the window at t of the epoch by an acknowledgement of n segments.
+func (c *CUBIC) avoid(t, rtt time.Duration, n float64) {
+	alpha := cubicAlpha
+	if c.est >= c.prior {
+		alpha = 1
+	}
+	c.est += float64(alpha * n / c.cwnd)
+	if c.curve(t) < c.est {
+		c.cwnd = max(c.cwnd, c.est) // the Reno-friendly region (§4.3)
+		return
+	}
+	target := min(max(c.curve(t+rtt), c.cwnd), 1.5*c.cwnd)
+	c.cwnd += float64((target - c.cwnd) * min(n/c.cwnd, 1)) // §4.4, §4.5
+}
+
+// reduce notes where the curve is to be flat, lower than before where the path has
+// become smaller (fast convergence, §4.7), and sets ssthresh (§4.6).
+func (c *CUBIC) reduce(inFlight int) {
+	c.prior = c.cwnd
+	c.wMax, c.started, c.paused = c.fastConvergence(), false, 0
+	c.limit = max(cubicBeta*c.segments(inFlight), 2)
+}
+
+func (c *CUBIC) fastConvergence() float64 {
+	if c.cwnd < c.wMax {
+		return c.cwnd * (1 + cubicBeta) / 2
+	}
+	return c.cwnd
+}
+
+// Congested implements Controller.
+func (c *CUBIC) Congested(_ microproto.Instant, inFlight int) {
+	c.reduce(inFlight)
+	c.cwnd, c.flat, c.reno.cautious = c.limit, false, false
+}
+
+// Recovered implements Controller: no burst follows.
+func (c *CUBIC) Recovered(_ microproto.Instant, inFlight int) {
+	c.cwnd = min(c.limit, max(c.segments(inFlight), 1)+1)
+}
+
+// TimedOut implements Controller: the next congestion avoidance begins at the flat
+// of its curve (§4.8).
+func (c *CUBIC) TimedOut(_ microproto.Instant, inFlight int, again bool) {
+	if !again {
+		c.reduce(inFlight)
+	}
+	c.cwnd, c.flat, c.started, c.reno.cautious = 1, true, false, true
+}
+
+// Idled implements Controller (RFC 5681 §4.1).
+func (c *CUBIC) Idled(now microproto.Instant, idle, _ time.Duration) {
+	c.cwnd = min(c.cwnd, c.segments(c.reno.initialWindow()))
+	if c.started && c.paused == 0 {
+		c.paused = now - microproto.Instant(idle)
+	}
+}
+
+// Underused implements Controller: the window stays, and does not grow.
+func (c *CUBIC) Underused(microproto.Instant, int) {}
+
+// Window implements Controller.
+func (c *CUBIC) Window() int { return c.units(c.cwnd) }
+
+// Threshold implements Controller.
+func (c *CUBIC) Threshold() int { return c.units(c.limit) }
+
+func (c *CUBIC) units(segments float64) int {
+	const most = 1 << 50
+	return max(c.reno.unit, int(min(float64(segments*float64(c.reno.unit)), most)))
+}
+
+// CUBICCongestionAvoidance is the name of CUBIC as a micro-protocol, an optional row
+// behind those of Table I.
+const CUBICCongestionAvoidance = "CUBICCongestionAvoidance"
+
+func newCUBICProtocol(o microproto.Options) (microproto.MicroProtocol, error) {
+	return ControllerProtocol(CUBICCongestionAvoidance, func(o microproto.Options) (Controller, error) { return NewCUBIC(o) })(o)
+}
