@@ -16,6 +16,7 @@ type block struct {
 	source   kernel.Field
 	lower    kernel.Field
 	upper    kernel.Field
+	memory   []float64 // room for the source of a time step where f is constant
 }
 
 func newBlock(p *Problem, box Box) (*block, error) {
@@ -23,35 +24,45 @@ func newBlock(p *Problem, box Box) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &block{problem: p, box: box, layout: l}
-	if b.operator, b.diagonal, err = newStencil(p).operator(box, l); err != nil {
-		return nil, err
+	b := &block{box: box, layout: l}
+	return b, b.build(p)
+}
+
+// build evaluates a problem at the box's points. Arrays that an earlier build made
+// are written anew.
+func (b *block) build(p *Problem) error {
+	b.problem = p
+	var err error
+	if b.operator, b.diagonal, err = newStencil(p).operator(b.box, b.layout, b.operator.Arrays); err != nil {
+		return err
 	}
-	b.source = kernel.Field{Value: p.Source.Value}
+	source := kernel.Field{Value: p.Source.Value}
 	if p.Source.Of != nil {
-		if b.source, err = b.field("source", p.Source.Of); err != nil {
-			return nil, err
+		if source, err = b.field("source", p.Source.Of, b.source.Array); err != nil {
+			return err
 		}
 	}
-	b.lower, b.upper = kernel.NoLower(), kernel.NoUpper()
+	lower, upper := kernel.NoLower(), kernel.NoUpper()
 	if p.Obstacle != nil {
-		if b.lower, err = b.field("obstacle", p.Obstacle); err != nil {
-			return nil, err
+		if lower, err = b.field("obstacle", p.Obstacle, b.lower.Array); err != nil {
+			return err
 		}
 	}
 	if p.Upper != nil {
-		if b.upper, err = b.field("upper obstacle", p.Upper); err != nil {
-			return nil, err
-		}
-		if p.Obstacle != nil {
-			err = b.checkObstacles()
+		if upper, err = b.field("upper obstacle", p.Upper, b.upper.Array); err != nil {
+			return err
 		}
 	}
-	return b, err
+	b.source, b.lower, b.upper = source, lower, upper
+	if p.Upper != nil && p.Obstacle != nil {
+		return b.checkObstacles()
+	}
+	return nil
 }
 
-// field evaluates f at the box's points; an array is only kept if it is needed.
-func (b *block) field(name string, f Function) (kernel.Field, error) {
+// field evaluates f at the box's points; an array is only kept if it is needed. room,
+// an array of that size or nil, is used for it.
+func (b *block) field(name string, f Function, room []float64) (kernel.Field, error) {
 	p := b.problem
 	var out kernel.Field
 	var err error
@@ -64,7 +75,9 @@ func (b *block) field(name string, f Function) (kernel.Field, error) {
 		case d == 0:
 			out.Value = v
 		case out.Array == nil && v != out.Value:
-			out.Array = make([]float64, b.layout.Points())
+			if out.Array = room; room == nil {
+				out.Array = make([]float64, b.layout.Points())
+			}
 			for i := range d {
 				out.Array[i] = out.Value
 			}

@@ -29,6 +29,34 @@ func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
 	if err := p.validateHead(); err != nil {
 		return Evaluation{}, err
 	}
+	if p.Evolution != nil {
+		return Evaluation{}, p.refuse("it is nonstationary: a vector is judged as the end of one of its steps")
+	}
+	return evaluate(p, nil, 0, u, e)
+}
+
+// EvaluateStep judges u as the end of time step m, 1 ≤ m ≤ Steps, which began with
+// before: by the stationary problem that the step is. MaxError is against the exact
+// solution at that time, so it holds what all steps have added to it. ErrorBound is
+// what this step adds at most to the distance from the solution of the scheme, with
+// which errors of steps before it do not grow: their sum bounds the error at the end.
+func EvaluateStep(p *Problem, m int, before, u []float64, e Executor) (Evaluation, error) {
+	if err := p.validateHead(); err != nil {
+		return Evaluation{}, err
+	}
+	if p.Evolution == nil || m < 1 || m > p.Evolution.Steps || len(before) != p.Points() {
+		return Evaluation{}, p.refuse("no step %d that begins with %d values", m, len(before))
+	}
+	return evaluate(p.AtStep(m), before, p.Evolution.Step(), u, e)
+}
+
+// AtStart is u(0) of a nonstationary problem on the whole grid, from values [z][y][x]
+// where there are some.
+func AtStart(p *Problem, values []float64) ([]float64, error) {
+	return p.before(Box{Hi: p.N}, values)
+}
+
+func evaluate(p *Problem, before []float64, dt float64, u []float64, e Executor) (Evaluation, error) {
 	if len(u) != p.Points() {
 		return Evaluation{}, p.refuse("a vector of %d values to evaluate; the grid has %d points", len(u), p.Points())
 	}
@@ -41,7 +69,7 @@ func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
 	e.For(len(slabs), func(i int) {
 		box := Box{Hi: p.N}
 		box.Lo[slow], box.Hi[slow] = i*thick, min((i+1)*thick, p.N[slow])
-		slabs[i].evaluate(p, box, u)
+		slabs[i].evaluate(p, box, before, dt, u)
 	})
 	var total slabResult
 	for i := range slabs {
@@ -61,11 +89,16 @@ type slabResult struct {
 	err                 error
 }
 
-func (s *slabResult) evaluate(p *Problem, box Box, u []float64) {
+func (s *slabResult) evaluate(p *Problem, box Box, before []float64, dt float64, u []float64) {
 	b, err := newBlock(p, box)
 	if err != nil {
 		s.err = err
 		return
+	}
+	if before != nil { // slabs are whole planes of the slowest axis
+		slow := p.Dimension - 1
+		plane := p.Points() / p.N[slow]
+		b.remember(before[plane*box.Lo[slow]:plane*box.Hi[slow]], dt)
 	}
 	stepper, err := b.sweep(1) // the step is not used: nothing is relaxed
 	if err != nil {
@@ -141,16 +174,30 @@ const cubeBound = 0.0563
 // c ≥ 0, A·w ≥ 1 for w = (x−lo)(hi−x)/(2κ) along any axis, whose maximum is
 // L²/(8κ): the comparison principle of M-matrices does the rest. It holds on the
 // grid too, where the second difference of a parabola is exact.
+//
+// Of an M-matrix whose rows add up to c > 0, as those of a time step do, 1/c is a
+// bound, too.
 func (p *Problem) inverseBound() float64 {
+	for a := range p.Dimension {
+		if b := p.Velocity[a]; !b.Constant() || b.Value != 0 {
+			return math.NaN()
+		}
+	}
+	bound := p.domainBound()
+	if c := p.Reaction; c.Constant() && c.Value > 0 && !(bound <= 1/c.Value) {
+		bound = 1 / c.Value
+	}
+	return bound
+}
+
+// domainBound is the bound that the domain gives.
+func (p *Problem) domainBound() float64 {
 	if !p.Diffusion.Constant() {
 		return math.NaN()
 	}
 	bound := math.Inf(1)
 	cube := p.Dimension == 3
 	for a := range p.Dimension {
-		if b := p.Velocity[a]; !b.Constant() || b.Value != 0 {
-			return math.NaN()
-		}
 		l := p.Hi[a] - p.Lo[a]
 		cube = cube && l == p.Hi[0]-p.Lo[0]
 		bound = min(bound, l*l/8)

@@ -25,11 +25,16 @@ type face struct {
 	lastSent    time.Duration
 	sent        bool // something was sent, so there is something to repeat
 	repeatOlder bool // lockstep over a lossy channel: the older face comes next
+
+	step   int      // time step in progress
+	opened bool     // the step's opening has exchanged its first faces
+	early  [][]byte // agreement messages of the next step
 }
 
 // slot holds a face of the neighbour's; data aliases the shell's buffer.
 type slot struct {
 	have  bool
+	step  int
 	label Iteration
 	data  []byte
 }
@@ -93,7 +98,7 @@ func (f *face) pick(k Iteration) *slot {
 }
 
 func (f *face) newer(best, c *slot, k Iteration) *slot {
-	if !c.have || !f.scheme.Admit(k, c.label, f.to.Rank) || (best != nil && best.label >= c.label) {
+	if !c.have || c.step != f.step || !f.scheme.Admit(k, c.label, f.to.Rank) || (best != nil && best.label >= c.label) {
 		return best
 	}
 	return c
@@ -101,7 +106,9 @@ func (f *face) newer(best, c *slot, k Iteration) *slot {
 
 // arrived records what a slot of the shell's now holds. In lockstep an older
 // iterate than the slot held is refused.
-func (f *face) arrived(tag uint32, label Iteration, data []byte) error {
+// iterate parity+label of the run goes under that tag; the faces that open the next
+// step come before that is known here.
+func (f *face) arrived(tag uint32, step int, label, parity Iteration, data []byte) error {
 	if int64(tag) >= int64(len(f.slots)) {
 		return fmt.Errorf("solver: a face of rank %d came under tag %d; there are %d slots", f.to.Rank, tag, len(f.slots))
 	}
@@ -109,12 +116,12 @@ func (f *face) arrived(tag uint32, label Iteration, data []byte) error {
 		return fmt.Errorf("solver: a face of rank %d has %d bytes; it must have %d: do both peers use the same partition?",
 			f.to.Rank, len(data), f.to.FaceBytes)
 	}
-	if uint64(label)%uint64(len(f.slots)) != uint64(tag) {
+	if step == f.step && uint64(parity+label)%uint64(len(f.slots)) != uint64(tag) {
 		return fmt.Errorf("solver: rank %d sent iterate %d under tag %d of %d", f.to.Rank, label, tag, len(f.slots))
 	}
-	if old := &f.slots[tag]; inLockstep(f.scheme) && old.have && label < old.label {
+	if old := &f.slots[tag]; inLockstep(f.scheme) && old.have && (step < old.step || step == old.step && label < old.label) {
 		return fmt.Errorf("solver: rank %d sent iterate %d after %d", f.to.Rank, label, old.label)
 	}
-	f.slots[tag] = slot{have: true, label: label, data: data}
+	f.slots[tag] = slot{have: true, step: step, label: label, data: data}
 	return nil
 }

@@ -15,20 +15,39 @@ func (w *Worker) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []
 	if f == nil {
 		return fmt.Errorf("solver: a face from rank %d, which is no neighbour of rank %d", q, w.config.Rank)
 	}
-	if ahead := w.reach(); inLockstep(f.scheme) && Iteration(label) > ahead {
-		return fmt.Errorf("solver: a face from rank %d: iterate %d, which it cannot have made: this peer is at %d", q, label, w.iterate)
+	step, sweep := unpackLabel(label)
+	if step < w.steps.at {
+		w.steps.stale++
+		return nil
 	}
-	return f.arrived(tag, Iteration(label), data)
+	if step > min(w.steps.at+1, w.steps.of) || inLockstep(f.scheme) && sweep > w.reach(step) {
+		return fmt.Errorf("solver: a face from rank %d: iterate %d of step %d, which it cannot have made: this peer is at %d of step %d",
+			q, sweep, step, w.iterate, w.steps.at)
+	}
+	return f.arrived(tag, step, sweep, w.steps.parity, data)
 }
 
-// reach is the newest iterate that a neighbour in lockstep can have made: to make
-// iterate k+1 it needs iterate k of this peer, which leaves before the sweep that
-// makes it has ended.
-func (w *Worker) reach() Iteration {
-	if w.pass.sweeping() {
+// reach is the newest iterate of a time step that a neighbour in lockstep can have
+// made: to make iterate k+1 it needs iterate k of this peer, which leaves before the
+// sweep that makes it has ended.
+func (w *Worker) reach(step int) Iteration {
+	switch {
+	case step > w.steps.at:
+		return 0
+	case w.pass.sweeping():
 		return w.iterate + 2
 	}
 	return w.iterate + 1
+}
+
+// sweepBits of a halo's label count iterates of a time step; the step is above them,
+// 0 in a stationary run.
+const sweepBits = 40
+
+func packLabel(step int, sweep Iteration) uint64 { return uint64(step)<<sweepBits | uint64(sweep) }
+
+func unpackLabel(label uint64) (step int, sweep Iteration) {
+	return int(label >> sweepBits), Iteration(label & (1<<sweepBits - 1))
 }
 
 // Pack writes the face that op, an OpSend, asks for: op.Bytes bytes.
@@ -40,7 +59,7 @@ func (w *Worker) Pack(op Op, dst []byte) {
 	// The other array holds the newer iterate during a sweep, the older one
 	// between two.
 	src := w.cur
-	if Iteration(op.Label) != w.iterate {
+	if _, sweep := unpackLabel(op.Label); sweep != w.iterate {
 		src = w.next
 	}
 	f.pack(dst, src)
@@ -50,8 +69,8 @@ func (w *Worker) Pack(op Op, dst []byte) {
 func (w *Worker) sendOp(now time.Duration, f *face, label Iteration) Op {
 	f.lastSent, f.sent = now, true
 	return Op{
-		Kind: OpSend, To: f.to.Rank, Bytes: f.to.FaceBytes, Label: uint64(label),
-		Tag: uint32(uint64(label) % uint64(len(f.slots))),
+		Kind: OpSend, To: f.to.Rank, Bytes: f.to.FaceBytes, Label: packLabel(w.steps.at, label),
+		Tag: uint32(uint64(w.steps.parity+label) % uint64(len(f.slots))),
 	}
 }
 

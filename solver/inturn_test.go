@@ -15,7 +15,7 @@ func emulateInTurn(t require.TestingT, c Config) Sequence {
 	s, err := newSequential(c.Problem, Jacobi)
 	require.NoError(t, err)
 	reference := s.residual()
-	require.NoError(t, s.start())
+	require.NoError(t, s.start(nil))
 	slow := c.Problem.Dimension - 1
 	first := map[int]bool{}
 	for _, cut := range c.Partition.Cuts[slow] {

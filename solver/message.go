@@ -10,7 +10,8 @@ import (
 )
 
 // Agreement messages, between neighbours, reliable and in order. Layout, little
-// endian: version, kind, reason, 0 (one byte each), number (8 bytes), then by kind:
+// endian: version, kind, reason, 0 (one byte each), time step (4 bytes; 0 in a
+// stationary run), number (8 bytes), then by kind:
 //
 //	diagonal, step  one float64
 //	estimate        one float64; reason 1: every peer below has made its last sweep
@@ -35,14 +36,15 @@ const (
 )
 
 const (
-	messageVersion = 1
-	messageHeader  = 12
+	messageVersion = 2
+	messageHeader  = 16
 )
 
 // message is a decoded agreement message. values aliases the input.
 type message struct {
 	kind    messageKind
 	reason  Reason
+	step    int // time step
 	number  uint64
 	a, b    float64
 	iterate Iteration
@@ -63,7 +65,8 @@ func AgreementBytes(n Neighbour) int {
 func (m *message) encode() []byte {
 	out := make([]byte, messageHeader, messageHeader+24+len(m.values))
 	out[0], out[1], out[2] = messageVersion, byte(m.kind), byte(m.reason)
-	binary.LittleEndian.PutUint64(out[4:], m.number)
+	binary.LittleEndian.PutUint32(out[4:], uint32(m.step))
+	binary.LittleEndian.PutUint64(out[8:], m.number)
 	switch m.kind {
 	case msgDiagonal, msgStep, msgEstimate:
 		out = appendFloat(out, m.a)
@@ -98,7 +101,7 @@ func decodeMessage(data []byte, faceBytes int) (m message, err error) {
 		return m, fmt.Errorf("version %d, this program speaks %d", data[0], messageVersion)
 	}
 	m.kind, m.reason = messageKind(data[1]), Reason(data[2])
-	m.number = binary.LittleEndian.Uint64(data[4:])
+	m.step, m.number = int(binary.LittleEndian.Uint32(data[4:])), binary.LittleEndian.Uint64(data[8:])
 	if data[3] != 0 || m.reason > lastReason {
 		return m, fmt.Errorf("unknown flags %#x %#x", data[2], data[3])
 	}

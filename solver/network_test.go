@@ -36,6 +36,11 @@ type network struct {
 	blackout     func(from, to Rank, label uint64, now time.Duration) bool
 	agreeSent    int
 	sends        map[[3]int]int // from, to, label
+	failed       error
+	adapts       []int // changes of mode asked for, by rank
+	adapting     []bool
+	steps        [][]StepResult // by rank
+	stepped      func(rank int, r StepResult, u []float64)
 	observe      func(*network)
 }
 
@@ -47,6 +52,8 @@ type packet struct {
 	tag      uint32
 	label    uint64
 	number   uint64
+	epoch    int
+	reliable bool
 	offset   int
 	data     []byte
 }
@@ -93,6 +100,7 @@ func newNetwork(seed uint64, configs []Config) (*network, error) {
 		n.nextAt = append(n.nextAt, 0)
 		n.done = append(n.done, false)
 		n.waiting = append(n.waiting, false)
+		n.adapts, n.adapting, n.steps = append(n.adapts, 0), append(n.adapting, false), append(n.steps, nil)
 		n.pace = append(n.pace, time.Duration(10+n.rng.IntN(200))*time.Microsecond)
 	}
 	return n, nil
@@ -188,6 +196,24 @@ func (n *network) act(i int) {
 			}
 			n.nextAt[i] = op.Until
 		}
+	case OpAdapt:
+		n.adapts[i]++
+		n.adapting[i] = true
+		if op.Asynchronous == (n.adapts[i]%2 == 1) {
+			panic("a change to the mode that is in force")
+		}
+		n.nextAt[i] = -1
+		n.adapted()
+	case OpStep:
+		n.steps[i] = append(n.steps[i], *op.Step)
+		if n.stepped != nil {
+			u := make([]float64, w.Box().Points())
+			w.Solution(u)
+			n.stepped(i, *op.Step, u)
+		}
+	case OpFail:
+		n.failed = op.Err
+		n.done[i] = true
 	case OpDone:
 		n.done[i] = true
 	default:
@@ -195,9 +221,30 @@ func (n *network) act(i int) {
 	}
 }
 
+// adapted lets those go on whose sessions have all switched: both ends have asked.
+func (n *network) adapted() {
+	for i, w := range n.workers {
+		ready := n.adapting[i]
+		for _, nb := range w.Neighbours() {
+			if Between(n.scheme, Rank(i), nb.Rank).Asynchronous() {
+				ready = ready && n.adapts[nb.Rank] >= n.adapts[i]
+			}
+		}
+		if ready {
+			n.adapting[i] = false
+			n.nextAt[i] = n.now + time.Duration(n.rng.Int64N(int64(n.jitter)))
+		}
+	}
+}
+
+// epoch of a halo session that the scheme wants asynchronous; an odd one is
+// synchronous.
+func (n *network) epoch(a, b Rank) int { return min(n.adapts[a], n.adapts[b]) }
+
 // send puts a face on the halo session.
 func (n *network) send(p packet) {
-	if !Between(n.scheme, p.from, p.to).Asynchronous() {
+	p.epoch = n.epoch(p.from, p.to)
+	if p.reliable = !Between(n.scheme, p.from, p.to).Asynchronous() || p.epoch%2 == 1; p.reliable {
 		n.post(p, true)
 		return
 	}
@@ -244,7 +291,13 @@ func (n *network) deliver(p packet) error {
 	if p.agree {
 		return w.Agree(n.now, p.from, p.data)
 	}
-	if !Between(n.scheme, p.from, p.to).Asynchronous() {
+	if Between(n.scheme, p.from, p.to).Asynchronous() && p.epoch != n.epoch(p.from, p.to) {
+		if p.reliable {
+			return fmt.Errorf("a synchronous face from %d to %d is lost by a change of mode", p.from, p.to)
+		}
+		return nil
+	}
+	if p.reliable {
 		return w.Halo(n.now, p.from, p.tag, p.label, p.data)
 	}
 	key := [3]int{int(p.from), int(p.to), int(p.tag)}

@@ -94,8 +94,9 @@ func (s stencil) shape(v [kernel.Directions]float64) kernel.Operator {
 	return kernel.Operator{Form: kernel.Isotropic, Diag: v[kernel.Center], Off: off}
 }
 
-// operator builds the coefficients of a box and the largest diagonal entry in it.
-func (s stencil) operator(box Box, l kernel.Layout) (kernel.Operator, float64, error) {
+// operator builds the coefficients of a box and the largest diagonal entry in it, in
+// the arrays given where there are some.
+func (s stencil) operator(box Box, l kernel.Layout, room [kernel.Directions][]float64) (kernel.Operator, float64, error) {
 	first := [3]int{box.Lo[0] + 1, box.Lo[1] + 1, box.Lo[2] + 1}
 	if s.constant() {
 		v := s.at(first)
@@ -104,9 +105,11 @@ func (s stencil) operator(box Box, l kernel.Layout) (kernel.Operator, float64, e
 		}
 		return s.shape(v), v[kernel.Center], nil
 	}
-	op := kernel.Operator{Form: kernel.Variable}
+	op := kernel.Operator{Form: kernel.Variable, Arrays: room}
 	for d := range 1 + 2*s.p.Dimension {
-		op.Arrays[d] = make([]float64, l.Points())
+		if room[d] == nil {
+			op.Arrays[d] = make([]float64, l.Points())
+		}
 	}
 	largest := 0.0
 	var err error

@@ -45,10 +45,25 @@ type Outcome struct {
 	Iterate   Iteration // of the answer (own block)
 	Residual  float64   // relative, as agreed (the program recomputes it); NaN: never measured
 	Snapshots int       // snapshots taken after the first, which is of u⁰
+
+	// Of a nonstationary run. Sweeps are those of all steps; Reason, Iterate,
+	// Residual and Snapshots are the last step's.
+	Steps     int     // completed
+	Worst     float64 // largest relative residual of a completed step
+	WorstStep int     // that one; 0: none
+	Stale     uint64  // faces of an old step, dropped
+}
+
+// StepResult is how a time step ended.
+type StepResult struct {
+	Step     int       // from 1
+	Sweeps   Iteration // of this peer
+	Residual float64   // relative, as agreed
 }
 
 // Progress is for people who watch.
 type Progress struct {
+	Step     int // in progress; 0: the problem is stationary
 	Sweep    Iteration
 	Residual float64 // last known relative residual of the whole (root) or own share; NaN: not yet
 }

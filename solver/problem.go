@@ -29,7 +29,8 @@ func (c Coefficient) At(p Point) float64 {
 // Constant tells whether the coefficient is the same everywhere.
 func (c Coefficient) Constant() bool { return c.Of == nil }
 
-// Problem is a stationary obstacle problem on a box (SPEC §1):
+// Problem is an obstacle problem on a box (SPEC §1), stationary unless it has an
+// Evolution:
 // find u with A·u − f ≥ 0, u ≥ φ (and u ≤ ψ), complementary; u = Boundary on ∂Ω;
 // A = −div(κ∇u) + b·∇u + c·u. Axis 0 is x (fastest in memory), 1 is y, 2 is z.
 type Problem struct {
@@ -48,6 +49,10 @@ type Problem struct {
 	Boundary Function // Dirichlet data on ∂Ω
 	Initial  Function // starting iterate in the interior; nil: max(φ, 0), at most ψ
 	Exact    Function // exact solution of the continuous problem; nil: not known
+
+	// Evolution makes the problem nonstationary; nil: stationary. The functions
+	// above are then those at the end.
+	Evolution *Evolution
 
 	// Upwind takes one-sided differences for the velocity term where the cell
 	// Péclet number |b|·h/κ is above 2, so that A stays an M-matrix there; the

@@ -36,7 +36,13 @@ func (p *pass) init(w *Worker) {
 	}
 	p.norms = make([]kernel.Norm, most)
 	p.run = p.runChunk
-	p.initial = inLockstep(w.config.Scheme) && len(w.faces) > 0
+}
+
+// begin is called when the run begins, or a time step.
+func (p *pass) begin() {
+	p.abandon()
+	p.collect() // what a measurement half done has left
+	p.at, p.initial = 0, inLockstep(p.w.config.Scheme)
 }
 
 func (p *pass) sweeping() bool { return p.steps != nil && p.relaxes }
@@ -55,13 +61,16 @@ func (p *pass) abandon() { p.steps, p.array, p.gather = nil, nil, false }
 // next is the next operation of the pass in progress.
 func (p *pass) next(now time.Duration) (Op, bool) {
 	w := p.w
-	if p.initial && w.stepper != nil {
-		// Lockstep: everyone needs u⁰ of its neighbours; p.at counts the faces.
-		f := w.faces[p.at]
-		if p.at++; p.at == len(w.faces) {
+	for p.initial && w.stepper != nil {
+		// Lockstep: everyone needs iterate 0 of its neighbours; p.at counts the faces.
+		if p.at == len(w.faces) {
 			p.initial, p.at = false, 0
+			break
 		}
-		return w.sendOp(now, f, 0), true
+		p.at++
+		if f := w.faces[p.at-1]; !f.opened {
+			return w.sendOp(now, f, 0), true
+		}
 	}
 	for p.steps != nil {
 		if p.at == len(p.steps) {

@@ -8,10 +8,11 @@ import (
 
 // Sequence is the result of SolveSequential.
 type Sequence struct {
-	U        []float64 // [z][y][x]
-	Sweeps   Iteration
-	Residual float64 // relative, as it was judged
+	U        []float64 // [z][y][x]; of a nonstationary problem the end of the last complete step
+	Sweeps   Iteration // of all steps
+	Residual float64   // relative, as it was judged; of the last step
 	Reason   Reason
+	Steps    []StepResult // complete ones
 }
 
 // SolveSequential solves on one block with plain loops: the oracle and the
@@ -25,13 +26,43 @@ func SolveSequential(p *Problem, order Order, tol float64, checkEvery, lag, maxS
 	if err := c.check(); err != nil {
 		return Sequence{}, err
 	}
+	r := newRhythm(checkEvery, lag, maxSweeps)
+	if p.Evolution == nil {
+		return solveOnce(p, order, r, tol, nil, 0)
+	}
+	before, err := p.before(Box{Hi: p.N}, nil)
+	if err != nil {
+		return Sequence{}, err
+	}
+	var all Sequence
+	for m := 1; m <= p.Evolution.Steps; m++ {
+		one, err := solveOnce(p.AtStep(m), order, r, tol, before, p.Evolution.Step())
+		if err != nil {
+			return Sequence{}, err
+		}
+		all.Sweeps += one.Sweeps
+		all.Residual, all.Reason = one.Residual, one.Reason
+		if one.Reason != Converged {
+			break
+		}
+		before = one.U
+		all.Steps = append(all.Steps, StepResult{m, one.Sweeps, one.Residual})
+	}
+	all.U = before
+	return all, nil
+}
+
+// solveOnce solves a stationary problem, or a time step of length dt from before.
+func solveOnce(p *Problem, order Order, r rhythm, tol float64, before []float64, dt float64) (Sequence, error) {
 	s, err := newSequential(p, order)
 	if err != nil {
 		return Sequence{}, err
 	}
-	r := newRhythm(checkEvery, lag, maxSweeps)
+	for d, v := range before {
+		s.f[d] += v / dt
+	}
 	reference := s.residual()
-	if err = s.start(); err != nil {
+	if err = s.start(before); err != nil {
 		return Sequence{}, err
 	}
 	u, out := s.iterate(r, reference, tol, s.sweep)
@@ -147,14 +178,20 @@ func (s *sequential) at(i, j, k int) int {
 	return i + s.line*j + s.plane*k
 }
 
-func (s *sequential) start() error {
+// start sets the starting iterate: values, or else the problem's.
+func (s *sequential) start(values []float64) error {
 	p := s.p
-	if p.Initial == nil {
+	if values == nil && p.Initial == nil {
 		return nil
 	}
 	var err error
 	s.each(func(i, d int, idx [3]int) {
-		v := p.Initial(p.At(idx[0], idx[1], idx[2]))
+		v := 0.0
+		if values != nil {
+			v = values[d]
+		} else {
+			v = p.Initial(p.At(idx[0], idx[1], idx[2]))
+		}
 		if !finite(v) && err == nil {
 			err = p.refuse("the starting value is %v at %v", v, p.place(idx))
 		}

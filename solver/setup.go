@@ -14,6 +14,10 @@ type setup struct {
 	told     bool
 }
 
+func newSetup(children int, diagonal float64) setup {
+	return setup{children: make([]bool, children), diagonal: diagonal}
+}
+
 func (s *setup) agree(w *Worker, q Rank, m *message) error {
 	if w.stepper != nil && !s.told {
 		return fmt.Errorf("a step is agreed on only where coefficients vary: do all peers solve the same problem?")

@@ -33,8 +33,6 @@ type snapshotEnd struct {
 	schedule schedule
 	due      Iteration // sweep that measures for the guess
 	residual float64   // of the last verdict
-	wish     Reason
-	wished   bool
 	reason   Reason
 	final    bool      // the snapshot was begun when all had made their last sweep
 	news     Iteration // root: guesses heard after its last sweep
@@ -52,7 +50,9 @@ func newSnapshotEnd(w *Worker) *snapshotEnd {
 	}
 	e.guess.init(n)
 	for _, f := range w.faces {
-		f.agreed.data = make([]byte, f.to.FaceBytes)
+		if f.agreed.data == nil {
+			f.agreed.data = make([]byte, f.to.FaceBytes)
+		}
 	}
 	return e
 }
@@ -65,6 +65,12 @@ func (e *snapshotEnd) gate() gate {
 	}
 	if !e.begun {
 		e.begun = true
+		for i, f := range e.w.faces {
+			if f.opened && !e.faces[i] {
+				e.faces[i] = true
+				e.got++
+			}
+		}
 		e.freeze()
 	}
 	if e.atEnd() {
@@ -100,10 +106,14 @@ func (e *snapshotEnd) atEnd() bool {
 // one what it heard.
 func (e *snapshotEnd) clock() Iteration { return e.w.iterate + e.news }
 
-// freeze keeps the block and sends its faces to all neighbours.
+// freeze keeps the block and sends its faces to all neighbours, but for those that
+// the opening of a time step has exchanged.
 func (e *snapshotEnd) freeze() {
 	e.w.freeze()
 	for _, f := range e.w.faces {
+		if f.opened && e.number == 0 {
+			continue
+		}
 		m := message{kind: msgFace, number: e.number, iterate: e.w.frozenAt, values: make([]byte, f.to.FaceBytes)}
 		f.pack(m.values, e.w.frozen)
 		e.w.tell(f.to.Rank, &m)
@@ -156,8 +166,8 @@ func (e *snapshotEnd) advance() {
 		reason = Converged
 	case !finite(n):
 		reason = Diverged
-	case e.wish != Running:
-		reason = e.wish
+	case e.w.wish != Running:
+		reason = e.w.wish
 	case e.final:
 		reason = ReachedSweeps
 	}
@@ -195,7 +205,7 @@ func (e *snapshotEnd) consider() {
 	}
 	promising := known && !(math.Sqrt(sum) > bound) && e.clock() >= e.nextAt
 	e.final = e.atEnd() && e.guess.childrenAtEnd()
-	if e.wish == Running && !e.final && !promising {
+	if e.w.wish == Running && !e.final && !promising {
 		return
 	}
 	e.begin(e.number + 1)
@@ -253,7 +263,7 @@ func (e *snapshotEnd) faceFrom(f *face, m *message) error {
 		e.faces[i] = true
 		e.got++
 		copy(f.agreed.data, m.values)
-		f.agreed.have, f.agreed.label = true, m.iterate
+		f.agreed.have, f.agreed.step, f.agreed.label = true, e.w.steps.at, m.iterate
 	}
 	return nil
 }
@@ -282,17 +292,7 @@ func (e *snapshotEnd) verdictFrom(m *message) error {
 	return nil
 }
 
-func (e *snapshotEnd) stop(r Reason) {
-	if e.wished {
-		return
-	}
-	e.wished = true
-	if e.w.tellParent(&message{kind: msgStop, reason: r}) {
-		return
-	}
-	e.wish = r
-	e.consider()
-}
+func (e *snapshotEnd) wished() { e.consider() }
 
 func (e *snapshotEnd) skipSend(Iteration) bool { return e.reason != Running }
 

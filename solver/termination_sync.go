@@ -26,8 +26,6 @@ type lockstepEnd struct {
 
 	norm0    float64 // ‖r(u⁰)‖, known after check 0
 	residual float64
-	wish     Reason // root: asked to stop
-	wished   bool   // elsewhere: passed on
 	reason   Reason
 	last     Iteration // valid once reason is not Running
 
@@ -122,8 +120,8 @@ func (e *lockstepEnd) advance() {
 		m.a, m.reason = r.judge(e.check, norm(&e.sums.squares), e.norm0, tol)
 		m.iterate = e.schedule.next(r, e.check, m.a, tol)
 	}
-	if m.reason == Running && e.wish != Running {
-		m.reason = e.wish
+	if m.reason == Running {
+		m.reason = e.w.wish
 	}
 	e.verdict(&m)
 }
@@ -190,15 +188,8 @@ func (e *lockstepEnd) verdictFrom(m *message) error {
 	return nil
 }
 
-func (e *lockstepEnd) stop(r Reason) {
-	if e.wished {
-		return
-	}
-	e.wished = true
-	if !e.w.tellParent(&message{kind: msgStop, reason: r}) {
-		e.wish = r
-	}
-}
+// wished: the wish for an early end is heard at the next check.
+func (e *lockstepEnd) wished() {}
 
 func (e *lockstepEnd) skipSend(label Iteration) bool {
 	return e.reason != Running && label == e.last

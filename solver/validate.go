@@ -74,6 +74,9 @@ func (p *Problem) validateHead() error {
 	if f := p.Source; f.Constant() && !finite(f.Value) {
 		return p.refuse("the source is %v", f.Value)
 	}
+	if p.Evolution != nil {
+		return p.Evolution.check(p)
+	}
 	return nil
 }
 

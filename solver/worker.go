@@ -22,7 +22,11 @@ type Config struct {
 	CheckEvery Iteration     // sync: residual of every such iterate; 0: a chance to stop every 32, the residual when it is likely to matter
 	Lag        Iteration     // c of SPEC §2, at most CheckEvery; 0: chosen
 	Repeat     time.Duration // asynchronous: faces are repeated at least this often while the peer waits; 0: 5 ms
-	Initial    []float64     // own box's starting values [z][y][x]; nil: the problem's
+	Initial    []float64     // own box's starting values [z][y][x], of a nonstationary problem u(0); nil: the problem's
+	// Reconfigure asks, at every boundary of time steps, for asynchronous halo sessions
+	// to be made synchronous, so that the first faces of the step travel there, and
+	// asynchronous again. Otherwise those faces travel on the agreement sessions.
+	Reconfigure bool
 }
 
 const defaultRepeat = 5 * time.Millisecond
@@ -36,6 +40,9 @@ const (
 	OpSend                    // w.Pack(op, buf) into a buffer of op.Bytes bytes, before the next call of Next or Relax; send it on the halo session of op.To with op.Tag, op.Label
 	OpAgree                   // send op.Message on the agreement session of op.To (op.Label grows); the slice is the shell's to keep
 	OpWait                    // nothing to do before an arrival, or before op.Until (time since start; 0: no limit)
+	OpAdapt                   // bring the halo sessions that are asynchronous by the scheme to op.Asynchronous, all at once, each together with its other end; then go on
+	OpStep                    // time step op.Step is complete: Solution gives its end until Next is called again
+	OpFail                    // the run cannot go on: op.Err
 	OpDone                    // finished: see Outcome
 )
 
@@ -50,6 +57,10 @@ type Op struct {
 	Bytes   int
 	Message []byte
 	Until   time.Duration
+
+	Asynchronous bool
+	Step         *StepResult
+	Err          error
 }
 
 // Worker is what one peer runs: pure reverse communication. The shell asks Next
@@ -74,6 +85,11 @@ type Worker struct {
 	pass       pass
 	outbox     []Op
 	agreeLabel uint64
+	steps      stepping
+	opening    opening
+	wish       Reason // root: an early end was asked for
+	wished     bool   // it was, here or below
+	fault      error  // ends the run
 	done       bool
 }
 
@@ -84,7 +100,7 @@ type ending interface {
 	gate() gate                      // what to do between two passes
 	measured(residual *kernel.Sum)   // a pass that measured has ended
 	agree(f *face, m *message) error // a message from a neighbour
-	stop(r Reason)                   // here or below somebody wants an early end
+	wished()                         // at the root: w.wish was set
 	skipSend(label Iteration) bool   // faces of that iterate are of no use to anybody
 	outcome(o *Outcome)
 	progress() float64
@@ -117,31 +133,26 @@ func NewWorker(c Config) (*Worker, error) {
 		w.config.Repeat = defaultRepeat
 	}
 	w.rhythm = newRhythm(c.CheckEvery, c.Lag, c.MaxSweeps)
-	var err error
-	if w.block, err = newBlock(c.Problem, c.Partition.Box(c.Rank)); err != nil {
+	box := c.Partition.Box(c.Rank)
+	l, err := kernel.NewLayout(c.Problem.Dimension, box.Size())
+	if err != nil {
 		return nil, err
+	}
+	w.block = &block{box: box, layout: l}
+	if w.steps.of = c.Problem.Steps(); w.steps.of > 0 {
+		if w.steps.before, err = c.Problem.before(box, c.Initial); err != nil {
+			return nil, err
+		}
 	}
 	for _, n := range c.Partition.Neighbours(c.Rank) {
 		w.faces = append(w.faces, newFace(w.block.layout, n, Between(c.Scheme, c.Rank, n.Rank)))
 	}
 	w.cur = make([]float64, w.block.layout.Len())
-	if err = w.block.fillReference(w.cur); err != nil {
+	w.pass.init(w)
+	if err := w.begin(); err != nil {
 		return nil, err
 	}
-	w.pass.init(w)
-	if inLockstep(c.Scheme) {
-		w.end = newLockstepEnd(w)
-	} else {
-		w.end = newSnapshotEnd(w)
-	}
-	w.setup.children = make([]bool, len(w.tree.children))
-	w.setup.diagonal = w.block.diagonal
-	if w.block.operator.Form != kernel.Variable {
-		err = w.prepare(1 / w.block.diagonal)
-	} else {
-		err = w.setup.advance(w)
-	}
-	return w, err
+	return w, nil
 }
 
 func (c *Config) check() error {
@@ -179,20 +190,42 @@ func (c *Config) checkRhythm() error {
 	return nil
 }
 
-// prepare is called once the step is known: it measures the own share of the
+// settle prepares with the step δ that everyone knows by itself, or goes about
+// agreeing on one.
+func (w *Worker) settle() error {
+	if w.block.operator.Form != kernel.Variable {
+		return w.prepare(1 / w.block.diagonal)
+	}
+	return w.setup.advance(w)
+}
+
+// prepare is called once the step δ is known: it measures the own share of the
 // reference residual and sets the starting iterate.
 func (w *Worker) prepare(step float64) error {
+	if err := w.block.fillReference(w.cur); err != nil {
+		return err
+	}
 	stepper, err := w.block.sweep(step)
 	if err != nil {
 		return err
 	}
 	w.stepper = stepper
 	w.reference = w.pass.measureNow(w.cur)
-	if _, err = w.block.start(w.cur, w.config.Initial); err != nil {
+	values := w.config.Initial
+	if w.steps.of > 0 {
+		values = w.steps.before
+	}
+	if _, err = w.block.start(w.cur, values); err != nil {
 		return err
 	}
 	w.config.Initial = nil
-	w.next = w.newArray()
+	if w.next == nil {
+		w.next = w.newArray()
+	}
+	w.block.copyGhosts(w.next, w.cur)
+	if w.spare != nil {
+		w.block.copyGhosts(w.spare, w.cur)
+	}
 	return nil
 }
 
@@ -211,12 +244,18 @@ func (w *Worker) Next(now time.Duration) Op {
 		if len(w.outbox) > 0 {
 			return w.popOutbox()
 		}
+		if w.fault != nil {
+			return Op{Kind: OpFail, Err: w.fault}
+		}
 		if w.done {
 			return Op{Kind: OpDone}
 		}
+		if op, ok := w.open(); ok {
+			return op
+		}
 		if w.end.over() {
 			w.pass.abandon()
-			w.done = true
+			w.conclude()
 			continue
 		}
 		if op, ok := w.pass.next(now); ok {
@@ -246,7 +285,7 @@ func (w *Worker) Next(now time.Duration) Op {
 			w.unpackFrozen()
 			w.pass.beginMeasure(w.frozen)
 		case gateDone:
-			w.done = true
+			w.conclude()
 		default:
 			return w.wait(now)
 		}
@@ -266,6 +305,7 @@ func (w *Worker) popOutbox() Op {
 // tell queues an agreement message.
 func (w *Worker) tell(q Rank, m *message) {
 	w.agreeLabel++
+	m.step = w.steps.at
 	w.outbox = append(w.outbox, Op{Kind: OpAgree, To: q, Label: w.agreeLabel, Message: m.encode()})
 }
 
@@ -292,7 +332,13 @@ func (w *Worker) Agree(_ time.Duration, q Rank, msg []byte) error {
 		return fmt.Errorf("solver: an agreement message from rank %d, which is no neighbour of rank %d", q, w.config.Rank)
 	}
 	m, err := decodeMessage(msg, f.to.FaceBytes)
-	if err == nil {
+	switch {
+	case err != nil:
+	case m.step < w.steps.at && m.kind != msgStop:
+		return nil // the step is over, and with it what the message was for
+	case m.step > w.steps.at && m.kind != msgStop:
+		err = w.keepEarly(f, m.step, msg)
+	default:
 		err = w.dispatch(f, &m)
 	}
 	if err != nil {
@@ -321,10 +367,22 @@ func (w *Worker) dispatch(f *face, m *message) error {
 		if m.reason == Running || m.reason == Converged {
 			return fmt.Errorf("a stop for reason %d", m.reason)
 		}
-		w.end.stop(m.reason)
+		w.want(m.reason)
 		return nil
 	}
 	return w.end.agree(f, m)
+}
+
+// want passes the wish for an early end on, once.
+func (w *Worker) want(r Reason) {
+	if w.wished {
+		return
+	}
+	w.wished = true
+	if !w.tellParent(&message{kind: msgStop, reason: r}) {
+		w.wish = r
+		w.end.wished()
+	}
 }
 
 func (w *Worker) faceOf(q Rank) *face {
@@ -343,12 +401,16 @@ func (w *Worker) Stop(_ time.Duration, why Reason) {
 	if why == Running || why == Converged || w.done {
 		return
 	}
-	w.end.stop(why)
+	w.want(why)
 }
 
 // Outcome tells how the run ended, or how far it has come.
 func (w *Worker) Outcome() Outcome {
-	o := Outcome{Sweeps: w.iterate, Iterate: w.iterate, Residual: notYet()}
+	s := &w.steps
+	o := Outcome{
+		Sweeps: s.swept + w.iterate, Iterate: w.iterate, Residual: notYet(),
+		Steps: s.done, Worst: s.worst.Residual, WorstStep: s.worst.Step, Stale: s.stale,
+	}
 	w.end.outcome(&o)
 	if !w.done {
 		o.Reason = Running
@@ -358,12 +420,17 @@ func (w *Worker) Outcome() Outcome {
 
 // Progress tells how far the run has come.
 func (w *Worker) Progress() Progress {
-	return Progress{Sweep: w.iterate, Residual: w.end.progress()}
+	return Progress{Step: w.steps.at, Sweep: w.steps.swept + w.iterate, Residual: w.end.progress()}
 }
 
 // Solution writes the agreed block [z][y][x] of the box after OpDone, and the
-// newest complete iterate before. dst has as many values as the box has points.
+// newest complete iterate before; of a nonstationary problem the end of the last
+// complete step, u(0) if there is none. dst has as many values as the box has points.
 func (w *Worker) Solution(dst []float64) {
+	if w.steps.of > 0 {
+		copy(dst, w.steps.before)
+		return
+	}
 	src := w.cur
 	if w.done && w.frozen != nil {
 		src = w.frozen

@@ -1,0 +1,200 @@
+package solver
+
+import "fmt"
+
+// stepping is a worker's place in time. In a stationary run everything is 0.
+type stepping struct {
+	of     int       // steps of the run
+	at     int       // in progress, from 1
+	before []float64 // own box at the end of the last complete step, dense
+	done   int       // complete steps
+	swept  Iteration // in complete steps
+	parity Iteration // lockstep: iterates of the complete steps, so that slots go on in turn
+	stale  uint64    // faces of an old step
+	worst  StepResult
+}
+
+// maxEarly bounds the agreement messages of the next step that a neighbour can send
+// before this peer is there: its diagonal, its first frozen face and its share of a
+// residual.
+const maxEarly = 4
+
+// begin begins the run of a stationary problem, or the next time step: it evaluates
+// the problem at that time and prepares what the step starts from.
+func (w *Worker) begin() error {
+	s := &w.steps
+	s.at = min(s.at+1, s.of)
+	p := w.config.Problem.AtStep(s.at)
+	if err := w.block.build(p); err != nil {
+		return w.inStep(err)
+	}
+	if s.of > 0 {
+		w.block.remember(s.before, w.config.Problem.Evolution.Step())
+	}
+	w.thaw()
+	w.iterate, w.stepper = 0, nil
+	for _, f := range w.faces {
+		f.begin(s.at)
+	}
+	w.pass.begin()
+	w.opening.begin(w)
+	if inLockstep(w.config.Scheme) {
+		w.end = newLockstepEnd(w)
+	} else {
+		w.end = newSnapshotEnd(w)
+	}
+	w.setup = newSetup(len(w.tree.children), w.block.diagonal)
+	return w.inStep(w.settle())
+}
+
+// begin forgets the faces of the step before; what has come of the new one stays.
+func (f *face) begin(step int) {
+	f.step, f.opened, f.sent, f.repeatOlder = step, false, false, false
+	f.agreed.have = false
+}
+
+// inStep puts the time step to an error.
+func (w *Worker) inStep(err error) error {
+	if err != nil && w.steps.of > 0 {
+		return fmt.Errorf("time step %d, t = %v: %w", w.steps.at, w.config.Problem.Evolution.Time(w.steps.at), err)
+	}
+	return err
+}
+
+// conclude ends the run, or a time step after which another one comes.
+func (w *Worker) conclude() {
+	s := &w.steps
+	var o Outcome
+	w.end.outcome(&o)
+	if s.of == 0 || o.Reason != Converged {
+		w.done = true
+		return
+	}
+	answer := w.cur
+	if w.frozen != nil {
+		answer = w.frozen
+	}
+	w.block.copyOut(s.before, answer)
+	r := StepResult{Step: s.at, Sweeps: w.iterate, Residual: o.Residual}
+	if s.done++; s.worst.Step == 0 || r.Residual > s.worst.Residual {
+		s.worst = r
+	}
+	w.outbox = append(w.outbox, Op{Kind: OpStep, Step: &r})
+	if s.at == s.of {
+		w.done = true
+		return
+	}
+	s.swept += w.iterate
+	if inLockstep(w.config.Scheme) {
+		s.parity += w.iterate
+	}
+	if w.fault = w.begin(); w.fault == nil {
+		w.fault = w.replay()
+	}
+}
+
+// keepEarly keeps an agreement message of the next time step until this peer is
+// there.
+func (w *Worker) keepEarly(f *face, step int, msg []byte) error {
+	if step > min(w.steps.at+1, w.steps.of) || w.done {
+		return fmt.Errorf("time step %d, while this peer is at %d of %d", step, w.steps.at, w.steps.of)
+	}
+	if len(f.early) == maxEarly {
+		return fmt.Errorf("more than %d messages of time step %d, which this peer has not begun", maxEarly, step)
+	}
+	f.early = append(f.early, append([]byte(nil), msg...))
+	return nil
+}
+
+// replay takes in what was kept.
+func (w *Worker) replay() error {
+	for _, f := range w.faces {
+		early := f.early
+		f.early = nil
+		for _, msg := range early {
+			if err := w.Agree(0, f.to.Rank, msg); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// opening exchanges the first faces of a time step over the halo sessions that are
+// asynchronous by the scheme, made synchronous for that while: what a step starts
+// from must arrive. Both ends of a session switch once both have come so far, so
+// nobody is a step ahead of a neighbour on the other side of it.
+type opening struct {
+	phase openingPhase
+	at    int // faces sent
+}
+
+type openingPhase int
+
+const (
+	openingDone openingPhase = iota
+	openingAdapt
+	openingSend
+	openingGather
+)
+
+func (o *opening) begin(w *Worker) {
+	*o = opening{}
+	if !w.config.Reconfigure || w.steps.at < 2 {
+		return
+	}
+	for _, f := range w.faces {
+		if f.scheme.Asynchronous() {
+			o.phase = openingAdapt
+		}
+	}
+}
+
+// open is the next operation of a step's opening, false when there is none.
+func (w *Worker) open() (Op, bool) {
+	o := &w.opening
+	switch o.phase {
+	case openingAdapt:
+		o.phase = openingSend
+		return Op{Kind: OpAdapt}, true
+	case openingSend:
+		if w.stepper == nil {
+			return Op{Kind: OpWait}, true // the step δ is being agreed on
+		}
+		for o.at < len(w.faces) {
+			f := w.faces[o.at]
+			if o.at++; f.scheme.Asynchronous() {
+				op := w.sendOp(0, f, 0)
+				f.sent = false // it arrives; there is nothing to repeat
+				return op, true
+			}
+		}
+		o.phase = openingGather
+	}
+	if o.phase == openingDone {
+		return Op{}, false
+	}
+	for _, f := range w.faces {
+		if f.scheme.Asynchronous() && !f.open() {
+			return Op{Kind: OpWait}, true
+		}
+	}
+	o.phase = openingDone
+	return Op{Kind: OpAdapt, Asynchronous: true}, true
+}
+
+// open takes iterate 0 of the step from the slot that it has come to.
+func (f *face) open() bool {
+	for i := range f.slots {
+		s := &f.slots[i]
+		if s.have && s.step == f.step && s.label == 0 {
+			if f.agreed.data == nil {
+				f.agreed.data = make([]byte, f.to.FaceBytes)
+			}
+			copy(f.agreed.data, s.data)
+			f.agreed.have, f.agreed.step, f.agreed.label = true, f.step, 0
+			f.opened = true
+		}
+	}
+	return f.opened
+}

@@ -1,0 +1,282 @@
+package solver
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// evolving draws a small nonstationary problem: obstacle, load and boundary data that
+// move, an operator that may vary in place and time.
+func evolving(t *rapid.T) *Problem {
+	base := anyProblem(t)
+	base.Initial = nil
+	if rapid.Bool().Draw(t, "moving obstacle") && base.Upper == nil {
+		base.Obstacle = func(q Point) float64 { return 0 }
+	}
+	moving := rapid.IntRange(0, 2).Draw(t, "moving")
+	e := &Evolution{End: rapid.SampledFrom([]float64{0.02, 0.3, 5}).Draw(t, "end"), Steps: rapid.IntRange(1, 5).Draw(t, "steps")}
+	if rapid.Bool().Draw(t, "start") {
+		e.Initial = func(q Point) float64 { return 0.2 * q[0] }
+	}
+	frozen := *base
+	e.At = func(at float64) *Problem {
+		q := frozen
+		if moving > 0 {
+			source := q.Source
+			q.Source = Coefficient{Of: func(x Point) float64 { return source.At(x) - 2*at }}
+			q.Boundary = func(x Point) float64 { return 0.05 * at * x[0] }
+		}
+		if obstacle := q.Obstacle; moving > 1 && obstacle != nil {
+			q.Obstacle = func(x Point) float64 { return obstacle(x) - 0.1*math.Sin(3*at) - 0.11 }
+		}
+		if diffusion := q.Diffusion; moving > 1 && !diffusion.Constant() {
+			q.Diffusion.Of = func(x Point) float64 { return diffusion.Of(x) + at*x[0] }
+		}
+		return &q
+	}
+	p := *e.At(e.End)
+	p.Evolution = e
+	return &p
+}
+
+// anyStepping is a run of a drawn nonstationary problem.
+func anyStepping(t *rapid.T, s func(Partition) Scheme) Config {
+	p := evolving(t)
+	part := anyPartition(t, p)
+	c := Config{
+		Problem: p, Partition: part, Scheme: s(part), Executor: backwards{},
+		Tolerance:   rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),
+		CheckEvery:  Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
+		Reconfigure: rapid.Bool().Draw(t, "reconfigure"),
+	}
+	c.Lag = Iteration(rapid.IntRange(0, int(c.CheckEvery)).Draw(t, "lag"))
+	return c
+}
+
+// Synchronous time stepping gives the sequential bits in every step, on any
+// partition, over a channel that loses, too.
+func TestStepsInLockstepAreBitwiseSequential(t *testing.T) {
+	for _, s := range []Scheme{Synchronous(), BoundedDelay(0)} {
+		t.Run(s.Name(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				c := anyStepping(t, func(Partition) Scheme { return s })
+				c.MaxSweeps = Iteration(rapid.SampledFrom([]int{0, 0, 0, 40}).Draw(t, "max"))
+				want, err := SolveSequential(c.Problem, Jacobi, c.Tolerance, c.CheckEvery, c.Lag, c.MaxSweeps)
+				require.NoError(t, err)
+				n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+				require.NoError(t, err)
+				n.loss, n.double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+				require.NoError(t, n.run())
+				for r, w := range n.workers {
+					o := w.Outcome()
+					require.Equal(t, want.Reason, o.Reason)
+					require.Equal(t, want.Sweeps, o.Sweeps)
+					require.Equal(t, len(want.Steps), o.Steps)
+					require.Equal(t, want.Steps, n.steps[r])
+				}
+				requireSameBits(t, want.U, n.assemble(c.Problem, c.Partition))
+			})
+		})
+	}
+}
+
+// Whatever the scheme, in every step the assembled vector meets the tolerance, with
+// the residual that was agreed on.
+func TestStepsMeetTheTolerance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyStepping(t, func(part Partition) Scheme {
+			return rapid.SampledFrom([]Scheme{
+				Asynchronous(), BoundedDelay(1), BoundedDelay(3), Hybrid(anyClusters(t, part.Peers())),
+			}).Draw(t, "scheme")
+		})
+		c.Order = rapid.SampledFrom([]Order{Jacobi, InTurn}).Draw(t, "order")
+		checkSteps(t, c, rapid.Uint64().Draw(t, "seed"), rapid.Float64Range(0, 0.4).Draw(t, "loss"))
+	})
+}
+
+// checkSteps runs c and judges the end of every step.
+func checkSteps(t require.TestingT, c Config, seed uint64, loss float64) *network {
+	n, err := newNetwork(seed, configsFor(c))
+	require.NoError(t, err)
+	n.loss, n.double = loss, 0.1
+	p := c.Problem
+	ends := make([][]float64, p.Steps()+1)
+	for m := range ends {
+		ends[m] = make([]float64, p.Points())
+	}
+	ends[0], err = AtStart(p, nil)
+	require.NoError(t, err)
+	n.stepped = func(rank int, r StepResult, u []float64) {
+		c.Partition.Box(Rank(rank)).each(func(d int, idx [3]int) bool {
+			ends[r.Step][idx[0]-1+p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))] = u[d]
+			return true
+		})
+	}
+	require.NoError(t, n.run())
+	require.NoError(t, n.failed)
+	worst := 0.0
+	for m := 1; m <= p.Steps(); m++ {
+		e, err := EvaluateStep(p, m, ends[m-1], ends[m], nil)
+		require.NoError(t, err)
+		require.LessOrEqual(t, e.RelativeResidual, c.Tolerance, "step %d", m)
+		worst = max(worst, e.RelativeResidual)
+		for r := range n.workers {
+			if !Lockstep(c.Scheme) {
+				require.Equal(t, e.RelativeResidual, n.steps[r][m-1].Residual, "what was agreed is what is true")
+			}
+		}
+	}
+	for r, w := range n.workers {
+		o := w.Outcome()
+		require.Equal(t, Converged, o.Reason)
+		require.Equal(t, p.Steps(), o.Steps)
+		if !Lockstep(c.Scheme) {
+			require.Equal(t, worst, o.Worst)
+		}
+		asynchronous := false
+		for _, nb := range w.Neighbours() {
+			asynchronous = asynchronous || Between(c.Scheme, Rank(r), nb.Rank).Asynchronous()
+		}
+		changes := 0
+		if c.Reconfigure && asynchronous {
+			changes = 2 * (p.Steps() - 1)
+		}
+		require.Equal(t, changes, n.adapts[r], "both ways at every boundary")
+	}
+	requireSameBits(t, ends[p.Steps()], n.assemble(p, c.Partition))
+	return n
+}
+
+// heating is a problem whose membrane is heated from one side.
+func heating(n, steps int) *Problem {
+	p := membrane([3]int{n, n, n}, 3)
+	e := &Evolution{End: 0.1, Steps: steps}
+	base := *p
+	e.At = func(t float64) *Problem {
+		q := base
+		q.Boundary = func(x Point) float64 { return t * x[0] }
+		return &q
+	}
+	p.Boundary = e.At(e.End).Boundary
+	p.Evolution = e
+	return p
+}
+
+// Faces of an old step come late, and are dropped and counted.
+func TestFacesOfAnOldStepAreDropped(t *testing.T) {
+	p := heating(6, 4)
+	c := Config{Problem: p, Partition: slabsOf(t, p, 3), Scheme: Asynchronous(), Tolerance: 1e-4}
+	stale := uint64(0)
+	for seed := range uint64(5) {
+		n := checkSteps(t, c, seed, 0.1)
+		for _, w := range n.workers {
+			stale += w.Outcome().Stale
+		}
+	}
+	require.Positive(t, stale)
+}
+
+// An early end in the middle of a step gives the end of the step before.
+func TestStopBetweenSteps(t *testing.T) {
+	for _, s := range []Scheme{Synchronous(), Asynchronous(), BoundedDelay(0)} {
+		p := heating(6, 50)
+		c := Config{Problem: p, Partition: slabsOf(t, p, 3), Scheme: s, Tolerance: 1e-9, Reconfigure: true}
+		n := runOf(t, 3, c)
+		ends := map[int][]float64{}
+		n.stepped = func(rank int, r StepResult, u []float64) {
+			if rank == 1 {
+				ends[r.Step] = u
+			}
+			if r.Step == 3 {
+				n.stopAt = n.now
+			}
+		}
+		n.stopAt, n.stopRank = 1<<40, 2
+		require.NoError(t, n.run())
+		o := n.workers[1].Outcome()
+		require.Equal(t, Interrupted, o.Reason, s.Name())
+		require.GreaterOrEqual(t, o.Steps, 3)
+		require.Less(t, o.Steps, 50)
+		for _, w := range n.workers {
+			require.Equal(t, o.Steps, w.Outcome().Steps)
+			require.Equal(t, o.Reason, w.Outcome().Reason)
+		}
+		u := make([]float64, n.workers[1].Box().Points())
+		n.workers[1].Solution(u)
+		requireSameBits(t, ends[o.Steps], u)
+	}
+}
+
+// What cannot be evaluated at the time of a step ends the run there, by name.
+func TestAStepThatCannotBeTaken(t *testing.T) {
+	p := heating(4, 4)
+	at := p.Evolution.At
+	p.Evolution.At = func(t float64) *Problem {
+		q := at(t)
+		if t > 0.06 {
+			q.Source.Of = func(x Point) float64 { return math.NaN() }
+		}
+		return q
+	}
+	w, err := NewWorker(Config{Problem: p, Partition: slabsOf(t, p, 1), Scheme: Synchronous(), Tolerance: 1e-3})
+	require.NoError(t, err)
+	steps := 0
+	for {
+		op := w.Next(0)
+		switch op.Kind {
+		case OpRelax:
+			w.Relax(op)
+			continue
+		case OpStep:
+			steps++
+			continue
+		}
+		require.Equal(t, OpFail, op.Kind)
+		require.ErrorContains(t, op.Err, "time step 3, t = 0.07")
+		require.ErrorContains(t, op.Err, "the source is NaN")
+		break
+	}
+	require.Equal(t, 2, steps)
+}
+
+// Messages and faces from beyond the next step are refused.
+func TestStepsOfStrangers(t *testing.T) {
+	p := heating(6, 4)
+	w, err := NewWorker(Config{Problem: p, Partition: slabsOf(t, p, 3), Scheme: Asynchronous(), Rank: 1})
+	require.NoError(t, err)
+	face := make([]byte, w.Neighbours()[0].FaceBytes)
+	require.ErrorContains(t, w.Halo(0, 0, 0, packLabel(3, 1), face), "iterate 1 of step 3")
+	require.NoError(t, w.Halo(0, 0, 0, packLabel(2, 1), face))
+	far := message{kind: msgFace, step: 3, values: face}
+	require.ErrorContains(t, w.Agree(0, 0, far.encode()), "time step 3, while this peer is at 1 of 4")
+	next := message{kind: msgFace, step: 2, values: face}
+	for range maxEarly {
+		require.NoError(t, w.Agree(0, 0, next.encode()))
+	}
+	require.ErrorContains(t, w.Agree(0, 0, next.encode()), "more than 4 messages of time step 2")
+
+	still := membrane([3]int{6, 6, 6}, 3)
+	w, err = NewWorker(Config{Problem: still, Partition: slabsOf(t, still, 3), Scheme: Synchronous(), Rank: 1})
+	require.NoError(t, err)
+	require.ErrorContains(t, w.Halo(0, 0, 0, packLabel(1, 0), face), "which it cannot have made")
+	require.ErrorContains(t, w.Agree(0, 0, next.encode()), "time step 2")
+}
+
+func TestEvolutionsThatMakeNoSense(t *testing.T) {
+	for what, change := range map[string]func(*Evolution){
+		"the end time is 0":      func(e *Evolution) { e.End = 0 },
+		"the end time is NaN":    func(e *Evolution) { e.End = math.NaN() },
+		"0 time steps":           func(e *Evolution) { e.Steps = 0 },
+		"no functions of time":   func(e *Evolution) { e.At = nil },
+		"1048577 time steps":     func(e *Evolution) { e.Steps = MaxSteps + 1 },
+		"the value at time 0 is": func(e *Evolution) { e.Initial = func(Point) float64 { return math.NaN() } },
+	} {
+		p := heating(4, 4)
+		change(p.Evolution)
+		_, err := NewWorker(Config{Problem: p, Partition: slabsOf(t, p, 1), Scheme: Synchronous()})
+		require.ErrorContains(t, err, what)
+	}
+}
