@@ -72,6 +72,7 @@ type Conditions struct {
 type Composition struct {
 	Column    string // what it is called: a column of Table I, "sync intra ether"
 	Protocols []string
+	Optional  []string // of those, the last ones, which options added to the column
 	Options   microproto.Options
 }
 

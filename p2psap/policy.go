@@ -2,6 +2,7 @@ package p2psap
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -139,6 +140,17 @@ func ColumnOf(c Conditions) (Column, error) {
 // has the RTO floors above.
 type TablePolicy struct {
 	Intra, Inter time.Duration // RTO floors; 0: the defaults
+	// Optional rows come behind the table's, in this order.
+	Optional []OptionalRow
+}
+
+// OptionalRow is a micro-protocol that an option adds to columns of Table I. It
+// stands behind the column's own rows, so that it sees what all of them declare; no
+// option takes a row away.
+type OptionalRow struct {
+	Protocol string
+	Columns  []Column           // that get it
+	Options  microproto.Options // settings that those columns get with it; may be nil
 }
 
 // Compose implements Policy. It does not look at any catalog: Missing does.
@@ -157,11 +169,26 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 			floor = IntraRTOFloor
 		}
 	}
-	return Composition{
+	composed := Composition{
 		Column:    column.String(),
 		Protocols: column.Protocols(),
 		Options:   microproto.Options{OptionRTOFloor: int64(floor)},
-	}, nil
+	}
+	for _, row := range p.Optional {
+		if slices.Contains(row.Columns, column) {
+			composed.add(row)
+		}
+	}
+	return composed, nil
+}
+
+// add puts an optional row behind the others.
+func (c *Composition) add(row OptionalRow) {
+	c.Protocols = append(c.Protocols, row.Protocol)
+	c.Optional = append(c.Optional, row.Protocol)
+	for _, key := range slices.Sorted(maps.Keys(row.Options)) {
+		c.Options[key] = row.Options[key]
+	}
 }
 
 // Missing returns a *MissingError when the catalog lacks a micro-protocol of the

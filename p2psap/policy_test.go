@@ -87,6 +87,38 @@ func TestRTOFloors(t *testing.T) {
 	require.Equal(t, time.Minute, at(TablePolicy{Inter: time.Minute}, OtherCluster))
 }
 
+// Options add rows behind those of the table, in the columns that they name, and
+// their settings with them.
+func TestOptionalRows(t *testing.T) {
+	inter := Column{Mode: microproto.ModeSynchronous}
+	p := TablePolicy{Optional: []OptionalRow{
+		{Protocol: "CUBIC", Columns: []Column{inter}, Options: microproto.Options{"cubic.x": 7}},
+		{Protocol: "Parity", Columns: Columns()},
+	}}
+	for _, column := range Columns() {
+		c := Conditions{column.Mode, SameHost, Ethernet}
+		if !column.Intra {
+			c.Locality = OtherCluster
+		}
+		if column.InfiniBand {
+			c.Network = InfiniBand
+		}
+		plain, err := TablePolicy{}.Compose(c)
+		require.NoError(t, err)
+		require.Empty(t, plain.Optional)
+		got, err := p.Compose(c)
+		require.NoError(t, err)
+		want, wantCUBIC := []string{"Parity"}, int64(0)
+		if column == inter {
+			want, wantCUBIC = []string{"CUBIC", "Parity"}, 7
+		}
+		require.Equal(t, want, got.Optional, "%v", column)
+		require.Equal(t, append(plain.Protocols, want...), got.Protocols)
+		require.Equal(t, wantCUBIC, got.Options["cubic.x"])
+		require.Equal(t, plain.Column, got.Column)
+	}
+}
+
 func TestConditionsOutsideTheTable(t *testing.T) {
 	for _, c := range []Conditions{
 		{0, SameHost, Ethernet}, {3, SameHost, Ethernet}, {microproto.ModeSynchronous, 0, Ethernet},
