@@ -56,6 +56,7 @@ func table() []row {
 		{pkg: "internal/sim", may: []string{"microproto/...", "p2psap", "solver", "problems", "internal/kernel", rapid}},
 		{pkg: "internal/npy", may: []string{npyio}},
 		{pkg: "internal/netlab", may: []string{netlink, netns, xsys}},
+		{pkg: "internal/netlab/flow", may: []string{"internal/netlab", "microproto/...", "p2psap/...", "ether", xsys}},
 		{pkg: "internal/output", may: []string{"solver", npyio, plot, "internal/npy"}},
 		{pkg: "internal/tidy", may: []string{xtools}},
 		{pkg: "cmd/obstacle/...", anyMay: true},

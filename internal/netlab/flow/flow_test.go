@@ -1,0 +1,203 @@
+//go:build linux
+
+package flow_test
+
+import (
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/netlab"
+	"github.com/p2pdc/p2pdc/internal/netlab/flow"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+func TestMain(m *testing.M) {
+	flow.Main()
+	os.Exit(m.Run())
+}
+
+const patience = 20 * time.Second
+
+// wide is a link of 50 Mbit/s, 20 ms there and back, with a queue of what is under way
+// then, that loses so much of what goes forth.
+func wide(loss float64) netlab.Emulation {
+	c := netlab.Conditions{Rate: 50 * netlab.Mbit, QueueBytes: 125_000, Delay: 10 * time.Millisecond}
+	e := netlab.Emulation{Forth: c, Back: c, Seed: 1}
+	e.Forth.Loss = loss
+	return e
+}
+
+func link(t *testing.T, e netlab.Emulation) *netlab.Link {
+	t.Helper()
+	lab := netlab.New(t)
+	return lab.Emulate(lab.Host("a"), lab.Host("b"), e)
+}
+
+func start(t *testing.T, k *netlab.Link, s flow.Spec) *flow.Flow {
+	t.Helper()
+	f, err := flow.Start(k.A, k.B, s)
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Stop() }) // in case the test has not
+	return f
+}
+
+// stop wants both ends to have nothing to complain about.
+func stop(t *testing.T, f *flow.Flow) (sender, receiver flow.Counts) {
+	t.Helper()
+	sender, receiver, err := f.Stop()
+	require.NoError(t, err)
+	return sender, receiver
+}
+
+// grows waits until so many more bytes have arrived.
+func grows(t *testing.T, f *flow.Flow, bytes float64) {
+	t.Helper()
+	before := f.Received(flow.Now())
+	require.Eventually(t, func() bool { return f.Received(flow.Now()) >= before+bytes }, patience, 5*time.Millisecond)
+}
+
+// change alters the conditions of both directions.
+func change(t *testing.T, k *netlab.Link, f func(c *netlab.Conditions)) {
+	t.Helper()
+	for _, d := range []netlab.Direction{netlab.Forth, netlab.Back} {
+		c := k.Conditions(d)
+		f(&c)
+		require.NoError(t, k.Change(d, c))
+	}
+}
+
+// synchronous are the sessions that must lose nothing: within a cluster and between two.
+func synchronous() map[string]flow.Spec {
+	return map[string]flow.Spec{
+		"intra": {Mode: microproto.ModeSynchronous, Intra: true}, "inter": {Mode: microproto.ModeSynchronous},
+	}
+}
+
+func TestTCPIsWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	k := link(t, wide(0))
+	require.NoError(t, flow.PlainTCP(k.A.Host))
+	require.NoError(t, flow.PlainTCP(k.B.Host))
+	for _, name := range []string{"reno", "cubic"} {
+		f := start(t, k, flow.Spec{Congestion: name})
+		require.NoError(t, f.Bulk())
+		grows(t, f, 1e5)
+		s, r := stop(t, f)
+		require.Equal(t, name, s.TCP.Congestion)
+		require.GreaterOrEqual(t, s.Bytes, r.Bytes)
+		require.GreaterOrEqual(t, s.TCP.RTTMicros, uint32(20_000))
+		require.Less(t, s.TCP.RTTMicros, uint32(80_000))
+	}
+	_, err := flow.Start(k.A, k.B, flow.Spec{Congestion: "no such control"})
+	require.ErrorContains(t, err, "no such file or directory")
+}
+
+// What is sent arrives: each message once, in order and whole, whatever the link does
+// to packets.
+func TestNothingIsLost(t *testing.T) {
+	for name, s := range synchronous() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := wide(0.03)
+			e.Forth.Duplicate, e.Forth.Reorder, e.Forth.Late, e.Forth.Jitter = 0.1, 0.1, 5*time.Millisecond, 2*time.Millisecond
+			e.Back.Loss, e.Back.Duplicate, e.Back.Reorder, e.Back.Late = 0.03, 0.1, 0.1, 5*time.Millisecond
+			k := link(t, e)
+			s.Bytes = 3001
+			f := start(t, k, s)
+			require.NoError(t, f.Send(120))
+			sent, got := stop(t, f)
+			require.EqualValues(t, 120, got.Messages)
+			require.EqualValues(t, 120*3001, got.Bytes)
+			require.Positive(t, sent.Session.Retransmitted)
+		})
+	}
+}
+
+func TestBlackHole(t *testing.T) {
+	for name, s := range synchronous() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := link(t, wide(0))
+			f := start(t, k, s)
+			require.NoError(t, f.Bulk())
+			grows(t, f, 2e5)
+			change(t, k, func(c *netlab.Conditions) { c.Down = true })
+			begin := time.Now()
+			require.Eventually(t, func() bool { return time.Since(begin) > 2*time.Second }, patience, 10*time.Millisecond)
+			require.Positive(t, k.Counters(netlab.Forth).Dropped[netlab.Down])
+			change(t, k, func(c *netlab.Conditions) { c.Down = false })
+			begin = time.Now()
+			grows(t, f, 1)
+			require.Less(t, time.Since(begin), 3*time.Second, "the time-outs back off to a second at most")
+			grows(t, f, 2e5)
+			stop(t, f)
+		})
+	}
+}
+
+// The path narrows below the size of the segments that were agreed on.
+func TestPathNarrowsUnderWay(t *testing.T) {
+	for name, s := range synchronous() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := link(t, wide(0))
+			f := start(t, k, s)
+			require.NoError(t, f.Bulk())
+			grows(t, f, 2e5)
+			change(t, k, func(c *netlab.Conditions) { c.MTU = 1300 })
+			grows(t, f, 2e5)
+			require.NoError(t, k.A.SetMTU(1280))
+			grows(t, f, 2e5)
+			stop(t, f)
+		})
+	}
+}
+
+// The first and the last message are lost: nothing that comes behind them tells.
+func TestFirstAndLastAreLost(t *testing.T) {
+	for name, s := range synchronous() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var lose atomic.Int32
+			e := wide(0)
+			e.Forth.Pick = func(ip []byte) bool {
+				protocol, _ := netlab.Protocol(ip)
+				return protocol == 17 && lose.Add(-1) >= 0
+			}
+			k := link(t, e)
+			s.Bytes = 700 // one packet each
+			f := start(t, k, s)
+			lose.Store(1)
+			require.NoError(t, f.Send(1))
+			require.NoError(t, f.Send(30))
+			lose.Store(2) // the last message, and the first time that it is sent again
+			require.NoError(t, f.Send(1))
+			sent, got := stop(t, f)
+			require.EqualValues(t, 32, got.Messages)
+			require.EqualValues(t, 3, k.Counters(netlab.Forth).Dropped[netlab.Picked])
+			require.GreaterOrEqual(t, sent.Session.Retransmitted, uint64(3))
+		})
+	}
+}
+
+// An asynchronous session repairs nothing and never stops.
+func TestAsynchronousGoesOn(t *testing.T) {
+	t.Parallel()
+	e := wide(0.3)
+	e.Forth.Duplicate, e.Forth.Reorder, e.Forth.Late = 0.1, 0.1, 5*time.Millisecond
+	k := link(t, e)
+	f := start(t, k, flow.Spec{Mode: microproto.ModeAsynchronous, Intra: true, Bytes: 16 << 10, EveryMicros: 10_000})
+	require.NoError(t, f.Bulk())
+	grows(t, f, 2e5)
+	change(t, k, func(c *netlab.Conditions) { c.Down = true })
+	require.Eventually(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.Down] > 10 }, patience, 5*time.Millisecond)
+	change(t, k, func(c *netlab.Conditions) { c.Down, c.MTU = false, 1300 })
+	grows(t, f, 2e5)
+	sent, got := stop(t, f)
+	require.Positive(t, got.Messages)
+	require.Zero(t, sent.Session.Retransmitted)
+}
