@@ -24,6 +24,9 @@ type diagnosis struct {
 	Kernels   []variant        `json:"kernels"` // slowest first
 	RDMA      []host.Device    `json:"rdma"`
 	UDP       ether.Offloads   `json:"udp"`
+	Paths     []path           `json:"interfaces"`
+	Cluster   string           `json:"cluster,omitempty"`  // by --topology
+	Distance  *distance        `json:"distance,omitempty"` // to --peer
 	Shared    shared           `json:"shared_memory"`
 	Limits    []host.Limit     `json:"limits"`
 	Sysctl    map[string]int64 `json:"sysctl"`
@@ -49,18 +52,36 @@ type pick struct {
 }
 
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var peer, topologyFile string
+	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Show what this host offers, what would be chosen, and why",
 		Long: `doctor looks at processors, RDMA devices, UDP offloads, shared memory and
-limits. It changes nothing; it sends a few datagrams to itself over loopback.`,
+limits, and at the network interfaces: where a peer would be found to be that is
+reached over them. It changes nothing; it sends a few datagrams to itself over
+loopback. With --peer it opens a few TCP connections to that place, to tell how
+far it is (a port where nobody listens will do), and with --topology it tells in
+which cluster of the file this host is.`,
 		Example: "  obstacle doctor --format json",
 		Args:    noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
 			d := diagnose()
+			if topologyFile != "" {
+				if d.Cluster, err = clusterHere(topologyFile); err != nil {
+					return err
+				}
+			}
+			if peer != "" {
+				if d.Distance, err = distanceTo(c.Context(), peer); err != nil {
+					return err
+				}
+			}
 			return a.print(d, d.text)
 		},
 	}
+	c.Flags().StringVar(&peer, "peer", "", "HOST:PORT: measure how far it is, and say in which cluster that would be")
+	c.Flags().StringVar(&topologyFile, "topology", "", "topology file: say in which of its clusters this host is")
+	return c
 }
 
 func diagnose() diagnosis {
@@ -69,7 +90,7 @@ func diagnose() diagnosis {
 		Version: build.Version(), Toolchain: build.Toolchain(), Host: name,
 		CPU: host.CPU(), CPUs: runtime.GOMAXPROCS(0),
 		RDMA: append([]host.Device{}, host.RDMA("/sys/class/infiniband")...),
-		UDP:  ether.Probe(), Limits: append([]host.Limit{}, host.Limits()...),
+		UDP:  ether.Probe(), Paths: paths(), Limits: append([]host.Limit{}, host.Limits()...),
 		Shared: shared{"/dev/shm", host.Free("/dev/shm")},
 		Sysctl: map[string]int64{}, Advice: []string{},
 	}
@@ -121,6 +142,13 @@ func (d *diagnosis) text(w io.Writer) {
 		u := d.UDP
 		fmt.Fprintf(w, "UDP\tIPv4 %s, IPv6 %s, sendmmsg %s, GSO %s, GRO %s\n", yes(u.IPv4), yes(u.IPv6), yes(u.Batch), yes(u.GSO), yes(u.GRO))
 		fmt.Fprintf(w, "UDP queues\tin %s, out %s; largest frame over loopback %d bytes\n", bytesText(int64(u.QueueIn)), bytesText(int64(u.QueueOut)), u.LoopbackFrame)
+		pathsText(w, d.Paths)
+		if d.Cluster != "" {
+			fmt.Fprintf(w, "cluster\t%s, by the topology file\n", d.Cluster)
+		}
+		if x := d.Distance; x != nil {
+			fmt.Fprintf(w, "peer %s\t%s: %s\n", x.Peer, x.Locality, x.Why)
+		}
 		if d.Shared.FreeBytes >= 0 {
 			fmt.Fprintf(w, "shared memory\t%s, %s free\n", d.Shared.Path, bytesText(d.Shared.FreeBytes))
 		} else {
