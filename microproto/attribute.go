@@ -28,6 +28,7 @@ type place struct {
 	wire   bool
 	offset int // wire: in the header; local: index
 	size   int // bytes
+	step   Step
 }
 
 // Get returns the attribute's value, 0 where a local one was never set.

@@ -13,6 +13,7 @@ type Config struct {
 	Seed     uint64
 	MTU      int         // largest frame below, bytes
 	Headroom int         // bytes wanted free in front of a frame by the layer below
+	Train    int         // most bytes of frames that the layer below takes as one, 0: it does not
 	Frames   FrameSource // nil: plain allocation
 	Limits   Limits
 	Tracer   Tracer // nil: off, and then it costs one predictable branch
@@ -44,6 +45,11 @@ type Composite struct {
 	running  bool
 	phase    phase
 	orders   int
+
+	trains     bool     // every micro-protocol takes them, and so does the layer below
+	trainsLive int      // messages alive that are trains
+	stepped    []*place // wire attributes that grow within a train
+	predicted  [MaxHeaderBytes]byte
 
 	lastBinding uint64
 	endpoint    Endpoint
@@ -104,6 +110,12 @@ func (c *Composite) begin(now Instant) error {
 // finish ends an entry point: what was enqueued runs, in order. Chains that
 // enqueue each other without end fail the composite.
 func (c *Composite) finish() error {
+	c.runQueue()
+	c.running = false
+	return c.err
+}
+
+func (c *Composite) runQueue() {
 	for steps := 0; c.queue.n > 0 && c.err == nil; steps++ {
 		if steps > max(1<<16, 16*c.limits.Queue) {
 			c.x.Fail(fmt.Errorf("%w: events enqueue each other without end", ErrLimit))
@@ -111,8 +123,6 @@ func (c *Composite) finish() error {
 		}
 		c.queue.pop().chain.runWaiting(&c.x)
 	}
-	c.running = false
-	return c.err
 }
 
 // Open raises OpenSession. Messages and frames are taken from then on.
@@ -220,25 +230,31 @@ func (c *Composite) ready(now Instant) error {
 }
 
 // Input takes a frame from the layer below, also when it fails, and raises
-// SegmentFromNet. A frame too short for the header, or for which the pool has no
+// SegmentFromNet; for frames that came as one, once for each train among them. A frame too short for the header, or for which the pool has no
 // message, is dropped and counted; that is no error.
 func (c *Composite) Input(now Instant, f Frame) error {
 	if c.running {
 		f.Release()
 		return ErrReentrant
 	}
-	c.counts.FramesIn++
 	c.counts.BytesIn += uint64(len(f.Data))
 	if err := c.ready(now); err != nil {
+		c.counts.FramesIn++
 		c.refuseFrame(&f, "not open")
 		return err
 	}
-	c.input(f)
+	if f.Segment > 0 && f.Segment < len(f.Data) {
+		c.inputTrain(f)
+	} else {
+		f.Segment = 0
+		c.input(f)
+	}
 	return c.finish()
 }
 
 func (c *Composite) input(f Frame) {
 	x, h := &c.x, c.pool.hdrSize
+	c.counts.FramesIn++
 	if len(f.Data) < h {
 		c.refuseFrame(&f, "short")
 		return
@@ -252,6 +268,11 @@ func (c *Composite) input(f Frame) {
 	m.dir, m.frame = Up, f
 	copy(m.header, f.Data)
 	m.Payload = f.Data[h:]
+	if f.Segment > 0 {
+		c.trainsLive++
+		m.segments, m.unit, m.gap = int32((len(f.Data)+f.Segment-1)/f.Segment), int32(f.Segment-h), int32(h)
+	}
+	c.counts.SegmentsIn += uint64(m.Segments())
 	id := m.id
 	if Raise(x, SegmentFromNet, m) && m.id == id && m.state == stateLive {
 		x.Forward(m)

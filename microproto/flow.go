@@ -77,15 +77,19 @@ func (x *Exec) Transmit(m *Message) error {
 	if m.ended || m.state != stateLive {
 		return x.misuse("transmit", m)
 	}
-	n := len(m.header) + len(m.Payload)
-	if n > c.config.MTU {
-		return fmt.Errorf("%w: header %d + payload %d > %d (composite %s)", ErrTooLong, len(m.header), len(m.Payload), c.config.MTU, c.config.Name)
+	k := m.Segments()
+	if one := len(m.header) + m.Unit(); one > c.config.MTU {
+		return fmt.Errorf("%w: header %d + payload %d > %d (composite %s)", ErrTooLong, len(m.header), m.Unit(), c.config.MTU, c.config.Name)
 	}
+	n := k*len(m.header) + m.Length()
 	if len(c.outputs) >= c.limits.Outputs {
 		c.counts.TransmitsRefused++
 		return ErrBusy
 	}
-	f, ok := m.frame.prepend(m.Payload, len(m.header))
+	f, ok := Frame{}, false
+	if k == 1 {
+		f, ok = m.frame.prepend(m.Payload, len(m.header))
+	}
 	if ok {
 		copy(f.Data, m.header)
 	} else {
@@ -96,10 +100,14 @@ func (x *Exec) Transmit(m *Message) error {
 			return ErrBusy
 		}
 		f.Data = f.Data[:n]
-		copy(f.Data[copy(f.Data, m.header):], m.Payload)
+		if k > 1 {
+			c.couple(&f, m)
+		} else {
+			copy(f.Data[copy(f.Data, m.header):], m.Payload)
+		}
 	}
 	f.Peer = 0
-	c.counts.Transmitted++
+	c.counts.Transmitted += uint64(k)
 	c.counts.BytesOut += uint64(n)
 	c.outputs = append(c.outputs, Output{Kind: OutFrame, Frame: f})
 	if x.tracer != nil {
@@ -205,6 +213,9 @@ func (c *Composite) end(m *Message) {
 		c.held--
 	}
 	m.ended = true
+	if m.segments > 1 {
+		c.trainsLive--
+	}
 	m.frame.Release()
 	m.Payload = nil
 	c.pool.live--

@@ -19,6 +19,8 @@ func (c *Composite) planLayout(attached []*attachment) (size int, err error) {
 		}
 	}
 	switch {
+	case c.trainsLive > 0 && !takeTrains(attached):
+		return 0, fmt.Errorf("%w: %d trains live, and not every micro-protocol would take them", ErrLayout, c.trainsLive)
 	case size > MaxHeaderBytes:
 		return 0, fmt.Errorf("%w: the header needs %d bytes of %d", ErrLimit, size, MaxHeaderBytes)
 	case size > c.config.MTU:
@@ -45,6 +47,7 @@ func (c *Composite) relayout(attached []*attachment) error {
 		}
 	}
 	c.pool.resize(size)
+	c.planTrains(attached)
 	return nil
 }
 

@@ -28,6 +28,9 @@ func (m Mode) String() string {
 // Frame.Data; Batch the number of frames worth gathering before a Send.
 type Caps struct {
 	MTU, Headroom, Batch int
+	// Train is the most bytes of frames that the link takes as one, see
+	// Frame.Segment; 0: it takes them one by one.
+	Train int
 	// Reliable: every accepted frame arrives, once. Ordered: in the order sent.
 	Reliable, Ordered bool
 }
@@ -42,8 +45,11 @@ type LinkAddr uint32
 type Frame struct {
 	Peer LinkAddr
 	Data []byte
-	buf  *Buffer
-	off  int // of Data in buf.Bytes, when the frame was made
+	// Segment, if it is not 0, says that Data is several frames, one behind the
+	// other: of Segment bytes each but the last, which may be shorter.
+	Segment int
+	buf     *Buffer
+	off     int // of Data in buf.Bytes, when the frame was made
 }
 
 // Buffer is the reference-counted memory behind frames.

@@ -22,12 +22,15 @@ type Message struct {
 	hold   HoldBit
 	has    uint32 // local attributes that are set
 	pins   int32  // running chains that carry it
-	ended  bool
-	dir    Direction
-	state  messageState
-	stage  messageStage
-	frame  Frame // memory that lives as long as the message
-	local  [maxLocalAttrs]uint64
+
+	segments, unit, gap int32 // of a train: how many, payload bytes of each, bytes between two payloads
+
+	ended bool
+	dir   Direction
+	state messageState
+	stage messageStage
+	frame Frame // memory that lives as long as the message
+	local [maxLocalAttrs]uint64
 }
 
 type messageState uint8
@@ -101,6 +104,7 @@ func (p *pool) put(m *Message) {
 	m.frame = Frame{}
 	m.hold, m.has, m.dir = 0, 0, 0
 	m.state, m.stage, m.ended = stateFree, stageNone, false
+	m.segments = 0
 	clear(m.header)
 	p.free = append(p.free, m)
 }

@@ -33,8 +33,10 @@ type Counters struct {
 	Created uint64 // by Exec.NewMessage
 	Inputs  uint64 // from frames
 
+	SegmentsIn uint64 // frames that the Inputs stand for: more than one each in trains
+
 	Submitted   uint64
-	Transmitted uint64 // frames that left
+	Transmitted uint64 // frames that left, those of a train one by one
 	Delivered   uint64
 
 	Done     uint64

@@ -33,9 +33,14 @@ type rig struct {
 }
 
 func newRig(tb require.TestingT, names []string, o microproto.Options, mtu int, seed uint64, f mptest.Faults) *rig {
+	return newTrainRig(tb, names, o, mtu, 0, seed, f)
+}
+
+// newTrainRig is newRig over a link that takes trains of that many bytes.
+func newTrainRig(tb require.TestingT, names []string, o microproto.Options, mtu, train int, seed uint64, f mptest.Faults) *rig {
 	r := &rig{tb: tb}
 	for i := range r.ends {
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), Seed: seed, MTU: mtu}, build(tb, names, o)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), Seed: seed, MTU: mtu, Train: train}, build(tb, names, o)...)
 		require.NoError(tb, err)
 		r.ends[i] = c
 	}

@@ -65,6 +65,9 @@ func newPositiveAck(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (p *PositiveAck) Name() string { return "PositiveAck" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (p *PositiveAck) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (p *PositiveAck) Attach(b *microproto.Binder) (err error) {
 	for _, c := range []struct {

@@ -38,6 +38,9 @@ func newReliableFIFO(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (f *ReliableFIFO) Name() string { return "ReliableFIFO" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (f *ReliableFIFO) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (f *ReliableFIFO) Attach(b *microproto.Binder) (err error) {
 	for _, a := range []struct {
@@ -67,6 +70,7 @@ func (f *ReliableFIFO) Attach(b *microproto.Binder) (err error) {
 	})
 	microproto.Bind(b, Consumed, microproto.Normal, f.grant)
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Late, f.take)
+	microproto.Bind(b, segmentApart, microproto.Normal, f.take)
 	return nil
 }
 
@@ -74,7 +78,7 @@ func (f *ReliableFIFO) grant(*microproto.Exec, struct{}) { *f.credit = *f.consum
 
 // share is a segment's part of its message's cost.
 func (f *ReliableFIFO) share(m *microproto.Message) uint64 {
-	n := uint64(len(m.Payload))
+	n := uint64(m.Length())
 	if f.offset.Get(m) == 0 {
 		n += messageCost
 	}
@@ -82,9 +86,13 @@ func (f *ReliableFIFO) share(m *microproto.Message) uint64 {
 }
 
 func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
-	number := f.number.Get(m)
+	number, segments := f.number.Get(m), m.Segments()
 	ahead := int32(number - *f.expected)
 	place := &f.early[number%fifoWindow]
+	if segments > 1 && (ahead != 0 || f.held > 0 || f.stored+f.share(m)-*f.consumed > f.limit) {
+		f.part(x, m)
+		return
+	}
 	switch {
 	case ahead < 0 || ahead > 0 && ahead < fifoWindow && *place != nil:
 		// Its acknowledgement was lost, or is late.
@@ -111,10 +119,17 @@ func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
 		return
 	}
 	urgency := Soon
-	if f.held > 0 || f.offset.Get(m)+uint32(len(m.Payload)) == f.total.Get(m) {
+	if f.held > 0 || f.offset.Get(m)+uint32(m.Length()) == f.total.Get(m) {
 		urgency = Now
 	}
-	f.step()
+	if segments > 1 { // nothing is held behind it
+		*f.expected += uint32(segments)
+	} else {
+		f.step()
+		if x.Held(m)&f.hold != 0 {
+			x.Release(m, f.hold)
+		}
+	}
 	// Held ones go on after this chain, and so after this segment, in order.
 	for f.held > 0 {
 		p := &f.early[*f.expected%fifoWindow]
@@ -129,6 +144,25 @@ func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
 	}
 	microproto.Raise(x, AckWanted, urgency)
 }
+
+// part takes a train apart that is not simply the next: each of its segments has a
+// fate of its own.
+func (f *ReliableFIFO) part(x *microproto.Exec, m *microproto.Message) {
+	for i := range m.Segments() {
+		p, err := x.Part(m, i)
+		if err != nil {
+			break // the others come again
+		}
+		// It waits like a held one, so that it cannot pass one that was held.
+		x.Hold(p, f.hold)
+		x.Forward(p)
+		microproto.Raise(x, segmentApart, p)
+	}
+	x.Done(m)
+}
+
+// segmentApart is raised for each segment of a train that was taken apart.
+var segmentApart = microproto.NewEvent[*microproto.Message]("ctp.segment.apart")
 
 // step moves the expected number and the bitmap behind it on by one.
 func (f *ReliableFIFO) step() {

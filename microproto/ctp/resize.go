@@ -63,9 +63,12 @@ func newResize(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (r *Resize) Name() string { return "Resize" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (r *Resize) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (r *Resize) Attach(b *microproto.Binder) error {
-	r.offset = microproto.WireAttr[uint32](b, attrOffset)
+	r.offset = microproto.SteppedAttr[uint32](b, attrOffset, microproto.StepBytes)
 	r.total = microproto.WireAttr[uint32](b, attrTotal)
 	r.segment = microproto.DeclareCell(b, cellSegment, 0)
 	r.backlog = microproto.DeclareCell(b, cellBacklog, 0)
@@ -147,16 +150,19 @@ func (r *Resize) pump(x *microproto.Exec) {
 			r.later(x, poolDelay)
 			break
 		}
-		r.next(x, s, m)
+		n += r.next(x, s, m) - 1
 	}
 	*r.backlog = len(r.waiting)
 	r.cutting = false
 }
 
-// next makes s the next segment of m and sends it on its way.
-func (r *Resize) next(x *microproto.Exec, s, m *microproto.Message) {
-	n := min(*r.segment, len(m.Payload)-r.cut)
+// next makes s the next segment of m, or as many as a train may have, sends it on its
+// way and tells how many there were.
+func (r *Resize) next(x *microproto.Exec, s, m *microproto.Message) int {
+	n := min(*r.segment*x.TrainSegments(*r.segment), len(m.Payload)-r.cut)
 	x.Share(s, m, m.Payload[r.cut:r.cut+n:r.cut+n])
+	x.FormTrain(s, *r.segment)
+	segments := s.Segments()
 	r.offset.Set(s, uint32(r.cut))
 	r.total.Set(s, uint32(len(m.Payload)))
 	r.cut += n
@@ -164,6 +170,7 @@ func (r *Resize) next(x *microproto.Exec, s, m *microproto.Message) {
 	if microproto.Raise(x, microproto.SegmentFromUser, s) {
 		x.Forward(s)
 	}
+	return segments
 }
 
 // poolDelay is how long to wait for messages to come back to the pool.
@@ -189,7 +196,7 @@ func (r *Resize) assemble(x *microproto.Exec, m *microproto.Message) {
 	if !r.busy {
 		r.whole.Data, r.have, r.busy = r.buffers.get(t), 0, true
 	}
-	r.have += copy(r.whole.Data[o:], m.Payload)
+	r.have += m.CopyTo(r.whole.Data[o:])
 	if r.have < t {
 		x.Done(m)
 		return
@@ -211,11 +218,11 @@ func (r *Resize) abandon() {
 // message have a shape; an acknowledgement alone passes as an empty message and is
 // taken out by its own micro-protocol before anybody stores it.
 func (r *Resize) check(x *microproto.Exec, m *microproto.Message) {
-	o, t, n := uint64(r.offset.Get(m)), uint64(r.total.Get(m)), uint64(len(m.Payload))
+	o, t, n := uint64(r.offset.Get(m)), uint64(r.total.Get(m)), uint64(m.Length())
 	bad := o+n > t || t > uint64(r.max) || (n == 0 && t != 0)
 	if !bad && t != 0 && *r.segment > 0 {
 		s := uint64(*r.segment)
-		bad = o%s != 0 || n != min(s, t-o)
+		bad = o%s != 0 || n != min(s*uint64(m.Segments()), t-o) || m.Segments() > 1 && uint64(m.Unit()) != s
 	}
 	if bad {
 		x.Drop(m, "malformed segment")

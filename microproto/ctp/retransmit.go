@@ -58,9 +58,11 @@ type Retransmit struct {
 	probing    bool   // the next acknowledgement asks
 	probeDelay time.Duration
 	resent     uint64 // segments sent again
+	parts      []*microproto.Message
 }
 
-// entry is a segment that is not yet acknowledged in order.
+// entry is a segment that is not yet acknowledged in order; those of a train have the
+// same message until it is taken apart.
 type entry struct {
 	m      *microproto.Message
 	length int
@@ -88,6 +90,9 @@ func newRetransmit(o microproto.Options) (microproto.MicroProtocol, error) {
 
 // Name implements microproto.MicroProtocol.
 func (r *Retransmit) Name() string { return "Retransmit" }
+
+// TakesTrains implements microproto.TrainTaker.
+func (r *Retransmit) TakesTrains() {}
 
 // Retransmitted is the number of segments that were sent again.
 func (r *Retransmit) Retransmitted() uint64 { return r.resent }
@@ -143,11 +148,14 @@ func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
 // keep takes every new segment and holds it if the window is full.
 func (r *Retransmit) keep(x *microproto.Exec, m *microproto.Message) {
 	r.kept.Set(m, 1)
-	r.position += uint64(x.HeaderBytes() + len(m.Payload))
+	k, n := m.Segments(), m.Length()
+	r.position += uint64(k*x.HeaderBytes() + n)
 	r.end.Set(m, r.position)
-	r.entries.push(entry{m: m, length: len(m.Payload)})
-	if r.passed == r.entries.n-1 && r.room(len(m.Payload)) {
-		r.pass(len(m.Payload))
+	for i := range k {
+		r.entries.push(entry{m: m, length: min(m.Unit(), n-i*m.Unit())})
+	}
+	if r.passed == r.entries.n-k && r.room(k, n) {
+		r.pass(k, n)
 	} else {
 		x.Hold(m, r.hold)
 	}
@@ -159,13 +167,14 @@ func (r *Retransmit) level() {
 	*r.pause = r.entries.n-r.passed >= maxWaiting || r.entries.n >= r.most
 }
 
-func (r *Retransmit) room(n int) bool {
-	return r.inCount == 0 || r.inCount < r.maxCount && r.inFlight+n <= r.maxBytes
+// room tells whether k segments of n bytes may go, pass lets them.
+func (r *Retransmit) room(k, n int) bool {
+	return r.inCount == 0 || r.inCount+k <= r.maxCount && r.inFlight+n <= r.maxBytes
 }
 
-func (r *Retransmit) pass(n int) {
-	r.passed++
-	r.inCount++
+func (r *Retransmit) pass(k, n int) {
+	r.passed += k
+	r.inCount += k
 	r.inFlight += n
 }
 
@@ -179,17 +188,19 @@ func (r *Retransmit) note(x *microproto.Exec, m *microproto.Message) {
 		}
 		return
 	}
-	n := r.number.Get(m)
+	n, k := r.number.Get(m), m.Segments()
 	if r.sent.Has(m) {
 		r.copies.Set(m, r.copies.Get(m)+1)
 		r.resent++
 	} else if !before(n, *r.sentNext) {
-		*r.sentNext = n + 1
+		*r.sentNext = n + uint32(k)
 		*r.sentTo = r.end.Get(m)
 	}
 	r.sent.Set(m, uint64(x.Now()))
 	*r.sentAt = x.Now()
-	r.entries.at(int(n - r.una)).mark = *r.sentNext
+	for i := range k {
+		r.entries.at(int(n-r.una) + i).mark = *r.sentNext
+	}
 	r.arm(x, false)
 }
 
@@ -210,13 +221,16 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		return // older than one that came before
 	}
 	r.sample(x, n, a.Seen)
-	for range n {
-		e := r.entries.front()
-		m := e.m
-		r.settle(e)
-		r.entries.pop()
-		r.una++
-		r.passed--
+	n = r.whole(x, n)
+	for i := 0; i < n; {
+		m := r.entries.front().m
+		for range m.Segments() {
+			r.settle(r.entries.front())
+			r.entries.pop()
+			r.una++
+			r.passed--
+			i++
+		}
 		*r.ackedTo = r.end.Get(m)
 		microproto.Raise(x, microproto.SegmentAcked, m)
 		x.Done(m)
@@ -234,12 +248,12 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		r.lost(x, a.Seen)
 	}
 	for r.passed < r.entries.n {
-		e := r.entries.at(r.passed)
-		if !r.room(e.length) {
+		m := r.entries.at(r.passed).m
+		if !r.room(m.Segments(), m.Length()) {
 			break
 		}
-		r.pass(e.length)
-		x.Release(e.m, r.hold)
+		r.pass(m.Segments(), m.Length())
+		x.Release(m, r.hold)
 	}
 	r.level()
 	if r.inCount == 0 {
@@ -300,7 +314,7 @@ func (r *Retransmit) lost(x *microproto.Exec, seen uint64) {
 		if e.m != nil && r.copies.Get(e.m) > 0 {
 			from = max(i, int(int32(e.mark-r.una))-1) // only what was sent after its last copy counts
 		}
-		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold {
+		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold || !r.alone(x, e) {
 			continue
 		}
 		microproto.Raise(x, microproto.SegmentLost, e.m)
@@ -319,6 +333,9 @@ func (r *Retransmit) goOn(x *microproto.Exec, n int) {
 		if e.sacked || e.round == r.round {
 			continue
 		}
+		if !r.alone(x, e) {
+			return
+		}
 		if r.end.Get(e.m) > *r.limit {
 			return
 		}
@@ -333,8 +350,10 @@ func (r *Retransmit) again(x *microproto.Exec, _ struct{}) {
 		return
 	}
 	e := r.entries.front()
-	microproto.Raise(x, microproto.SegmentLost, e.m)
-	r.resend(x, e)
+	if r.alone(x, e) {
+		microproto.Raise(x, microproto.SegmentLost, e.m)
+		r.resend(x, e)
+	}
 }
 
 // moved: the congestion window allows more, or its recovery has ended and with it
@@ -384,6 +403,9 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		e := r.entries.at(i)
 		if e.sacked {
 			continue
+		}
+		if !r.alone(x, e) {
+			break // no message for it now; the next time-out tries again
 		}
 		r.round++
 		r.recover, r.nextRetry = *r.sentNext, r.una

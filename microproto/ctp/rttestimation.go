@@ -47,6 +47,9 @@ func newRTTEstimation(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (r *RTTEstimation) Name() string { return "RTTEstimation" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (r *RTTEstimation) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (r *RTTEstimation) Attach(b *microproto.Binder) (err error) {
 	if r.rto, err = microproto.LookupCell[time.Duration](b, cellRTO); err != nil {

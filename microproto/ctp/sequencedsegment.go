@@ -22,16 +22,19 @@ func newSequencedSegment(o microproto.Options) (microproto.MicroProtocol, error)
 // Name implements microproto.MicroProtocol.
 func (s *SequencedSegment) Name() string { return "SequencedSegment" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (s *SequencedSegment) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (s *SequencedSegment) Attach(b *microproto.Binder) error {
-	s.number = microproto.WireAttr[uint32](b, attrNumber)
+	s.number = microproto.SteppedAttr[uint32](b, attrNumber, microproto.StepSegments)
 	s.next = microproto.DeclareCell(b, cellNext, s.first)
 	microproto.DeclareCell(b, cellSentNext, s.first)
 	microproto.DeclareCell(b, cellExpected, s.first)
 	microproto.DeclareCell(b, cellSeen, uint64(0))
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Normal, func(_ *microproto.Exec, m *microproto.Message) {
 		s.number.Set(m, *s.next)
-		*s.next++
+		*s.next += uint32(m.Segments())
 	})
 	return nil
 }

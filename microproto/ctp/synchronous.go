@@ -82,6 +82,9 @@ func newSynchronous(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (s *Synchronous) Name() string { return "Synchronous" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (s *Synchronous) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (s *Synchronous) Attach(b *microproto.Binder) (err error) {
 	if s.offset, err = microproto.LookupAttr[uint32](b, attrOffset); err != nil {
@@ -171,16 +174,19 @@ func (s *Synchronous) stamp(_ *microproto.Exec, m *microproto.Message) {
 	o := s.sending.tags.front()
 	s.tag.Set(m, o.tag)
 	s.label.Set(m, o.label)
-	if s.offset.Get(m)+uint32(len(m.Payload)) == s.total.Get(m) {
+	if s.offset.Get(m)+uint32(m.Length()) == s.total.Get(m) {
 		s.number.Set(m, o.number)
 		s.sending.tags.pop()
 	}
 }
 
 // acked: the last segment of a transfer is stored at the other end, and with it,
-// since acknowledgements come in order, all before it.
+// since acknowledgements come in order, all before it. Where a train was taken apart,
+// every segment of it has the number.
 func (s *Synchronous) acked(_ *microproto.Exec, m *microproto.Message) {
-	s.accepted = max(s.accepted, s.number.Get(m))
+	if n := s.number.Get(m); n > s.accepted && s.offset.Get(m)+uint32(m.Length()) == s.total.Get(m) {
+		s.accepted = n
+	}
 }
 
 // Accepted implements microproto.Endpoint.

@@ -48,7 +48,8 @@ func TestSynchronousExactlyOnceInOrder(t *testing.T) {
 			OptionPeerReceive: 0,
 		}
 		o[OptionPeerReceive] = o[OptionReceive]
-		r := newRig(rt, names, o, rapid.IntRange(120, 1500).Draw(rt, "mtu"), rapid.Uint64().Draw(rt, "seed"), f).open()
+		train := rapid.SampledFrom([]int{0, 1000, 65507}).Draw(rt, "train")
+		r := newTrainRig(rt, names, o, rapid.IntRange(120, 1500).Draw(rt, "mtu"), train, rapid.Uint64().Draw(rt, "seed"), f).open()
 		sizes := rapid.SliceOfN(rapid.IntRange(0, 3000), 1, 30).Draw(rt, "sizes")
 		var next, got [2]int
 		for round := 0; got[0] < len(sizes) || got[1] < len(sizes); round++ {

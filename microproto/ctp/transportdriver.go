@@ -22,6 +22,9 @@ func newTransportDriver(o microproto.Options) (microproto.MicroProtocol, error) 
 // Name implements microproto.MicroProtocol.
 func (d *TransportDriver) Name() string { return "TransportDriver" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (d *TransportDriver) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (d *TransportDriver) Attach(b *microproto.Binder) error {
 	d.source = microproto.WireAttr[uint16](b, "transport.source")

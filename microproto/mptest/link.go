@@ -87,8 +87,23 @@ func (l *Link) Stats(from int) LinkStats { return l.ways[from].stats }
 // InFlight is the number of frames on their way, both ways.
 func (l *Link) InFlight() int { return l.ways[0].inFlight + l.ways[1].inFlight }
 
-// Send takes a frame from an end.
+// Send takes a frame from an end. Frames that come as one are cut at random into
+// shorter runs of them, each with a fate of its own.
 func (l *Link) Send(from int, f microproto.Frame) {
+	for f.Segment > 0 && f.Segment < len(f.Data) {
+		n := f.Segment * (1 + l.rand.IntN((len(f.Data)+f.Segment-1)/f.Segment))
+		if n >= len(f.Data) {
+			break
+		}
+		first := f.Retain()
+		first.Data = f.Data[:n:n]
+		l.send(from, first)
+		f = f.Slice(n, len(f.Data))
+	}
+	l.send(from, f)
+}
+
+func (l *Link) send(from int, f microproto.Frame) {
 	w := &l.ways[from]
 	w.stats.Sent++
 	w.stats.Bytes += uint64(len(f.Data))
@@ -159,5 +174,5 @@ func (l *Link) arrival(w *way, n int) microproto.Instant {
 
 // copyOf makes a frame with the same bytes in memory of its own.
 func copyOf(f microproto.Frame) microproto.Frame {
-	return microproto.Frame{Peer: f.Peer, Data: bytes.Clone(f.Data)}
+	return microproto.Frame{Peer: f.Peer, Data: bytes.Clone(f.Data), Segment: f.Segment}
 }

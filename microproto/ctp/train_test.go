@@ -1,0 +1,153 @@
+package ctp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/stretchr/testify/require"
+)
+
+const trainBytes = 65507
+
+func (r *rig) exchange(t require.TestingT, messages, size int) {
+	sent, got := 0, 0
+	for range 200_000 {
+		for sent < messages {
+			_, err := r.send(0, tag, uint64(sent), pattern(size, uint64(sent)))
+			if err != nil {
+				require.ErrorIs(t, err, microproto.ErrBusy)
+				break
+			}
+			sent++
+		}
+		r.run(time.Millisecond)
+		data, _ := r.drain(1, size)
+		for _, d := range data {
+			require.Equal(t, pattern(size, uint64(got)), d, "message %d", got)
+			got++
+		}
+		if got == messages && r.accepted(0) == uint64(messages) {
+			return
+		}
+	}
+	require.Fail(t, "no progress", "sent %d, received %d", sent, got)
+}
+
+// Without faults a message is few trains at both ends; with faults trains are taken
+// apart at both ends and nothing is lost, doubled or out of order. The account is in
+// segments where the wire has segments.
+func TestTrains(t *testing.T) {
+	const messages, size, mtu = 40, 50_000, 500
+	for name, f := range map[string]mptest.Faults{
+		"calm": calm, "losses": {Delay: 100 * time.Microsecond, Loss: 0.02, Duplicate: 0.05, Reorder: 0.05},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTrainRig(t, syncEther, nil, mtu, trainBytes, 3, f).open()
+			frames, whole := 0, 0
+			r.OnFrame = func(end int, f microproto.Frame) bool {
+				if end == 0 {
+					frames++
+					if f.Segment > 0 {
+						whole++
+					}
+				}
+				return true
+			}
+			r.exchange(t, messages, size)
+			segments := uint64(size/(mtu-r.ends[0].HeaderBytes())) * messages
+			a, b := r.ends[0].Counters(), r.ends[1].Counters()
+			require.GreaterOrEqual(t, a.Transmitted, segments)
+			require.GreaterOrEqual(t, b.SegmentsIn, segments)
+			require.Less(t, b.Inputs, b.SegmentsIn*3/4, "the receiver handles trains")
+			if name == "calm" {
+				require.LessOrEqual(t, frames, messages*4)
+				require.LessOrEqual(t, uint64(frames), a.Transmitted/20, "the sender forms trains")
+			} else {
+				resent := r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted()
+				require.Greater(t, resent, uint64(messages))
+				require.Less(t, resent, segments, "what is lost comes again, not the train around it")
+			}
+			require.NoError(t, r.Pair.Close())
+			require.True(t, r.ends[0].Counters().Balanced() && r.ends[1].Counters().Balanced())
+			require.Zero(t, r.ends[0].Counters().Live+r.ends[1].Counters().Live)
+		})
+	}
+}
+
+// One segment in the middle of a train is lost: it alone comes again.
+func TestLossWithinTrain(t *testing.T) {
+	r := newTrainRig(t, syncEther, nil, 500, trainBytes, 1, calm)
+	cut := false
+	r.OnFrame = func(end int, f microproto.Frame) bool {
+		if end != 0 || cut || f.Segment == 0 {
+			return true
+		}
+		cut = true
+		at, i := r.Clock.Now(), 0
+		f.Retain().Pieces(func(p microproto.Frame) {
+			if i != 7 {
+				r.Clock.At(at.Add(time.Duration(50+i)*time.Microsecond), func() { require.NoError(t, r.ends[1].Input(r.Clock.Now(), p)) })
+			}
+			i++
+		})
+		return false
+	}
+	r.open()
+	r.exchange(t, 1, 20_000)
+	require.True(t, cut)
+	require.EqualValues(t, 1, r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
+	require.NoError(t, r.Pair.Close())
+}
+
+// Without messages in the pool a train cannot be taken apart; nothing is lost then
+// either.
+func TestTrainsOfASmallPool(t *testing.T) {
+	r := &rig{tb: t}
+	for i := range r.ends {
+		c, err := microproto.NewComposite(microproto.Config{
+			Name: string(rune('a' + i)), MTU: 200, Train: trainBytes, Limits: microproto.Limits{Messages: 200},
+		}, build(t, syncEther, nil)...)
+		require.NoError(t, err)
+		r.ends[i] = c
+	}
+	r.Pair = mptest.NewPair(r.ends[0], r.ends[1], 5, mptest.Faults{Delay: 100 * time.Microsecond, Loss: 0.02, Reorder: 0.02})
+	r.open()
+	r.exchange(t, 12, 20_000)
+	require.NoError(t, r.Pair.Close())
+	require.True(t, r.ends[0].Counters().Balanced() && r.ends[1].Counters().Balanced())
+}
+
+// A peer that sends anything as frames that came as one.
+func FuzzTrainInput(f *testing.F) {
+	f.Add(uint16(60), make([]byte, 600))
+	f.Add(uint16(0), []byte{1})
+	r := newTrainRig(f, syncEther, nil, 200, trainBytes, 1, calm)
+	r.OnFrame = func(end int, frame microproto.Frame) bool {
+		if end == 0 && frame.Segment > 0 {
+			f.Add(uint16(frame.Segment), frame.Data)
+		}
+		return true
+	}
+	r.open()
+	r.exchange(f, 1, 2000)
+	f.Fuzz(func(t *testing.T, segment uint16, data []byte) {
+		c, err := microproto.NewComposite(microproto.Config{
+			Name: "f", MTU: 200, Train: trainBytes, Limits: microproto.Limits{Messages: 64},
+		}, build(t, syncEther, microproto.Options{OptionReceive: 8192, OptionPeerReceive: 8192})...)
+		require.NoError(t, err)
+		require.NoError(t, c.Open(0))
+		for now := range microproto.Instant(2) {
+			_ = c.Input(now, microproto.Frame{Peer: 1, Data: data, Segment: int(segment)})
+			_ = c.Advance(now.Add(time.Second))
+			for _, out := range c.Drain(nil) {
+				out.Frame.Release()
+				c.Recycle(out.Message)
+			}
+			require.True(t, c.Counters().Balanced())
+		}
+		_ = c.Close(3e9)
+		require.Zero(t, c.Counters().Live)
+	})
+}
