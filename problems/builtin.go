@@ -37,6 +37,7 @@ type Builtin struct {
 func All() []Builtin {
 	return []Builtin{
 		membrane(), ball3D(), ball2D(), paraboloid(), quartic(3), quartic(2), jacksboro(),
+		front(3), front(2), front(1),
 	}
 }
 

@@ -23,7 +23,7 @@ func TestAllIsOrderedAndComplete(t *testing.T) {
 		require.NotNil(t, p.Obstacle)
 		require.NotNil(t, p.Boundary)
 	}
-	require.Equal(t, []string{"membrane", "ball3d", "ball2d", "paraboloid", "quartic", "quartic2d", "jacksboro"}, names)
+	require.Equal(t, []string{"membrane", "ball3d", "ball2d", "paraboloid", "quartic", "quartic2d", "jacksboro", "front", "front2d", "front1d"}, names)
 }
 
 // No built-in, at any admissible setting, has its obstacle above its data.
@@ -43,9 +43,9 @@ func TestObstaclesLieBelowTheData(t *testing.T) {
 
 func TestLookupSuggests(t *testing.T) {
 	for wrong, want := range map[string]string{
-		"membran": `no built-in problem "membran" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro`,
-		"Ball3D":  `no built-in problem "Ball3D" (did you mean "ball3d"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro`,
-		"zzzzzzz": `no built-in problem "zzzzzzz"; there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro`,
+		"membran": `no built-in problem "membran" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d`,
+		"Ball3D":  `no built-in problem "Ball3D" (did you mean "ball3d"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d`,
+		"zzzzzzz": `no built-in problem "zzzzzzz"; there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d`,
 	} {
 		_, err := Lookup(wrong)
 		require.EqualError(t, err, want)

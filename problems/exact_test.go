@@ -206,6 +206,9 @@ func TestExactSolutionsSolveTheirProblems(t *testing.T) {
 					minusLaplace += (v[0] - 16*v[1] + 30*v[2] - 16*v[3] + v[4]) / (12 * h * h)
 					jump = max(jump, math.Abs(v[3]-2*v[2]+v[1]))
 				}
+				if e := p.Evolution; e != nil { // u_t is on the side of −Δu
+					minusLaplace += (e.At(e.End+h).Exact(q) - e.At(e.End-h).Exact(q)) / (2 * h)
+				}
 				f := p.Source.At(q)
 				scale := 1 + math.Abs(f)
 				switch {

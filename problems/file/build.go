@@ -7,55 +7,67 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// build makes the problem on a grid.
+// build makes the problem on a grid; a nonstationary one with its functions at the end.
 func (d *document) build(name string, n [3]int) (*solver.Problem, error) {
 	if err := problems.CheckGrid(d.dimension, n); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", name, err)
 	}
-	p := &solver.Problem{
-		Name:      name,
-		Dimension: d.dimension,
-		Lo:        d.lo,
-		Hi:        d.hi,
-		N:         n,
-		Diffusion: d.diffusion.formula.coefficient(),
-		Reaction:  d.reaction.formula.coefficient(),
-		Source:    d.f.formula.coefficient(),
-		Upwind:    d.upwind,
+	base := solver.Problem{Name: name, Dimension: d.dimension, Lo: d.lo, Hi: d.hi, N: n, Upwind: d.upwind}
+	arrays, err := d.readArrays()
+	if err != nil {
+		return nil, err
 	}
-	for a := range d.dimension {
-		p.Velocity[a] = d.velocity[a].formula.coefficient()
+	at := func(t float64) *solver.Problem { return d.at(base, arrays, t) }
+	if !d.evolves() {
+		return at(0), nil
 	}
-	for _, w := range []struct {
-		to   *solver.Function
-		from field
-	}{
-		{&p.Obstacle, d.obstacle}, {&p.Upper, d.upper}, {&p.Exact, d.exact},
-	} {
-		f, err := w.from.function()
-		if err != nil {
-			return nil, err
-		}
-		*w.to = f
-	}
-	p.Boundary = p.Obstacle
-	if !d.boundary.same {
-		p.Boundary = d.boundary.formula.function()
-	}
+	p := at(d.end)
+	p.Evolution = &solver.Evolution{End: d.end, Steps: d.steps, Initial: d.initial.function(arrays, 0), At: at}
 	return p, nil
 }
 
-// function is nil for a field that is not given.
-func (f field) function() (solver.Function, error) {
-	switch {
-	case f.formula != nil:
-		return f.formula.function(), nil
-	case f.raster != nil:
+// rasters are the functions that arrays give; they do not depend on time.
+type rasters map[*problems.Raster]solver.Function
+
+func (d *document) readArrays() (rasters, error) {
+	out := rasters{}
+	for _, f := range []field{d.obstacle, d.upper, d.initial} {
+		if f.raster == nil {
+			continue
+		}
 		g, err := f.raster.Function()
 		if err != nil {
 			return nil, f.errorf("%v", err)
 		}
-		return g, nil
+		out[f.raster] = g
 	}
-	return nil, nil
+	return out, nil
+}
+
+// at is the problem at time t.
+func (d *document) at(base solver.Problem, arrays rasters, t float64) *solver.Problem {
+	p := &base
+	p.Diffusion = d.diffusion.formula.coefficient(t)
+	p.Reaction = d.reaction.formula.coefficient(t)
+	p.Source = d.f.formula.coefficient(t)
+	for a := range d.dimension {
+		p.Velocity[a] = d.velocity[a].formula.coefficient(t)
+	}
+	p.Obstacle, p.Upper, p.Exact = d.obstacle.function(arrays, t), d.upper.function(arrays, t), d.exact.function(arrays, t)
+	p.Boundary = p.Obstacle
+	if !d.boundary.same {
+		p.Boundary = d.boundary.formula.function(t)
+	}
+	return p
+}
+
+// function is the field at time t; nil for one that is not given.
+func (f field) function(arrays rasters, t float64) solver.Function {
+	switch {
+	case f.formula != nil:
+		return f.formula.function(t)
+	case f.raster != nil:
+		return arrays[f.raster]
+	}
+	return nil
 }

@@ -64,6 +64,14 @@ func (s *Spec) Describe() Description {
 			d.Entries = append(d.Entries, Entry{f.key, strings.Join(strings.Fields(f.text), " ")})
 		}
 	}
+	if doc.evolves() {
+		start := "max(obstacle, 0)"
+		if doc.initial.given() {
+			start = strings.Join(strings.Fields(doc.initial.text), " ")
+		}
+		d.Entries = append(d.Entries, Entry{"time", fmt.Sprintf("0 < t ≤ %g in %d steps of implicit Euler, Δt = %g; u = %s at t = 0",
+			doc.end, doc.steps, doc.end/float64(doc.steps), start)})
+	}
 	if doc.moves() {
 		var parts []string
 		for a := range doc.dimension {
@@ -82,6 +90,9 @@ func (s *Spec) describeBuiltin(d *Description) {
 	b := s.builtin
 	d.Builtin, d.HasExact, d.Parameters = true, b.Exact, b.Parameters
 	d.Equation = "u ≥ φ, −Δu ≥ f, complementary"
+	if p, err := b.Make(smallest(b.Dimension)); err == nil && p.Evolution != nil {
+		d.Equation = "u ≥ φ, u_t − κΔu ≥ f, complementary"
+	}
 	d.Entries = []Entry{{"summary", b.Summary}, {"reference", b.Reference}}
 	for _, p := range b.Parameters {
 		d.Entries = append(d.Entries, Entry{p.Name, fmt.Sprintf("%g: %s", p.Value, p.Summary)})
@@ -143,6 +154,9 @@ func (d *document) equation() string {
 	}
 	if c := d.reaction.formula; !c.constant || c.value != 0 {
 		operator += " + c·u"
+	}
+	if d.evolves() {
+		operator = "u_t " + strings.Replace("+ "+operator, "+ −", "− ", 1)
 	}
 	switch {
 	case !d.upper.given():

@@ -21,7 +21,13 @@ type document struct {
 	diffusion, reaction                 field
 	velocity                            [3]field
 	upwind                              bool
+
+	end     float64 // of time; 0: stationary
+	steps   int
+	initial field // u at t = 0
 }
+
+func (d *document) evolves() bool { return d.steps > 0 }
 
 // field is one function of the problem: a formula, an array, the obstacle's own
 // values, or nothing.
@@ -71,7 +77,7 @@ func parseDocument(file string, text []byte, open attach) (*document, error) {
 	if err := d.readFields(get, scope{d.dimension, !get("time").null()}, open); err != nil {
 		return nil, err
 	}
-	return d, refuseTime(get("time"))
+	return d, d.readTime(get("time"), open)
 }
 
 func (d *document) readDomain(e entry) error {
@@ -290,9 +296,9 @@ func indices(shape []int, i int) []int {
 	return at
 }
 
-// refuseTime reads the key time, so that its mistakes are reported as such, and
-// then refuses it.
-func refuseTime(e entry) error {
+// readTime reads {end: T, steps: N, initial: FORMULA or ARRAY}.
+func (d *document) readTime(e entry, open attach) error {
+	d.initial = field{source: e.source}
 	if e.null() {
 		return nil
 	}
@@ -314,5 +320,23 @@ func refuseTime(e entry) error {
 	if steps < 1 {
 		return keys[1].errorf("%d: there must be at least 1 step", steps)
 	}
-	return e.errorf("time stepping is not built yet; remove the key, or set it to null, for the stationary problem")
+	if steps > solver.MaxSteps {
+		return keys[1].errorf("%d: there may be at most %d steps", steps, solver.MaxSteps)
+	}
+	if d.initial, err = d.readInitial(keys[2], open); err != nil {
+		return err
+	}
+	d.end, d.steps = end, steps
+	return nil
+}
+
+// readInitial reads u at t = 0; absent, it is max(obstacle, 0).
+func (d *document) readInitial(e entry, open attach) (field, error) {
+	if _, isMapping := e.value.(*ast.MappingNode); isMapping {
+		return d.readArray(e, open)
+	}
+	if e.null() {
+		return field{source: e.source}, nil
+	}
+	return readFormula(e, scope{d.dimension, true})
 }

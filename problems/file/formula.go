@@ -37,20 +37,21 @@ type formula struct {
 	eval     scalar
 }
 
-func (f formula) coefficient() solver.Coefficient {
+// coefficient and function are the formula at time t.
+func (f formula) coefficient(t float64) solver.Coefficient {
 	if f.constant {
 		return solver.Coefficient{Value: f.value}
 	}
-	return solver.Coefficient{Of: f.function()}
+	return solver.Coefficient{Of: f.function(t)}
 }
 
-func (f formula) function() solver.Function {
+func (f formula) function(t float64) solver.Function {
 	if f.constant {
 		v := f.value
 		return func(solver.Point) float64 { return v }
 	}
 	eval := f.eval
-	return func(p solver.Point) float64 { return eval(p[0], p[1], p[2], 0) }
+	return func(p solver.Point) float64 { return eval(p[0], p[1], p[2], t) }
 }
 
 // scope is what a formula may refer to.

@@ -63,7 +63,7 @@ func TestFormulas(t *testing.T) {
 	} {
 		f, err := parseFormula(text, scope{dimension: 3})
 		require.NoError(t, err, text)
-		require.InDelta(t, want, f.function()(at), 1e-15*max(1, math.Abs(want)), text)
+		require.InDelta(t, want, f.function(0)(at), 1e-15*max(1, math.Abs(want)), text)
 		require.Equal(t, !strings.ContainsAny(strings.NewReplacer("max", "", "exp", "").Replace(text), "xyz"), f.constant, text)
 	}
 }
@@ -71,8 +71,8 @@ func TestFormulas(t *testing.T) {
 func TestConstantsAreFolded(t *testing.T) {
 	f, err := parseFormula("2*sin(pi/6)^2 + max(1, 2)", scope{})
 	require.NoError(t, err)
-	require.True(t, f.coefficient().Constant())
-	require.InDelta(t, 2.5, f.coefficient().Value, 1e-15)
+	require.True(t, f.coefficient(0).Constant())
+	require.InDelta(t, 2.5, f.coefficient(0).Value, 1e-15)
 }
 
 // expression draws a formula whose value the expr language's own machine gives
@@ -127,7 +127,7 @@ func TestFormulasAgreeWithTheLanguage(t *testing.T) {
 			require.False(t, finite(want), "%s: %v", text, err)
 			return
 		}
-		got := f.function()(at)
+		got := f.function(0)(at)
 		if math.IsNaN(want) || math.IsNaN(got) || math.Abs(want) > 1e12 {
 			return // powers of negative numbers and huge towers differ in the last bits first
 		}
@@ -139,7 +139,7 @@ func TestFormulasAgreeWithTheLanguage(t *testing.T) {
 func TestFormulasAreSafeForConcurrentUse(t *testing.T) {
 	f, err := parseFormula("x > 0.5 ? sin(x)*y : min(x, y)^2", scope{dimension: 2})
 	require.NoError(t, err)
-	g := f.function()
+	g := f.function(0)
 	var done sync.WaitGroup
 	for w := range 4 {
 		done.Go(func() {
@@ -162,14 +162,14 @@ func TestFormulasAreSafeForConcurrentUse(t *testing.T) {
 func TestFormulasDoNotAllocate(t *testing.T) {
 	f, err := parseFormula("x > 0.5 ? sin(x)*y : min(x, y)^2", scope{dimension: 2})
 	require.NoError(t, err)
-	g := f.function()
+	g := f.function(0)
 	require.Zero(t, testing.AllocsPerRun(100, func() { g(solver.Point{0.3, 0.4}) }))
 }
 
 func BenchmarkFormula(b *testing.B) {
 	f, err := parseFormula("0.5 - 4*((x-0.5)^2 + (y-0.5)^2 + (z-0.5)^2)", scope{dimension: 3})
 	require.NoError(b, err)
-	g := f.function()
+	g := f.function(0)
 	for b.Loop() {
 		g(solver.Point{0.1, 0.2, 0.3})
 	}

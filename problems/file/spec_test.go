@@ -287,7 +287,7 @@ func FuzzFormula(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		g, err := parseFormula(text, scope{dimension: 2})
 		if err == nil {
-			g.function()(solver.Point{0.5, 0.25})
+			g.function(0)(solver.Point{0.5, 0.25})
 		}
 	})
 }
@@ -309,4 +309,59 @@ func FuzzUnmarshalSpec(f *testing.F) {
 			_ = s.Describe().String()
 		}
 	})
+}
+
+const frontText = `dimension: 1
+domain: [[0, 1]]
+obstacle: "0"
+f: "-4"
+boundary: "t + 0.3 - x > 0 ? 4*(exp(t + 0.3 - x) - (t + 0.3 - x) - 1) : 0"
+exact: "t + 0.3 - x > 0 ? 4*(exp(t + 0.3 - x) - (t + 0.3 - x) - 1) : 0"
+time: {end: 0.4, steps: 16, initial: "0.3 - x > 0 ? 4*(exp(0.3 - x) - (0.3 - x) - 1) : 0"}
+`
+
+// A problem file with the key time is the built-in front, solved to the same error.
+func TestTimeSteps(t *testing.T) {
+	s := parse(t, frontText)
+	p, err := s.BuildValid([]int{31})
+	require.NoError(t, err)
+	require.Equal(t, 16, p.Steps())
+	require.InDelta(t, 4*(math.Exp(0.7)-1.7), p.Boundary(solver.Point{}), 1e-12, "the functions are those at the end")
+	b, err := Builtin("front1d", nil)
+	require.NoError(t, err)
+	q, err := b.BuildValid([]int{31})
+	require.NoError(t, err)
+	maxError := func(p *solver.Problem) float64 {
+		u, err := solver.SolveSequential(p, solver.Jacobi, 1e-8, 0, 0, 0)
+		require.NoError(t, err)
+		require.Len(t, u.Steps, 16)
+		e, err := solver.EvaluateStep(p, 16, u.U, u.U, nil) // MaxError does not depend on the start
+		require.NoError(t, err)
+		return e.MaxError
+	}
+	require.InDelta(t, maxError(q), maxError(p), 1e-8)
+	text := s.Describe().String()
+	require.Contains(t, text, "u ≥ φ, u_t − Δu ≥ f, complementary")
+	require.Contains(t, text, "0 < t ≤ 0.4 in 16 steps of implicit Euler, Δt = 0.025; u = 0.3 - x > 0")
+	require.Contains(t, b.Describe().String(), "u_t − κΔu ≥ f")
+
+	arrived, err := UnmarshalSpec(s.Marshal())
+	require.NoError(t, err)
+	p2, err := arrived.Build([3]int{31, 1, 1})
+	require.NoError(t, err)
+	require.Equal(t, p.Evolution.At(0.2).Boundary(solver.Point{0.1}), p2.Evolution.At(0.2).Boundary(solver.Point{0.1}))
+}
+
+// u(0) may be an array, and absent is max(obstacle, 0).
+func TestTimeStepsFromAnArray(t *testing.T) {
+	p, err := parse(t, "dimension: 1\ndomain: [[0, 4]]\nobstacle: \"t - 1\"\nboundary: \"16\"\ntime: {end: 1, steps: 2, initial: {npy: row.npy}}\n").Build([3]int{3, 1, 1})
+	require.NoError(t, err)
+	u, err := solver.AtStart(p, nil)
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 4, 9}, u)
+	p, err = parse(t, "dimension: 1\ndomain: [[0, 4]]\nobstacle: \"x - 1\"\nboundary: \"16\"\ntime: {end: 1, steps: 2}\n").Build([3]int{3, 1, 1})
+	require.NoError(t, err)
+	u, err = solver.AtStart(p, nil)
+	require.NoError(t, err)
+	require.Equal(t, []float64{0, 1, 2}, u)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/p2pdc/p2pdc/problems"
@@ -25,12 +26,30 @@ func (e *ValueError) Error() string { return e.Key + ": " + e.Reason }
 // all values finite, κ > 0 (also half-way between neighbours), c ≥ 0, φ ≤ ψ, and
 // φ ≤ boundary data ≤ ψ on ∂Ω. It runs on all cores; its answer does not depend
 // on their number. The error is a *ValueError, or an *Error for a problem file.
+//
+// A nonstationary problem is looked at in its first, middle and last step; what a
+// function does in another one is found when the run gets there.
 func (s *Spec) Validate(p *solver.Problem) error {
+	if p.Evolution == nil {
+		return s.validate(p, "")
+	}
+	steps := p.Steps()
+	for _, m := range slices.Compact([]int{1, (steps + 1) / 2, steps}) {
+		if err := s.validate(p.AtStep(m), fmt.Sprintf(", at t = %.6g", p.Evolution.Time(m))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validate looks at a stationary problem; when is put to what it says.
+func (s *Spec) validate(p *solver.Problem, when string) error {
 	err := Validate(p)
 	var v *ValueError
 	if err == nil || !errors.As(err, &v) {
 		return err
 	}
+	v.Reason += when
 	if s.document == nil {
 		return fmt.Errorf("problem %s: %w", p.Name, err)
 	}

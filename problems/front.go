@@ -1,0 +1,84 @@
+package problems
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// front is a travelling front: the free boundary of u moves through the unit cube at
+// a constant speed, along the diagonal.
+func front(d int) Builtin {
+	b := Builtin{
+		Name:      "front",
+		Summary:   "travelling front in (0,1)³: u_t − κΔu ≥ −λ, u ≥ 0; the free boundary moves along the diagonal at constant speed",
+		Reference: "travelling wave by C¹ matching with u = 0",
+		Dimension: d,
+		Exact:     true,
+		Parameters: []Parameter{
+			{"kappa", 1, "diffusion κ, positive"},
+			{"lambda", 4, "load λ, positive"},
+			{"speed", 1, "speed c of the front, positive"},
+			{"at", 0.3, "distance of the front from the origin at t = 0, not negative"},
+			{"end", 0.4, "end time, positive"},
+			{"steps", 16, "time steps of implicit Euler, a whole number from 1 on"},
+		},
+		build: func(p *solver.Problem, v []float64) error { return buildFront(p, v) },
+	}
+	if d < 3 {
+		b.Name = fmt.Sprintf("front%dd", d)
+		b.Summary = fmt.Sprintf("the travelling front in (0,1)%s", []string{"", "", "²"}[d])
+	}
+	return b
+}
+
+func buildFront(p *solver.Problem, v []float64) error {
+	w := wave{kappa: v[0], lambda: v[1], speed: v[2], at: v[3], along: 1 / math.Sqrt(float64(p.Dimension))}
+	end, steps := v[4], v[5]
+	for i, name := range []string{"kappa", "lambda", "speed"} {
+		if v[i] <= 0 {
+			return fmt.Errorf("%s = %g: it must be positive", name, v[i])
+		}
+	}
+	switch {
+	case w.at < 0:
+		return fmt.Errorf("at = %g: it must not be negative", w.at)
+	case end <= 0:
+		return fmt.Errorf("end = %g: it must be positive", end)
+	case steps < 1 || steps > solver.MaxSteps || steps != math.Floor(steps):
+		return fmt.Errorf("steps = %g: want a whole number from 1 to %d", steps, solver.MaxSteps)
+	case !finite(w.value(w.speed*end + w.at)):
+		return fmt.Errorf("the solution at t = %g is too large for this program's numbers; lower speed or end", end)
+	}
+	box(p, 0, 1)
+	p.Diffusion.Value, p.Source.Value = w.kappa, -w.lambda
+	p.Obstacle = zero
+	base := *p
+	at := func(t float64) *solver.Problem {
+		q := base
+		q.Exact = func(x solver.Point) float64 {
+			return w.value(float64(w.speed*t) + w.at - float64(w.along*(x[0]+x[1]+x[2])))
+		}
+		q.Boundary = q.Exact
+		return &q
+	}
+	last := at(end)
+	p.Exact, p.Boundary = last.Exact, last.Boundary
+	p.Evolution = &solver.Evolution{End: end, Steps: int(steps), Initial: at(0).Exact, At: at}
+	return nil
+}
+
+// wave is the profile of the front.
+type wave struct{ kappa, lambda, speed, at, along float64 }
+
+// value is u at the distance s behind the front: (λκ/c²)(e^(cs/κ) − cs/κ − 1).
+func (w wave) value(s float64) float64 {
+	if s <= 0 {
+		return 0
+	}
+	x := w.speed * s / w.kappa
+	return w.lambda * w.kappa / float64(w.speed*w.speed) * (math.Expm1(x) - x)
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
