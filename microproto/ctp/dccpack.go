@@ -303,6 +303,10 @@ func (d *DCCPAck) flush(x *microproto.Exec) {
 // arm keeps one timer for the time-out; anew starts it afresh. One that fires too
 // early only sets itself again, so that no acknowledgement costs a cancellation.
 func (d *DCCPAck) arm(x *microproto.Exec, anew bool) {
+	if d.flight.inFlight == 0 {
+		d.deadline = 0
+		return
+	}
 	if anew || d.deadline == 0 {
 		d.deadline = x.Now().Add(d.rto + d.delay)
 	}
@@ -310,7 +314,7 @@ func (d *DCCPAck) arm(x *microproto.Exec, anew bool) {
 		x.Cancel(d.expiry) // it was set when the time-out was longer
 		d.expiry = 0
 	}
-	if d.expiry == 0 && d.flight.inFlight > 0 {
+	if d.expiry == 0 {
 		d.fires = d.deadline
 		d.expiry = microproto.RaiseAfter(x, dccpExpiryTimer, d.deadline.Sub(x.Now()), d)
 	}

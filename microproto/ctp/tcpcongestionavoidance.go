@@ -46,9 +46,15 @@ func (t *TCPCongestionAvoidance) Attach(b *microproto.Binder) (err error) {
 	return t.controllerProtocol.Attach(b)
 }
 
-// initialPackets is the initial window of RFC 3390 §1, in packets of that many bytes.
+// initialPackets is the initial window of RFC 3390 §1 in packets of that many bytes.
 func initialPackets(bytes int) int {
-	return max(min(4*bytes, max(2*bytes, 4380))/max(bytes, 1), 1)
+	switch {
+	case bytes <= 1095:
+		return 4
+	case bytes <= 2190:
+		return 3
+	}
+	return 2
 }
 
 // Open implements Controller.
