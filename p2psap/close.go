@@ -21,9 +21,7 @@ func (n *Node) Close(now microproto.Instant, id SessionID) {
 		n.sendClose(now, s)
 	case SessionOpen:
 		s.state, s.until = SessionLingering, now.Add(n.config.Linger)
-		if s.options.Mode == microproto.ModeAsynchronous || s.acceptedNow() >= Transfer(s.info.MessagesSent) {
-			n.sendClose(now, s)
-		}
+		n.lingered(now, s)
 	case SessionRemoteClosed:
 		n.end(now, s, ErrClosed)
 	}
@@ -33,21 +31,13 @@ func (n *Node) Close(now microproto.Instant, id SessionID) {
 // composite that would acknowledge them again is gone.
 func (n *Node) sendClose(now microproto.Instant, s *session) {
 	s.accepted = s.acceptedNow()
-	n.post(s.peer, kindClose, &closing{To: s.theirs.Session, From: s.id, Accepted: s.arrived()})
+	n.post(s.peer, kindClose, &closing{To: s.theirs.Session, From: s.id, Accepted: s.arrivedNow()})
 	n.discard(now, s)
 	s.state = SessionClosing
 	if s.theirs.Session == 0 {
 		// The other end has not opened it: all it has to forget is our wish.
 		n.end(now, s, ErrClosed)
 	}
-}
-
-// arrived is the number of messages that this end has accepted.
-func (s *session) arrived() uint64 {
-	if s.endpoint == nil {
-		return 0
-	}
-	return s.endpoint.Arrivals()
 }
 
 // takeClose: the peer has closed a session, or no longer wants to open it.
@@ -65,9 +55,7 @@ func (n *Node) takeClose(now microproto.Instant, p *peer, c closing) {
 		}
 		return
 	}
-	if s.options.Mode == microproto.ModeSynchronous {
-		s.remoteCount = c.Accepted
-	}
+	s.remoteCount = max(s.remoteCount, c.Accepted)
 	if c.To != 0 {
 		n.post(p, kindCloseAck, &closing{To: c.From, From: s.id})
 	}

@@ -60,11 +60,29 @@ func (n Network) String() string {
 	return "network?"
 }
 
-// Conditions are all that the policy looks at.
+// Distance is how far apart the two ends have turned out to be while a session was
+// at work, where nobody has declared it.
+type Distance uint8
+
+// As the session's monitor sees it. DistanceUnknown: as the locality says.
+const (
+	DistanceUnknown Distance = iota
+	Near
+	Far
+)
+
+func (d Distance) String() string {
+	return [...]string{"unknown", "near", "far"}[min(d, Far)]
+}
+
+// Conditions are all that the policy looks at. The first three hold when a session is
+// opened; the monitor finds out the others while it is at work.
 type Conditions struct {
 	Mode     microproto.Mode
 	Locality Locality
 	Network  Network
+	Distance Distance
+	Lossy    bool // so much is lost that the path must be congested
 }
 
 // Composition is what the policy answers: micro-protocols from top to bottom,
@@ -92,7 +110,9 @@ type SessionInfo struct {
 	Composition                    []string
 	Protection                     []string // the composite that seals its frames, from top to bottom; nil: none
 	Epoch                          uint8
-	SegmentSize                    int // payload bytes of the largest segment
+	Changes                        uint32        // of composition since it was opened
+	LastPause                      time.Duration // of the last change: from the wish of both ends until messages went on
+	SegmentSize                    int           // payload bytes of the largest segment
 	MessagesSent, MessagesReceived uint64
 	BytesSent, BytesReceived       uint64 // payload bytes of messages
 	SegmentsSent, SegmentsReceived uint64

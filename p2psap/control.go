@@ -41,11 +41,13 @@ const (
 	kindPing     // to be answered at once
 	kindPong     // the answer
 	kindMeasured // the smallest round trip that the sender has measured
+	kindAdapt
+	kindAdapted
 	kindsEnd
 )
 
 func (k controlKind) String() string {
-	names := [...]string{"", "hello", "heartbeat", "open", "open.ack", "reject", "close", "close.ack", "goodbye", "ping", "pong", "measured"}
+	names := [...]string{"", "hello", "heartbeat", "open", "open.ack", "reject", "close", "close.ack", "goodbye", "ping", "pong", "measured", "adapt", "adapted"}
 	if k > 0 && int(k) < len(names) {
 		return names[k]
 	}
@@ -111,8 +113,8 @@ type reject struct {
 	Reason   string
 }
 
-// closing is the body of Close and CloseAck. To is 0 while unknown. Accepted counts
-// the other end's messages that the sender of a Close has accepted.
+// closing is the body of Close and CloseAck. To is 0 while unknown. Accepted is the
+// number of the other end's transfer such that it and all before it are complete.
 type closing struct {
 	To, From SessionID
 	Accepted uint64
@@ -123,6 +125,40 @@ type echo struct{ Number uint64 }
 
 // measured is in nanoseconds.
 type measured struct{ Least uint64 }
+
+// cause tells who wants a change of composition.
+type cause uint8
+
+const (
+	causeScheme  cause = iota + 1 // the user, with Adapt: it needs the wish of both ends
+	causeContext                  // the monitor of the end that says so
+	causeAccept                   // the answer to the other end's causeContext
+)
+
+// adapt is a wish for another composition, or the answer to one.
+type adapt struct {
+	To, From SessionID
+	Epoch    uint8 // that the change would begin
+	Cause    cause
+	Mode     microproto.Mode
+	Distance Distance
+	Lossy    bool
+	Reason   string // why the sender cannot; "": it can, and the rest holds
+	// What the sender has made of the conditions; see open.
+	Protocols   []string
+	Fingerprint uint64
+	FrameBytes  uint32
+	Sent        uint64 // transfers that it has started in the present composition, and before
+}
+
+// adapted tells that the sender takes frames of the new epoch, and no new messages of
+// the old one.
+type adapted struct {
+	To, From       SessionID
+	Epoch          uint8
+	Accepted       uint64 // transfers of the other end that are complete
+	Stored, Credit uint64 // bytes of its queue that those took, and that the other end may take in all
+}
 
 // writer appends fields; texts past their bound are cut.
 type writer []byte

@@ -201,6 +201,18 @@ func (n *Node) take(now microproto.Instant, p *peer, k controlKind, body *reader
 			return err
 		}
 		n.takeCloseAck(now, p, x)
+	case kindAdapt:
+		a, err := parseAdapt(body)
+		if err != nil {
+			return err
+		}
+		return n.takeAdapt(now, p, a)
+	case kindAdapted:
+		a, err := parseAdapted(body)
+		if err != nil {
+			return err
+		}
+		return n.takeAdapted(now, p, a)
 	case kindMeasured:
 		d, err := parseMeasured(body)
 		if err != nil {

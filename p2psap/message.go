@@ -138,6 +138,67 @@ func parseClosing(r *reader, k controlKind) (closing, error) {
 	return c, nil
 }
 
+func (a *adapt) append(w *writer) {
+	w.u32(uint32(a.To))
+	w.u32(uint32(a.From))
+	w.u8(a.Epoch)
+	w.u8(uint8(a.Cause))
+	w.u8(uint8(a.Mode))
+	w.u8(uint8(a.Distance))
+	lossy := uint8(0)
+	if a.Lossy {
+		lossy = 1
+	}
+	w.u8(lossy)
+	w.text(a.Reason, maxReasonBytes)
+	w.u8(uint8(len(a.Protocols)))
+	for _, p := range a.Protocols {
+		w.text(p, maxNameBytes)
+	}
+	w.u64(a.Fingerprint)
+	w.u32(a.FrameBytes)
+	w.u64(a.Sent)
+}
+
+func parseAdapt(r *reader) (adapt, error) {
+	a := adapt{
+		To: SessionID(r.u32()), From: SessionID(r.u32()), Epoch: r.u8(), Cause: cause(r.u8()), Mode: microproto.Mode(r.u8()),
+		Distance: Distance(r.u8()),
+	}
+	lossy := r.u8()
+	a.Lossy, a.Reason = lossy == 1, r.text(maxReasonBytes)
+	n := int(r.u8())
+	if n > maxProtocols {
+		r.bad = true
+	}
+	for i := 0; i < n && !r.bad; i++ {
+		a.Protocols = append(a.Protocols, r.text(maxNameBytes))
+	}
+	a.Fingerprint, a.FrameBytes, a.Sent = r.u64(), r.u32(), r.u64()
+	if err := r.end(kindAdapt); err != nil {
+		return adapt{}, err
+	}
+	if a.To == 0 || a.From == 0 || a.Cause < causeScheme || a.Cause > causeAccept || a.Distance > Far || lossy > 1 ||
+		a.Mode != microproto.ModeSynchronous && a.Mode != microproto.ModeAsynchronous || a.FrameBytes > 1<<30 {
+		return adapt{}, fmt.Errorf("%w: adapt with a field out of bounds", ErrMalformed)
+	}
+	return a, nil
+}
+
+func (a *adapted) append(w *writer) {
+	w.u32(uint32(a.To))
+	w.u32(uint32(a.From))
+	w.u8(a.Epoch)
+	w.u64(a.Accepted)
+	w.u64(a.Stored)
+	w.u64(a.Credit)
+}
+
+func parseAdapted(r *reader) (adapted, error) {
+	a := adapted{SessionID(r.u32()), SessionID(r.u32()), r.u8(), r.u64(), r.u64(), r.u64()}
+	return a, r.end(kindAdapted)
+}
+
 // catalogFingerprint is a hash of the names that a catalog lists.
 func catalogFingerprint(c *microproto.Catalog) uint64 {
 	h := fnv.New64a()

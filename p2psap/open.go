@@ -53,17 +53,17 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	if n.lastPort == 0 {
 		n.lastPort = 1
 	}
-	s.frameBytes = n.config.Link.Caps(o.Mode).MTU
+	s.mine = open{
+		Session: id, Name: o.Name, Mode: o.Mode, Protocols: composition.Protocols, Port: n.lastPort,
+		FrameBytes: uint32(n.config.Link.Caps(o.Mode).MTU), ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.Slots,
+	}
 	s.sealed = n.protects(p)
 	// What the two ends compare is the composite itself: its header layout too.
-	trial, err := n.compose(s, n.lastPort, &open{Port: n.lastPort, ReceiveBytes: uint64(o.ReceiveBytes)})
-	if err != nil {
+	trial := &channel{conditions: conditions, composition: composition, frameBytes: int(s.mine.FrameBytes)}
+	if err := n.compose(s, trial, &open{ReceiveBytes: uint64(o.ReceiveBytes)}); err != nil {
 		return 0, err
 	}
-	s.mine = open{
-		Session: id, Name: o.Name, Mode: o.Mode, Protocols: composition.Protocols, Fingerprint: trial.Fingerprint(),
-		Port: n.lastPort, FrameBytes: uint32(s.frameBytes), ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.Slots,
-	}
+	s.mine.Fingerprint = trial.composite.Fingerprint()
 	n.offerProtection(s)
 	n.sessions[id&0xffff] = s
 	n.post(p, kindOpen, &s.mine)
@@ -115,46 +115,6 @@ func checkOptions(o *OpenOptions) error {
 	return nil
 }
 
-// compose builds the session's composite for its frame size.
-func (n *Node) compose(s *session, port uint16, theirs *open) (*microproto.Composite, error) {
-	options := maps.Clone(s.composition.Options)
-	if options == nil {
-		options = microproto.Options{}
-	}
-	maps.Copy(options, s.options.Options)
-	options[OptionReceiveBytes] = int64(s.options.ReceiveBytes)
-	options[OptionPeerReceiveBytes] = int64(theirs.ReceiveBytes)
-	options[OptionPortLocal] = int64(port)
-	if theirs.Port != 0 {
-		options[OptionPortRemote] = int64(theirs.Port)
-	}
-	protocols, err := n.config.Catalog.Build(s.composition.Protocols, options)
-	if err != nil {
-		return nil, fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
-	}
-	config := microproto.Config{
-		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id)<<16,
-		MTU: s.frameBytes, Headroom: n.config.Link.Caps(s.options.Mode).Headroom, Frames: n.config.Link,
-		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
-	}
-	c, err := microproto.NewComposite(config, append(n.lower(s, &config), protocols...)...)
-	if err != nil {
-		return nil, fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
-	}
-	if c.Endpoint() == nil {
-		return nil, fmt.Errorf("p2psap: session %q: none of %v is an endpoint", s.options.Name, s.composition.Protocols)
-	}
-	return c, nil
-}
-
-// tracer is who sees the steps of a session's composites, nil: nobody.
-func (n *Node) tracer(s *session) microproto.Tracer {
-	if t, ok := n.config.Tracer.(SessionTracer); ok {
-		return t.Session(s.options.Name)
-	}
-	return n.config.Tracer
-}
-
 // disagreements lists what the two ends of a session want differently.
 func disagreements(mine, theirs *open) string {
 	var d []string
@@ -203,7 +163,6 @@ func (n *Node) match(now microproto.Instant, s *session, theirs open) {
 		refuse(d)
 		return
 	}
-	s.frameBytes = min(int(s.mine.FrameBytes), int(theirs.FrameBytes))
 	err := n.ready(now, s)
 	if err != nil {
 		n.post(p, kindReject, &reject{To: theirs.Session, From: s.id, Reason: err.Error()})
@@ -211,32 +170,32 @@ func (n *Node) match(now microproto.Instant, s *session, theirs open) {
 		return
 	}
 	s.state = SessionAgreed
-	n.post(p, kindOpenAck, &openAck{To: theirs.Session, From: s.id, FrameBytes: uint32(s.frameBytes)})
+	n.post(p, kindOpenAck, &openAck{To: theirs.Session, From: s.id, FrameBytes: uint32(s.channel.frameBytes)})
 }
 
 // ready makes the composite that the ends have agreed on.
 func (n *Node) ready(now microproto.Instant, s *session) error {
-	c, err := n.compose(s, s.mine.Port, &s.theirs)
-	if err != nil {
+	c := &channel{
+		conditions: s.conditions, composition: s.composition,
+		frameBytes: min(int(s.mine.FrameBytes), int(s.theirs.FrameBytes)),
+	}
+	if err := n.compose(s, c, &s.theirs); err != nil {
 		return err
 	}
-	e := c.Endpoint()
-	for _, slot := range s.options.Slots {
-		if err := e.Slot(uint32(slot.Tag), slot.Length); err != nil {
-			return fmt.Errorf("p2psap: session %q, tag %d: %w", s.options.Name, slot.Tag, err)
-		}
+	if err := s.declare(c); err != nil {
+		return err
 	}
-	s.composite, s.endpoint = c, e
-	if err := n.raiseShield(now, s); err != nil {
+	s.channel = c
+	s.legacy.Credit, s.granted = uint64(s.options.ReceiveBytes), s.theirs.ReceiveBytes
+	if err := n.raiseShield(now, s, c); err != nil {
 		n.discard(now, s)
 		return err
 	}
-	s.header = header{epoch: s.epoch, run: n.run, session: s.theirs.Session}
-	if err := c.Open(now); err != nil {
+	if err := c.composite.Open(now); err != nil {
 		n.discard(now, s)
 		return err
 	}
-	n.settle(now, s, nil, -1)
+	n.settle(now, s, c, nil, -1)
 	return nil
 }
 
@@ -267,9 +226,9 @@ func (n *Node) takeOpenAck(now microproto.Instant, p *peer, a openAck) {
 	if s == nil || s.peer != p || s.state != SessionAgreed || s.theirs.Session != a.From {
 		return // of a session that was closed meanwhile
 	}
-	if int(a.FrameBytes) != s.frameBytes {
+	if int(a.FrameBytes) != s.channel.frameBytes {
 		n.end(now, s, &RefusedError{Peer: p.name, Session: s.options.Name,
-			Reason: fmt.Sprintf("frame size: this end has agreed on %d bytes, the peer on %d", s.frameBytes, a.FrameBytes)})
+			Reason: fmt.Sprintf("frame size: this end has agreed on %d bytes, the peer on %d", s.channel.frameBytes, a.FrameBytes)})
 		return
 	}
 	s.state = SessionOpen

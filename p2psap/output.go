@@ -23,10 +23,11 @@ const (
 	OutOpened                            // session Session is open
 	OutTouched                           // session Session: something arrived, was accepted, or there is room again
 	OutEnded                             // session Session has ended: Err
+	OutAdapted                           // session Session has another composition; or, with Err, not the one that was asked for
 )
 
 func (k OutputKind) String() string {
-	names := [...]string{"", "control", "dial", "hangup", "peer.up", "peer.refused", "peer.closed", "peer.lost", "opened", "touched", "ended"}
+	names := [...]string{"", "control", "dial", "hangup", "peer.up", "peer.refused", "peer.closed", "peer.lost", "opened", "touched", "ended", "adapted"}
 	if int(k) < len(names) {
 		return names[k]
 	}

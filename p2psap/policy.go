@@ -122,7 +122,9 @@ func (c Column) Protocols() []string {
 	return out
 }
 
-// ColumnOf finds the column for conditions; the error says which of them is not
+// ColumnOf finds the column for conditions. What was found out at work goes before the
+// locality, and a path that loses much needs the congestion control of the columns
+// between clusters. The error says which of them is not
 // one of its kind.
 func ColumnOf(c Conditions) (Column, error) {
 	switch {
@@ -133,7 +135,11 @@ func ColumnOf(c Conditions) (Column, error) {
 	case c.Network < Ethernet || c.Network > Memory:
 		return Column{}, fmt.Errorf("p2psap: no column of Table I for network %d", c.Network)
 	}
-	return Column{Mode: c.Mode, Intra: c.Locality.Intra(), InfiniBand: c.Network != Ethernet}, nil
+	intra := c.Locality.Intra()
+	if c.Distance != DistanceUnknown {
+		intra = c.Distance == Near
+	}
+	return Column{Mode: c.Mode, Intra: intra && !c.Lossy, InfiniBand: c.Network != Ethernet}, nil
 }
 
 // TablePolicy is Table I of Tembo, Nguyen and El Baz (PDP 2013). The zero value

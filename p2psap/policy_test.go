@@ -32,7 +32,7 @@ func table(t *testing.T) string {
 		for l := SameProcess; l <= OtherCluster; l++ {
 			for n := Ethernet; n <= Memory; n++ {
 				if l.Intra() == c.Intra && (n == Ethernet) != c.InfiniBand {
-					out = append(out, Conditions{c.Mode, l, n})
+					out = append(out, Conditions{Mode: c.Mode, Locality: l, Network: n})
 				}
 			}
 		}
@@ -77,7 +77,7 @@ func TestTableI(t *testing.T) { golden(t, "testdata/table1.golden", table(t)) }
 
 func TestRTOFloors(t *testing.T) {
 	at := func(p TablePolicy, l Locality) time.Duration {
-		c, err := p.Compose(Conditions{microproto.ModeSynchronous, l, Ethernet})
+		c, err := p.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: l, Network: Ethernet})
 		require.NoError(t, err)
 		return time.Duration(c.Options[OptionRTOFloor])
 	}
@@ -96,7 +96,7 @@ func TestOptionalRows(t *testing.T) {
 		{Protocol: "Parity", Columns: Columns()},
 	}}
 	for _, column := range Columns() {
-		c := Conditions{column.Mode, SameHost, Ethernet}
+		c := Conditions{Mode: column.Mode, Locality: SameHost, Network: Ethernet}
 		if !column.Intra {
 			c.Locality = OtherCluster
 		}
@@ -121,8 +121,8 @@ func TestOptionalRows(t *testing.T) {
 
 func TestConditionsOutsideTheTable(t *testing.T) {
 	for _, c := range []Conditions{
-		{0, SameHost, Ethernet}, {3, SameHost, Ethernet}, {microproto.ModeSynchronous, 0, Ethernet},
-		{microproto.ModeSynchronous, 5, Ethernet}, {microproto.ModeSynchronous, SameHost, 0}, {microproto.ModeSynchronous, SameHost, 5},
+		{Mode: 0, Locality: SameHost, Network: Ethernet}, {Mode: 3, Locality: SameHost, Network: Ethernet}, {Mode: microproto.ModeSynchronous, Locality: 0, Network: Ethernet},
+		{Mode: microproto.ModeSynchronous, Locality: 5, Network: Ethernet}, {Mode: microproto.ModeSynchronous, Locality: SameHost, Network: 0}, {Mode: microproto.ModeSynchronous, Locality: SameHost, Network: 5},
 	} {
 		_, err := TablePolicy{}.Compose(c)
 		require.ErrorContains(t, err, "no column of Table I", "%v", c)
@@ -149,7 +149,7 @@ func TestMissingMicroProtocols(t *testing.T) {
 	_, err = a.Open(w.now, "b", asyncOptions("s"))
 	require.ErrorContains(t, err, "DCCPAck, DCCPWindowCongestionControl, TCPCongestionAvoidance")
 
-	composition, err := TablePolicy{}.Compose(Conditions{microproto.ModeSynchronous, SameHost, Ethernet})
+	composition, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: SameHost, Network: Ethernet})
 	require.NoError(t, err)
 	require.NoError(t, Missing(intra, composition))
 }

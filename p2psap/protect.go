@@ -86,16 +86,14 @@ func disagreeOnProtection(mine, theirs *open) string {
 	return fmt.Sprintf("protection: this end has it %s, the peer %s", word(mine), word(theirs))
 }
 
-// shield is what a session needs to seal its frames: the composite below CTP* of the
-// present epoch, and what outlives it.
+// shield is what the sealing composites of a session have in common: each epoch has
+// its own, with its own keys, and the numbers go on.
 type shield struct {
-	theirs    []byte      // the other end's contribution to the secret
-	secret    seal.Secret // of the session
-	flow      seal.Flow
-	epoch     uint64 // counts epochs without wrapping, so that no key comes twice
-	seen      seal.Counts
-	composite *microproto.Composite
-	out       []microproto.Output
+	theirs []byte      // the other end's contribution to the secret
+	secret seal.Secret // of the session
+	flow   seal.Flow
+	seen   seal.Counts
+	out    []microproto.Output
 }
 
 // lower changes the configuration of a session's CTP* composite to stand on the
@@ -124,44 +122,43 @@ func (r roomyFrames) Acquire(n int) microproto.Frame {
 	return f.Slice(front, front+n)
 }
 
-// raiseShield makes the sealing composite for the session's present epoch; nothing to
-// do for a session that is not sealed. It is called again when the epoch changes: the
-// keys are new, the numbers go on.
-func (n *Node) raiseShield(now microproto.Instant, s *session) error {
+// raiseShield makes the sealing composite of a channel; nothing to do for a session
+// that is not sealed. Channels are numbered without wrapping, so that no key comes twice.
+func (n *Node) raiseShield(now microproto.Instant, s *session, c *channel) error {
 	if !s.sealed {
 		return nil
 	}
 	h := s.shield
 	if h == nil || !bytes.Equal(h.theirs, s.theirs.Random) {
-		h = &shield{theirs: s.theirs.Random, epoch: uint64(s.epoch)}
+		h = &shield{theirs: s.theirs.Random}
 		var err error
 		if h.secret, err = n.sessionSecret(s); err != nil {
 			return err
 		}
 	}
-	h.epoch += uint64(s.epoch - uint8(h.epoch)) // wraps as the header's byte does
-	out, err := h.secret.Derive(n.direction(n.config.Name, s.peer.name, s.id, s.theirs.Session, h.epoch))
+	epoch := uint64(c.number)
+	out, err := h.secret.Derive(n.direction(n.config.Name, s.peer.name, s.id, s.theirs.Session, epoch))
 	if err != nil {
 		return err
 	}
-	in, err := h.secret.Derive(n.direction(s.peer.name, n.config.Name, s.theirs.Session, s.id, h.epoch))
+	in, err := h.secret.Derive(n.direction(s.peer.name, n.config.Name, s.theirs.Session, s.id, epoch))
 	if err != nil {
 		return err
 	}
-	if h.composite, err = n.sealer(s, &h.flow, out, in); err != nil {
+	if c.seal, err = n.sealer(s, c, &h.flow, out, in); err != nil {
 		return err
 	}
 	s.shield = h
-	return h.composite.Open(now)
+	return c.seal.Open(now)
 }
 
 // sealer builds the composite between CTP* and the link.
-func (n *Node) sealer(s *session, flow *seal.Flow, out, in seal.Secret) (*microproto.Composite, error) {
+func (n *Node) sealer(s *session, c *channel, flow *seal.Flow, out, in seal.Secret) (*microproto.Composite, error) {
 	return microproto.NewComposite(microproto.Config{
-		Name: "seal " + s.options.Name + "@" + s.peer.name, Seed: n.config.Seed, MTU: s.frameBytes,
-		Headroom: n.config.Link.Caps(s.options.Mode).Headroom, Frames: n.config.Link,
+		Name: "seal " + s.options.Name + "@" + s.peer.name, Seed: n.config.Seed, MTU: c.frameBytes,
+		Headroom: n.config.Link.Caps(c.mode()).Headroom, Frames: n.config.Link,
 		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
-	}, &sealedHeader{s: s}, seal.NewAEAD(flow, out, in), seal.NewAntiReplay(flow))
+	}, &sealedHeader{c: c}, seal.NewAEAD(flow, out, in), seal.NewAntiReplay(flow))
 }
 
 // sessionSecret is made of what both ends have contributed, the lower name's first.
@@ -190,7 +187,7 @@ func (n *Node) direction(from, to string, fromID, toID SessionID, epoch uint64) 
 
 // sealedHeader writes the session header before the frame is authenticated with it.
 type sealedHeader struct {
-	s     *session
+	c     *channel
 	field microproto.Field
 }
 
@@ -201,7 +198,7 @@ func (*sealedHeader) Name() string { return "SessionHeader" }
 func (h *sealedHeader) Attach(b *microproto.Binder) error {
 	h.field = b.Header(HeaderBytes)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Early, func(_ *microproto.Exec, m *microproto.Message) {
-		to := h.s.header
+		to := h.c.header
 		to.sealed = true
 		to.put(h.field.Bytes(m))
 	})
@@ -210,14 +207,14 @@ func (h *sealedHeader) Attach(b *microproto.Binder) error {
 
 // sealFrame makes a frame of CTP* one for the link: its header is written and, in a
 // sealed session, it is encrypted. False: there was no room; it is counted and gone.
-func (n *Node) sealFrame(now microproto.Instant, s *session, f *microproto.Frame) (bool, error) {
+func (n *Node) sealFrame(now microproto.Instant, s *session, c *channel, f *microproto.Frame) (bool, error) {
 	if !s.sealed {
-		s.header.put(f.Data)
+		c.header.put(f.Data)
 		return true, nil
 	}
 	h := s.shield
-	err := h.composite.SubmitFrame(now, *f)
-	h.out = h.composite.Drain(h.out[:0])
+	err := c.seal.SubmitFrame(now, *f)
+	h.out = c.seal.Drain(h.out[:0])
 	if len(h.out) != 1 {
 		n.counters.FramesDropped++
 		return false, err
@@ -229,36 +226,36 @@ func (n *Node) sealFrame(now microproto.Instant, s *session, f *microproto.Frame
 
 // openFrame takes the protection off a frame. False: it did not come from the other
 // end in this form, it is counted and gone, and nothing has changed.
-func (n *Node) openFrame(now microproto.Instant, s *session, f *microproto.Frame) bool {
+func (n *Node) openFrame(now microproto.Instant, s *session, c *channel, f *microproto.Frame) bool {
 	if !s.sealed {
 		return true
 	}
 	h := s.shield
-	err := h.composite.Input(now, *f)
-	h.out = h.composite.Drain(h.out[:0])
+	err := c.seal.Input(now, *f)
+	h.out = c.seal.Drain(h.out[:0])
 	if err == nil && len(h.out) == 1 && h.out[0].Kind == microproto.OutMessage {
-		*f = h.composite.RecycleFrame(h.out[0].Message)
+		*f = c.seal.RecycleFrame(h.out[0].Message)
 		h.out[0] = microproto.Output{}
 		return true
 	}
 	*f = microproto.Frame{}
-	c := h.flow.Counts()
+	k := h.flow.Counts()
 	switch {
-	case c.Replayed != h.seen.Replayed:
+	case k.Replayed != h.seen.Replayed:
 		n.counters.FramesReplayed++
-	case c.Old != h.seen.Old:
+	case k.Old != h.seen.Old:
 		n.counters.FramesOld++
 	default: // too short for header and tag, too
 		n.counters.FramesForged++
 	}
-	h.seen = c
+	h.seen = k
 	return false
 }
 
-// lowerShield closes the sealing composite; what outlives an epoch is kept.
-func (n *Node) lowerShield(now microproto.Instant, s *session) {
-	if s.shield != nil && s.shield.composite != nil {
-		_ = s.shield.composite.Close(now)
+// lowerShield closes a channel's sealing composite; what outlives an epoch is kept.
+func (n *Node) lowerShield(now microproto.Instant, c *channel) {
+	if c.seal != nil {
+		_ = c.seal.Close(now)
 	}
 }
 

@@ -259,20 +259,21 @@ func TestKeysOfEveryEpoch(t *testing.T) {
 	for range 300 {
 		old := exchange()
 		for n, s := range map[*worldNode]*session{a: x, b: y} {
-			n.lowerShield(w.now, s)
-			s.epoch++
-			s.header.epoch = s.epoch
-			require.NoError(t, n.raiseShield(w.now, s))
+			c := s.channel
+			n.lowerShield(w.now, c)
+			c.number++
+			c.header.epoch = uint8(c.number)
+			require.NoError(t, n.raiseShield(w.now, s, c))
 		}
-		old[1] = y.epoch // as if the frame were of this epoch
+		old[1] = y.channel.header.epoch // as if the frame were of this epoch
 		forged := b.Counters().FramesForged + b.Counters().FramesReplayed
 		w.inject(a, b, old)
 		require.Equal(t, forged+1, b.Counters().FramesForged+b.Counters().FramesReplayed)
 		require.Greater(t, x.shield.flow.Sent(), sent, "numbers start anew with new keys")
 		sent = x.shield.flow.Sent()
 	}
-	require.Equal(t, x.shield.epoch, y.shield.epoch)
-	require.EqualValues(t, 300, x.shield.epoch)
+	require.Equal(t, x.channel.number, y.channel.number)
+	require.EqualValues(t, 300, x.channel.number)
 	require.NotEqual(t, a.direction("a", "b", 1, 2, 0), a.direction("a", "b", 1, 2, 256))
 	exchange()
 }

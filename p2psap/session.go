@@ -1,8 +1,6 @@
 package p2psap
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -32,28 +30,37 @@ func (s SessionState) String() string {
 
 // session is one end of a session.
 type session struct {
-	id          SessionID
-	peer        *peer
-	state       SessionState
-	err         error // why it ended
-	options     OpenOptions
-	conditions  Conditions
-	composition Composition
-	mine        open
-	theirs      open // Session 0: not yet
-	epoch       uint8
-	composite   *microproto.Composite // nil before agreement and after the end
-	endpoint    microproto.Endpoint
-	header      header // of outgoing frames
-	frameBytes  int
-	sealed      bool    // its frames are protected
-	shield      *shield // of a sealed session that both ends have agreed on
+	id      SessionID
+	peer    *peer
+	state   SessionState
+	err     error // why it ended
+	options OpenOptions
+	mine    open
+	theirs  open // Session 0: not yet
+
+	// channel is where the user's calls go; nil before agreement and after the end.
+	// former is the one of the epoch before, while it still brings transfers to
+	// their end.
+	channel, former *channel
+	conditions      Conditions // of the channel; kept when it is gone
+	composition     Composition
+	change          change
+	sealed          bool              // its frames are protected
+	shield          *shield           // of a sealed session that both ends have agreed on
+	legacy          microproto.Legacy // between two endpoints
+	kept            kept
+	spent           uint64 // bytes of the other end's queue that all synchronous transfers took
+	granted         uint64 // and that the other end had granted when the last channel ended
+	arrived         uint64 // transfers of the other end that were complete before the channel
+	news            uint64 // arrivals before the channel
+	estate          []bequest
+
 	touched     bool
-	overflowed  bool               // a frame was lost that no micro-protocol repeats
 	until       microproto.Instant // end of lingering
-	accepted    Transfer           // kept when the composite is gone
-	remoteCount uint64             // messages that the other end said it had accepted
+	accepted    Transfer           // kept when the channel is gone
+	remoteCount uint64             // transfers that the other end said it had accepted
 	info        SessionInfo        // counters
+	past        SessionInfo        // counters of channels that are over
 
 	call  call
 	doing struct{ send, receive func(x *microproto.Exec) } // made once: a closure a call would allocate
@@ -73,10 +80,10 @@ type call struct {
 func newSession(id SessionID, p *peer, o OpenOptions) *session {
 	s := &session{id: id, peer: p, state: SessionOpening, options: o}
 	s.doing.send = func(x *microproto.Exec) {
-		s.call.transfer, s.call.err = s.endpoint.Send(x, s.call.tag, s.call.label, s.call.data)
+		s.call.transfer, s.call.err = s.channel.endpoint.Send(x, s.call.tag, s.call.label, s.call.data)
 	}
 	s.doing.receive = func(x *microproto.Exec) {
-		s.call.arrival, s.call.err = s.endpoint.Receive(x, s.call.tag, s.call.data, s.call.labels)
+		s.call.arrival, s.call.err = s.channel.endpoint.Receive(x, s.call.tag, s.call.data, s.call.labels)
 	}
 	return s
 }
@@ -120,85 +127,59 @@ func (s *session) deadline() microproto.Instant {
 	if s.state == SessionLingering {
 		d = s.until
 	}
-	if s.composite != nil && s.running() {
-		d = min(d, s.composite.Deadline())
+	if s.channel != nil && s.running() {
+		d = min(d, s.channel.composite.Deadline())
+		if s.former != nil {
+			d = min(d, s.former.composite.Deadline())
+		}
 	}
 	return d
 }
 
-// running tells whether the composite takes part in the protocol.
+// running tells whether the channel takes part in the protocol.
 func (s *session) running() bool {
 	return s.state == SessionAgreed || s.state == SessionOpen || s.state == SessionLingering
 }
 
 func (n *Node) advanceSession(now microproto.Instant, s *session) {
-	if s.composite != nil && s.running() && s.composite.Deadline() <= now {
-		err := s.composite.Advance(now)
-		n.settle(now, s, err, -1)
+	for _, c := range [...]*channel{s.former, s.channel} {
+		if c != nil && s.running() && c.composite.Deadline() <= now {
+			err := c.composite.Advance(now)
+			n.settle(now, s, c, err, -1)
+		}
 	}
+	n.resubmit(now, s)
+	n.lingered(now, s)
+}
+
+// lingered closes a session whose last transfers are accepted, or have had their time.
+func (n *Node) lingered(now microproto.Instant, s *session) {
 	if s.state == SessionLingering && (s.acceptedNow() >= Transfer(s.info.MessagesSent) || now >= s.until) {
 		n.sendClose(now, s)
 	}
 }
 
-// acceptedNow is the highest transfer that is known to be complete.
+// acceptedNow is the highest transfer that is known to be complete, with all before it.
 func (s *session) acceptedNow() Transfer {
 	a := max(s.accepted, Transfer(s.remoteCount))
-	if s.endpoint != nil {
-		a = max(a, Transfer(s.endpoint.Accepted()))
+	switch c := s.channel; {
+	case s.former != nil:
+		a = max(a, Transfer(s.former.first+s.former.endpoint.Accepted()))
+	case c == nil || c.held:
+	case c.mode() == microproto.ModeAsynchronous:
+		return Transfer(s.info.MessagesSent)
+	default:
+		a = max(a, Transfer(c.first+c.endpoint.Accepted()))
 	}
 	return min(a, Transfer(s.info.MessagesSent))
 }
 
-// settle moves what a composite has put out. tag is the tag of the Send that made
-// it, -1 when something else did.
-func (n *Node) settle(now microproto.Instant, s *session, err error, tag int64) {
-	n.scratch = s.composite.Drain(n.scratch[:0])
-	index := int32(0)
-	busy := len(n.queue.frames) > 0
-	for i := range n.scratch {
-		o := &n.scratch[i]
-		switch o.Kind {
-		case microproto.OutFrame:
-			ok, failed := n.sealFrame(now, s, &o.Frame)
-			err = cmp.Or(err, failed)
-			if !ok {
-				continue
-			}
-			o.Frame.Peer = s.peer.link
-			owner := frameOwner{session: s.id, index: -1}
-			if tag >= 0 && s.options.Mode == microproto.ModeAsynchronous {
-				owner.tag, owner.index = Tag(tag), index
-				index++
-			}
-			n.enqueue(o.Frame, owner, busy, s)
-		case microproto.OutMessage:
-			s.composite.Recycle(o.Message) // endpoints keep what arrives for Receive
-		}
+// arrivedNow is the number of the other end's transfers that are complete.
+func (s *session) arrivedNow() uint64 {
+	if s.channel == nil || s.channel.mode() == microproto.ModeAsynchronous {
+		return s.arrived
 	}
-	clear(n.scratch)
-	if s.overflowed && err == nil {
-		err = fmt.Errorf("%w: %d frames wait for a link that promises to lose none", ErrLimit, n.config.Limits.Frames)
-	}
-	if err != nil && !errors.Is(err, microproto.ErrNotOpen) {
-		n.end(now, s, fmt.Errorf("p2psap: session %q with %q has failed: %w", s.options.Name, s.peer.name, err))
-	}
-}
-
-func (n *Node) enqueue(f microproto.Frame, owner frameOwner, busy bool, s *session) {
-	switch {
-	case busy && owner.index >= 0 && n.queue.replace(f, owner):
-		n.counters.FramesReplaced++
-		s.info.Replaced++
-	case len(n.queue.frames) >= n.config.Limits.Frames:
-		f.Release()
-		n.counters.FramesDropped++
-		// Nobody below repeats it where the link is trusted to.
-		mode := s.options.Mode
-		s.overflowed = mode == microproto.ModeSynchronous && n.config.Link.Caps(mode).Reliable
-	default:
-		n.queue.push(f, owner)
-	}
+	return s.arrived + s.channel.endpoint.Arrivals()
 }
 
 func (n *Node) touch(s *session) {
@@ -219,25 +200,38 @@ func (n *Node) Frame(now microproto.Instant, f microproto.Frame) {
 		n.counters.FramesMalformed++
 	case h.run != n.run:
 		n.counters.FramesRun++
-	case s == nil || s.peer.link != f.Peer || s.composite == nil || !s.running():
+	case s == nil || s.peer.link != f.Peer || s.channel == nil || !s.running():
 		n.counters.FramesUnknown++
-	case h.epoch != s.epoch:
-		n.counters.FramesEpoch++
 	case h.sealed != s.sealed:
 		n.counters.FramesPlain++
-	case !n.openFrame(now, s, &f):
+	case h.epoch == s.channel.header.epoch:
+		n.input(now, s, s.channel, f)
+		return
+	case s.former != nil && h.epoch == s.former.header.epoch:
+		n.input(now, s, s.former, f)
 		return
 	default:
-		s.peer.heard = max(s.peer.heard, now)
-		err := s.composite.Input(now, f)
-		n.touch(s)
-		n.settle(now, s, err, -1)
-		if s.state == SessionLingering && s.acceptedNow() >= Transfer(s.info.MessagesSent) {
-			n.sendClose(now, s)
-		}
-		return
+		n.counters.FramesEpoch++
 	}
 	f.Release()
+}
+
+func (n *Node) input(now microproto.Instant, s *session, c *channel, f microproto.Frame) {
+	if !n.openFrame(now, s, c, &f) {
+		return
+	}
+	s.peer.heard = max(s.peer.heard, now)
+	if c.held {
+		c.held = false // the other end sends in this epoch, so it takes frames of it
+	}
+	err := c.composite.Input(now, f)
+	n.touch(s)
+	n.settle(now, s, c, err, -1)
+	if s.change.agreed {
+		n.freeze(now, s) // it may be what this end was waiting for
+	}
+	n.resubmit(now, s)
+	n.lingered(now, s)
 }
 
 // end ends a session here and now.
@@ -251,50 +245,31 @@ func (n *Node) end(now microproto.Instant, s *session, err error) {
 	n.out = append(n.out, Output{Kind: OutEnded, Session: s.id, Peer: s.peer.name, Err: err})
 }
 
-// discard gives the composite and its frames up; the counters are kept.
+// discard gives the channels and their frames up; the counters are kept.
 func (n *Node) discard(now microproto.Instant, s *session) {
-	if s.composite == nil {
-		return
+	s.kept = kept{}
+	s.legacy = microproto.Legacy{}
+	s.change.reset()
+	if s.former != nil {
+		n.retire(now, s, s.former)
 	}
-	n.tally(s)
-	n.lowerShield(now, s)
-	_ = s.composite.Close(now)
-	n.scratch = s.composite.Drain(n.scratch[:0])
-	for i := range n.scratch {
-		o := &n.scratch[i]
-		if o.Kind == microproto.OutFrame {
-			o.Frame.Release()
-		} else if o.Kind == microproto.OutMessage {
-			s.composite.Recycle(o.Message)
-		}
+	if s.channel != nil {
+		n.retire(now, s, s.channel)
 	}
-	clear(n.scratch)
 	n.queue.forget(s.id)
-	s.composite, s.endpoint = nil, nil
+	s.channel, s.former = nil, nil
 }
 
-// tally copies the composite's counters.
-func (n *Node) tally(s *session) {
-	if s.composite == nil {
-		return
+// tally sums the channels' counters up.
+func (s *session) tally() {
+	i := s.past
+	if s.former != nil {
+		s.former.tally(&i)
 	}
-	c := s.composite.Counters()
-	s.info.SegmentsSent, s.info.SegmentsReceived = c.Transmitted, c.Inputs
-	s.info.Dropped = c.Dropped + c.FramesRefused
-	s.info.Retransmitted, s.info.Overwritten = 0, 0
-	for _, name := range s.composition.Protocols {
-		p := s.composite.Protocol(name)
-		if r, ok := p.(Retransmitter); ok {
-			s.info.Retransmitted += r.Retransmitted()
-		}
-		if o, ok := p.(Overwriter); ok {
-			s.info.Overwritten += o.Overwritten()
-		}
+	if s.channel != nil {
+		s.channel.tally(&i)
 	}
+	to := &s.info
+	to.SegmentsSent, to.SegmentsReceived, to.Dropped = i.SegmentsSent, i.SegmentsReceived, i.Dropped
+	to.Retransmitted, to.Overwritten = i.Retransmitted, i.Overwritten
 }
-
-// Retransmitter is a micro-protocol that counts segments sent again.
-type Retransmitter interface{ Retransmitted() uint64 }
-
-// Overwriter is a micro-protocol that counts values replaced before they were read.
-type Overwriter interface{ Overwritten() uint64 }

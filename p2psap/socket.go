@@ -73,6 +73,11 @@ type Socket interface {
 	// queue; an asynchronous transfer is complete at once), or until something
 	// arrives. t = 0 waits for an arrival only.
 	Wait(ctx context.Context, t Transfer) (Ready, error)
+	// Adapt changes the session's mode of communication. It is symmetric, as Open is:
+	// the k-th Adapt of one end pairs with the k-th of the other. It blocks until both
+	// have asked and this end's calls behave as the new mode says. Ends that ask for
+	// different modes both get a *RefusedError, and the session stays as it is.
+	Adapt(ctx context.Context, mode microproto.Mode) error
 	// Close ends the session at both ends. Calls that block return ErrClosed.
 	Close() error
 	// Info describes the session's present composition and counters.

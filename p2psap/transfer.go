@@ -1,7 +1,9 @@
 package p2psap
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -23,7 +25,8 @@ func (n *Node) active(id SessionID) (*session, error) {
 }
 
 // Send starts a transfer; see Socket. microproto.ErrBusy: the receiver's grant is
-// used up; OutTouched tells when to try again.
+// used up, or the session is changing its composition and cannot keep the message
+// meanwhile; OutTouched tells when to try again.
 func (n *Node) Send(now microproto.Instant, id SessionID, tag Tag, label Label, data []byte) (Transfer, error) {
 	s, err := n.active(id)
 	if err != nil {
@@ -32,20 +35,57 @@ func (n *Node) Send(now microproto.Instant, id SessionID, tag Tag, label Label, 
 	if s.state == SessionRemoteClosed {
 		return 0, s.err
 	}
-	s.call = call{tag: uint32(tag), label: uint64(label), data: data}
-	err = s.composite.Do(now, s.doing.send)
-	t, cerr := s.call.transfer, s.call.err
-	s.call = call{}
-	n.settle(now, s, err, int64(tag))
-	switch {
-	case err != nil:
-		return 0, err
-	case cerr != nil:
-		return 0, cerr
+	synchronous := s.channel.mode() == microproto.ModeSynchronous
+	if synchronous {
+		s.kept.forget(uint64(s.acceptedNow()))
 	}
+	if synchronous && (s.change.mine.Cause != 0 || s.kept.submitted < s.kept.n) {
+		err = s.keepBack(tag, label, data)
+	} else if err = n.submit(now, s, tag, uint64(label), data); err == nil && synchronous {
+		s.kept.push(keptTransfer{uint32(tag), uint64(label), data})
+		s.kept.submitted++
+	}
+	if err != nil {
+		return 0, err
+	}
+	s.spent += queueCost(len(data))
 	s.info.MessagesSent++
 	s.info.BytesSent += uint64(len(data))
-	return Transfer(t), nil
+	return Transfer(s.info.MessagesSent), nil
+}
+
+// submit gives the present endpoint a message.
+func (n *Node) submit(now microproto.Instant, s *session, tag Tag, label uint64, data []byte) error {
+	s.call = call{tag: uint32(tag), label: label, data: data}
+	c := s.channel
+	err := c.composite.Do(now, s.doing.send)
+	cerr := s.call.err
+	s.call = call{}
+	n.settle(now, s, c, err, int64(tag))
+	return cmp.Or(err, cerr)
+}
+
+// maxKeptBack bounds the messages that are started during one change.
+const maxKeptBack = 1 << 14
+
+// keepBack starts a transfer that the next composition will send. Only what it is sure
+// to take is started, within the bytes that the other end has granted.
+func (s *session) keepBack(tag Tag, label Label, data []byte) error {
+	granted := s.granted
+	if e, ok := s.channel.endpoint.(microproto.Successor); ok && !s.channel.held {
+		granted = e.Granted()
+	}
+	to := s.change.mine.Mode
+	if to == microproto.ModeAsynchronous || s.kept.n-s.kept.submitted >= maxKeptBack || s.spent+queueCost(len(data)) > granted {
+		return microproto.ErrBusy
+	}
+	for _, slot := range s.options.Slots {
+		if slot.Tag == tag && len(data) <= slot.Length {
+			s.kept.push(keptTransfer{uint32(tag), uint64(label), data})
+			return nil
+		}
+	}
+	return microproto.ErrBusy
 }
 
 // Receive copies what has arrived; see Socket. microproto.ErrNothing: no message
@@ -56,14 +96,20 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 	if err != nil {
 		return Arrival{}, err
 	}
+	if len(s.legacy.Unread) > 0 {
+		if a, found, err := s.leftOver(slot); found {
+			return a, err
+		}
+	}
 	s.call = call{tag: uint32(slot.Tag), data: slot.Data}
 	if slot.Labels != nil {
 		s.call.labels = &slot.Labels
 	}
-	err = s.composite.Do(now, s.doing.receive)
+	c := s.channel
+	err = c.composite.Do(now, s.doing.receive)
 	a, cerr := s.call.arrival, s.call.err
 	s.call = call{}
-	n.settle(now, s, err, -1)
+	n.settle(now, s, c, err, -1)
 	if err == nil {
 		err = cerr
 	}
@@ -71,13 +117,43 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 		return Arrival{}, s.err
 	}
 	if err != nil {
-		return Arrival{}, err
+		return a, err
 	}
 	if a.Fresh {
+		c.taken++
 		s.info.MessagesReceived++
 		s.info.BytesReceived += uint64(a.Length)
 	}
 	return a, nil
+}
+
+// leftOver gives the oldest message of a tag that arrived while the session was
+// synchronous, and was not received before it became asynchronous.
+func (s *session) leftOver(slot *Slot) (a Arrival, found bool, err error) {
+	for i := range s.legacy.Unread {
+		u := &s.legacy.Unread[i]
+		if u.Tag != uint32(slot.Tag) {
+			continue
+		}
+		if len(slot.Data) < len(u.Data) {
+			return Arrival{Length: len(u.Data)}, true, microproto.ErrShort
+		}
+		copy(slot.Data, u.Data)
+		if slot.Labels != nil {
+			slot.Labels = slot.Labels[:0]
+			if cap(slot.Labels) > 0 {
+				slot.Labels = append(slot.Labels, microproto.SegmentLabel{Length: len(u.Data), Label: u.Label})
+			}
+		}
+		a = Arrival{Label: u.Label, Newest: u.Label, Length: len(u.Data), Fresh: true, Complete: true}
+		s.legacy.Consumed += u.Cost
+		s.legacy.Credit += u.Cost
+		s.legacy.Unread = slices.Delete(s.legacy.Unread, i, i+1)
+		s.info.MessagesReceived++
+		s.info.BytesReceived += uint64(a.Length)
+		return a, true, nil
+	}
+	return Arrival{}, false, nil
 }
 
 // State tells where a session stands, and why it ended.
@@ -92,32 +168,32 @@ func (n *Node) State(id SessionID) (SessionState, error) {
 // Accepted is the highest transfer such that it and all before it are complete.
 // An asynchronous transfer is complete at once.
 func (n *Node) Accepted(id SessionID) Transfer {
-	s := n.session(id)
-	switch {
-	case s == nil:
-		return 0
-	case s.options.Mode == microproto.ModeAsynchronous:
-		return Transfer(s.info.MessagesSent)
+	if s := n.session(id); s != nil {
+		return s.acceptedNow()
 	}
-	return s.acceptedNow()
+	return 0
 }
 
 // Arrivals counts the messages or segments that the session has accepted; it only
 // grows while the session is open.
 func (n *Node) Arrivals(id SessionID) uint64 {
-	if s := n.session(id); s != nil && s.endpoint != nil {
-		return s.endpoint.Arrivals()
+	if s := n.session(id); s != nil && s.channel != nil {
+		return s.news + s.channel.endpoint.Arrivals()
 	}
 	return 0
 }
 
-// Unread is the number of messages that wait for a Receive; 0 when asynchronous.
+// Unread is the number of messages that wait for a Receive. Asynchronous values do
+// not count.
 func (n *Node) Unread(id SessionID) uint64 {
 	s := n.session(id)
-	if s == nil || s.endpoint == nil || s.options.Mode == microproto.ModeAsynchronous {
+	switch {
+	case s == nil || s.channel == nil:
 		return 0
+	case s.channel.mode() == microproto.ModeAsynchronous:
+		return uint64(len(s.legacy.Unread))
 	}
-	return s.endpoint.Arrivals() - s.info.MessagesReceived
+	return s.channel.inherited + s.channel.endpoint.Arrivals() - s.channel.taken
 }
 
 // Info describes a session.
@@ -126,16 +202,16 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 	if s == nil {
 		return SessionInfo{}, ErrSession
 	}
-	n.tally(s)
+	s.tally()
 	i := s.info
-	i.Name, i.Peer, i.State, i.Epoch = s.options.Name, s.peer.name, s.state, s.epoch
+	i.Name, i.Peer, i.State, i.Epoch = s.options.Name, s.peer.name, s.state, uint8(i.Changes)
 	i.RTT = s.peer.found().RTT
 	i.Conditions, i.Composition = s.conditions, append([]string(nil), s.composition.Protocols...)
 	if s.sealed {
 		i.Protection = ProtectionStack()
 	}
-	if s.composite != nil {
-		i.SegmentSize = s.composite.MaxPayload()
+	if s.channel != nil {
+		i.SegmentSize = s.channel.composite.MaxPayload()
 	}
 	return i, nil
 }

@@ -252,7 +252,7 @@ func (n *Node) Open(ctx context.Context, peer string, o p2psap.OpenOptions) (*So
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{node: n, id: id, mode: o.Mode}
+	s := &Socket{node: n, id: id}
 	n.sockets[id] = s
 	for {
 		state, err := n.core.State(id)

@@ -33,6 +33,8 @@ func (n *Node) carryOut(o *p2psap.Output) {
 		n.opened(o)
 	case p2psap.OutEnded:
 		n.ended(o)
+	case p2psap.OutAdapted:
+		n.adapted(o)
 	case p2psap.OutPeerUp:
 		f := n.core.Finding(o.Peer)
 		n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("locality", f.Locality).Str("why", f.Why).Dur("rtt", f.RTT).Msg("peer connected")
@@ -59,7 +61,7 @@ func (n *Node) opened(o *p2psap.Output) {
 		return
 	}
 	s.remember()
-	n.log.Info().Str("node", n.config.Name).Str("session", s.last.Name).Str("peer", o.Peer).Stringer("mode", s.mode).
+	n.log.Info().Str("node", n.config.Name).Str("session", s.last.Name).Str("peer", o.Peer).Stringer("mode", s.last.Conditions.Mode).
 		Stringer("locality", s.last.Conditions.Locality).Str("why", s.last.Why).Dur("rtt", s.last.RTT).
 		Strs("composition", s.last.Composition).Uint8("epoch", s.last.Epoch).Int("segment.bytes", s.last.SegmentSize).Msg("session open")
 	s.waiters.all()

@@ -13,7 +13,6 @@ import (
 type Socket struct {
 	node *Node
 	id   p2psap.SessionID
-	mode microproto.Mode
 
 	// Guarded by the node's lock.
 	waiters waiters
@@ -46,7 +45,7 @@ func (s *Socket) Send(ctx context.Context, tag p2psap.Tag, label p2psap.Label, d
 		if err == nil {
 			return t, nil
 		}
-		if s.mode == microproto.ModeAsynchronous || !errors.Is(err, microproto.ErrBusy) {
+		if !errors.Is(err, microproto.ErrBusy) || n.core.Mode(s.id) == microproto.ModeAsynchronous {
 			return 0, s.failure(err)
 		}
 		if err := n.block(ctx, &s.waiters, microproto.Never); err != nil {

@@ -239,6 +239,11 @@ func (s *meshSocket) Receive(context.Context, *p2psap.Slot) (p2psap.Arrival, err
 	return p2psap.Arrival{}, errors.New("the runner never blocks in Receive")
 }
 
+// Adapt: runs over the mesh keep their mode.
+func (s *meshSocket) Adapt(context.Context, microproto.Mode) error {
+	return errors.New("the mesh has one mode")
+}
+
 func (s *meshSocket) Close() error {
 	m := s.node.mesh
 	m.mu.Lock()

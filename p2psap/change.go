@@ -1,0 +1,269 @@
+package p2psap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// A change of composition has two parts. First the ends come to want the same: the
+// k-th Adapt of one end pairs with the k-th of the other; what a monitor wants is
+// carried out when the other end accepts it, and dropped when a scheme's wish is on its
+// way. This file is that part; epoch.go is the other, the change itself.
+
+// change is what an end knows of the change that is wanted or under way.
+type change struct {
+	wanted microproto.Mode // by an Adapt that is not over; 0: none
+	count  uint64          // Adapts that are over
+	err    error           // how the last one ended
+
+	mine, theirs adapt    // what the ends have said; Cause 0: nothing
+	next         *channel // as mine says; nil when this end cannot
+	agreed       bool     // the change will take place
+	frozen       bool     // this end has begun the new epoch, and said so
+	drains       bool     // everything sent in the old epoch arrives in it
+	answered     bool     // the other end has begun it too
+	answer       adapted
+	since        microproto.Instant // when both had said what they want
+}
+
+// Adapt asks for a mode of communication. It is symmetric, as Open is: when both ends
+// have asked, the session changes to the composition for that mode. The number returned
+// is what Adapted counts to when it is over; OutTouched tells when to look.
+// microproto.ErrBusy: an earlier Adapt of this end is not over.
+func (n *Node) Adapt(now microproto.Instant, id SessionID, mode microproto.Mode) (uint64, error) {
+	s, err := n.active(id)
+	switch {
+	case err != nil:
+		return 0, err
+	case s.state == SessionRemoteClosed:
+		return 0, s.err
+	case mode != microproto.ModeSynchronous && mode != microproto.ModeAsynchronous:
+		return 0, fmt.Errorf("p2psap: session %q cannot change to mode %d; it must be sync or async", s.options.Name, mode)
+	case s.change.wanted != 0:
+		return 0, microproto.ErrBusy
+	}
+	s.change.wanted = mode
+	n.ask(now, s)
+	return s.change.count + 1, nil
+}
+
+// Adapted counts the Adapts of this end that are over, and tells how the last one
+// ended: nil, or why the session has kept its composition.
+func (n *Node) Adapted(id SessionID) (uint64, error) {
+	s := n.session(id)
+	if s == nil {
+		return 0, ErrSession
+	}
+	return s.change.count, s.change.err
+}
+
+// Mode is the present mode of communication; 0 for a session that is not there.
+func (n *Node) Mode(id SessionID) microproto.Mode {
+	if s := n.session(id); s != nil {
+		return s.conditions.Mode
+	}
+	return 0
+}
+
+// ask says what the user wants, unless a monitor's change has to end first.
+func (n *Node) ask(now microproto.Instant, s *session) {
+	c := &s.change
+	if c.wanted == 0 || c.mine.Cause != 0 {
+		return
+	}
+	to := s.conditions
+	to.Mode = c.wanted
+	n.say(now, s, causeScheme, to)
+	if c.theirs.Cause != 0 {
+		n.conclude(now, s)
+	}
+}
+
+// say tells the other end what this one wants, or that it cannot.
+func (n *Node) say(now microproto.Instant, s *session, why cause, to Conditions) {
+	m := &s.change.mine
+	*m = adapt{
+		To: s.theirs.Session, From: s.id, Epoch: uint8(s.channel.number + 1), Cause: why,
+		Mode: to.Mode, Distance: to.Distance, Lossy: to.Lossy, Sent: s.info.MessagesSent,
+	}
+	next, err := n.prepare(s, to)
+	if err != nil {
+		m.Reason = err.Error()
+		m.Reason = m.Reason[:min(len(m.Reason), maxReasonBytes)]
+	} else {
+		m.Protocols, m.Fingerprint = next.composition.Protocols, next.composite.Fingerprint()
+		m.FrameBytes = uint32(n.config.Link.Caps(to.Mode).MTU)
+	}
+	s.change.next, s.change.since = next, now
+	n.post(s.peer, kindAdapt, m)
+}
+
+// prepare builds the channel for other conditions.
+func (n *Node) prepare(s *session, to Conditions) (*channel, error) {
+	if to.Mode == microproto.ModeAsynchronous {
+		o := s.options
+		o.Mode = to.Mode
+		if err := checkOptions(&o); err != nil {
+			return nil, err
+		}
+	}
+	composition, err := n.config.Policy.Compose(to)
+	if err != nil {
+		return nil, err
+	}
+	if err := Missing(n.config.Catalog, composition); err != nil {
+		return nil, err
+	}
+	c := &channel{
+		number: s.channel.number + 1, conditions: to, composition: composition,
+		frameBytes: min(n.config.Link.Caps(to.Mode).MTU, s.channel.frameBytes),
+	}
+	if err := n.build(s, c); err != nil {
+		return nil, err
+	}
+	for _, e := range []microproto.Endpoint{s.channel.endpoint, c.endpoint} {
+		if _, ok := e.(microproto.Successor); !ok {
+			return nil, fmt.Errorf("p2psap: session %q: micro-protocol %s cannot be changed while the session is open", s.options.Name, e.Name())
+		}
+	}
+	return c, nil
+}
+
+func (n *Node) build(s *session, c *channel) error {
+	if err := n.compose(s, c, &s.theirs); err != nil {
+		return err
+	}
+	return s.declare(c)
+}
+
+// takeAdapt: the peer wants another composition, or answers a wish of this end. Wishes
+// may cross: a scheme's goes before a monitor's, and of two monitors' that of the end
+// with the higher name.
+func (n *Node) takeAdapt(now microproto.Instant, p *peer, a adapt) error {
+	s := n.session(a.To)
+	if s == nil || s.peer != p || s.theirs.Session != a.From || s.state != SessionOpen && s.state != SessionLingering {
+		return nil // of a session that is being closed
+	}
+	c := &s.change
+	bad := func() error {
+		return fmt.Errorf("%w: adapt of session %q for epoch %d out of turn", ErrMalformed, s.options.Name, a.Epoch)
+	}
+	if c.frozen || c.agreed || a.Epoch != uint8(s.channel.number+1) {
+		return bad()
+	}
+	switch {
+	case a.Cause == causeContext && c.mine.Cause == causeScheme:
+		return nil // they crossed, and the other end has to give way
+	case a.Cause == causeContext && c.mine.Cause == causeContext && n.config.Name > p.name:
+		return nil // likewise
+	case c.theirs.Cause != 0 || a.Cause == causeAccept && c.mine.Cause != causeContext:
+		return bad()
+	}
+	c.theirs = a
+	switch a.Cause {
+	case causeScheme:
+		n.withdraw(s)
+		n.resubmit(now, s)
+		if c.mine.Cause == causeScheme {
+			n.conclude(now, s)
+		} else {
+			n.ask(now, s)
+		}
+	case causeContext:
+		n.withdraw(s)
+		n.accept(now, s)
+	case causeAccept:
+		n.conclude(now, s)
+	}
+	return nil
+}
+
+// withdraw takes a monitor's wish back: the other end will not answer it.
+func (n *Node) withdraw(s *session) {
+	if c := &s.change; c.mine.Cause == causeContext {
+		c.mine, c.next = adapt{}, nil
+	}
+}
+
+// accept answers what the other end's monitor wants.
+func (n *Node) accept(now microproto.Instant, s *session) {
+	c := &s.change
+	to := s.conditions
+	to.Distance, to.Lossy = c.theirs.Distance, c.theirs.Lossy
+	n.say(now, s, causeAccept, to)
+	n.conclude(now, s)
+}
+
+// conclude: both ends have spoken, and both come to the same result.
+func (n *Node) conclude(now microproto.Instant, s *session) {
+	c := &s.change
+	if d := c.disagreement(); d != "" {
+		n.over(now, s, &RefusedError{Peer: s.peer.name, Session: s.options.Name, Reason: d})
+		return
+	}
+	if frame := min(int(c.mine.FrameBytes), int(c.theirs.FrameBytes)); frame != c.next.frameBytes {
+		c.next.frameBytes = frame
+		if err := n.build(s, c.next); err != nil {
+			n.fail(now, s, err)
+			return
+		}
+	}
+	c.agreed = true
+	if c.mine.Cause != causeContext {
+		c.since = now
+	}
+	// Where a transfer counts as accepted once the link has it, and where nobody would
+	// send it again, the new epoch begins when it has arrived.
+	was := s.channel.mode()
+	c.drains = was == microproto.ModeSynchronous &&
+		(c.mine.Mode == microproto.ModeAsynchronous || n.config.Link.Caps(was).Reliable)
+	n.freeze(now, s)
+}
+
+// disagreement names what keeps the two ends from changing; "" when nothing does.
+func (c *change) disagreement() string {
+	var d []string
+	if c.mine.Mode != c.theirs.Mode {
+		d = append(d, fmt.Sprintf("change of mode: this end wants %v, the peer %v", c.mine.Mode, c.theirs.Mode))
+	}
+	if c.mine.Reason != "" {
+		d = append(d, "this end cannot change: "+c.mine.Reason)
+	}
+	if c.theirs.Reason != "" {
+		d = append(d, "the peer says: "+c.theirs.Reason)
+	}
+	switch {
+	case d != nil:
+	case !slices.Equal(c.mine.Protocols, c.theirs.Protocols):
+		d = append(d, fmt.Sprintf("composition: this end has %s, the peer %s",
+			strings.Join(c.mine.Protocols, "+"), strings.Join(c.theirs.Protocols, "+")))
+	case c.mine.Fingerprint != c.theirs.Fingerprint:
+		d = append(d, fmt.Sprintf("header layout or versions of micro-protocols: this end has %016x, the peer %016x", c.mine.Fingerprint, c.theirs.Fingerprint))
+	}
+	return strings.Join(d, "; ")
+}
+
+// over ends a change, carried out or not.
+func (n *Node) over(now microproto.Instant, s *session, err error) {
+	c := &s.change
+	by := c.mine.Cause
+	c.reset()
+	if by == causeScheme {
+		c.wanted, c.err = 0, err
+		c.count++
+	}
+	n.out = append(n.out, Output{Kind: OutAdapted, Session: s.id, Peer: s.peer.name, Err: err})
+	n.touch(s)
+	n.resubmit(now, s)
+	if s.state == SessionOpen {
+		n.ask(now, s)
+	}
+}
+
+// reset forgets the change that was under way; what the user wants stays.
+func (c *change) reset() {
+	*c = change{wanted: c.wanted, count: c.count, err: c.err}
+}

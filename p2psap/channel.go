@@ -1,0 +1,187 @@
+package p2psap
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// channel is the data channel of a session in one epoch: a composition at work.
+type channel struct {
+	number      uint32 // changes of composition before it; the low byte is its epoch
+	conditions  Conditions
+	composition Composition
+	frameBytes  int
+	composite   *microproto.Composite
+	endpoint    microproto.Endpoint
+	seal        *microproto.Composite // below it, in a session that is protected
+	header      header                // of outgoing frames
+
+	first     uint64 // transfers that were complete before the endpoint's first
+	inherited uint64 // unread messages that it was handed
+	taken     uint64 // messages that Receive has taken from it
+	held      bool   // its frames wait: the other end may not be ready for them
+	// overflowed: a frame was lost that no micro-protocol repeats.
+	overflowed bool
+}
+
+func (c *channel) mode() microproto.Mode { return c.conditions.Mode }
+
+// portAt is a port in the channel of that number. The epoch has 8 bits and wraps; the
+// ports tell a frame of 256 epochs ago from one of today.
+func portAt(port uint16, number uint32) int64 {
+	return (int64(port)+65535-1+int64(number>>8))%65535 + 1
+}
+
+// compose builds a channel's composite for its frame size.
+func (n *Node) compose(s *session, c *channel, theirs *open) error {
+	options := maps.Clone(c.composition.Options)
+	if options == nil {
+		options = microproto.Options{}
+	}
+	maps.Copy(options, s.options.Options)
+	options[OptionReceiveBytes] = int64(s.options.ReceiveBytes)
+	options[OptionPeerReceiveBytes] = int64(theirs.ReceiveBytes)
+	options[OptionPortLocal] = portAt(s.mine.Port, c.number)
+	if theirs.Port != 0 {
+		options[OptionPortRemote] = portAt(theirs.Port, c.number)
+	}
+	protocols, err := n.config.Catalog.Build(c.composition.Protocols, options)
+	if err != nil {
+		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
+	}
+	config := microproto.Config{
+		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id)<<16 ^ uint64(c.number)<<32,
+		MTU: c.frameBytes, Headroom: n.config.Link.Caps(c.mode()).Headroom, Frames: n.config.Link,
+		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
+	}
+	c.composite, err = microproto.NewComposite(config, append(n.lower(s, &config), protocols...)...)
+	if err != nil {
+		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
+	}
+	if c.endpoint = c.composite.Endpoint(); c.endpoint == nil {
+		return fmt.Errorf("p2psap: session %q: none of %v is an endpoint", s.options.Name, c.composition.Protocols)
+	}
+	c.header = header{epoch: uint8(c.number), run: n.run, session: theirs.Session}
+	return nil
+}
+
+// tracer is who sees the steps of a session's composites, nil: nobody.
+func (n *Node) tracer(s *session) microproto.Tracer {
+	if t, ok := n.config.Tracer.(SessionTracer); ok {
+		return t.Session(s.options.Name)
+	}
+	return n.config.Tracer
+}
+
+// declare tells a channel's endpoint what the session's slots are.
+func (s *session) declare(c *channel) error {
+	for _, slot := range s.options.Slots {
+		if err := c.endpoint.Slot(uint32(slot.Tag), slot.Length); err != nil {
+			return fmt.Errorf("p2psap: session %q, tag %d: %w", s.options.Name, slot.Tag, err)
+		}
+	}
+	return nil
+}
+
+// settle moves what a channel's composite has put out. tag is the tag of the Send
+// that made it, -1 when something else did.
+func (n *Node) settle(now microproto.Instant, s *session, c *channel, err error, tag int64) {
+	if !c.held {
+		err = cmp.Or(err, n.carry(now, s, c, tag))
+	}
+	if c.overflowed && err == nil {
+		err = fmt.Errorf("%w: %d frames wait for a link that promises to lose none", ErrLimit, n.config.Limits.Frames)
+	}
+	if err != nil && !errors.Is(err, microproto.ErrNotOpen) {
+		n.fail(now, s, err)
+	}
+}
+
+// carry queues a composite's frames for the link.
+func (n *Node) carry(now microproto.Instant, s *session, c *channel, tag int64) (err error) {
+	n.scratch = c.composite.Drain(n.scratch[:0])
+	index := int32(0)
+	busy := len(n.queue.frames) > 0
+	for i := range n.scratch {
+		o := &n.scratch[i]
+		switch o.Kind {
+		case microproto.OutFrame:
+			ok, failed := n.sealFrame(now, s, c, &o.Frame)
+			err = cmp.Or(err, failed)
+			if !ok {
+				continue
+			}
+			o.Frame.Peer = s.peer.link
+			owner := frameOwner{session: s.id, index: -1}
+			if tag >= 0 && c.mode() == microproto.ModeAsynchronous {
+				owner.tag, owner.index = Tag(tag), index
+				index++
+			}
+			n.enqueue(o.Frame, owner, busy, s, c)
+		case microproto.OutMessage:
+			c.composite.Recycle(o.Message) // endpoints keep what arrives for Receive
+		}
+	}
+	clear(n.scratch)
+	return err
+}
+
+func (n *Node) enqueue(f microproto.Frame, owner frameOwner, busy bool, s *session, c *channel) {
+	switch {
+	case busy && owner.index >= 0 && n.queue.replace(f, owner):
+		n.counters.FramesReplaced++
+		s.info.Replaced++
+	case len(n.queue.frames) >= n.config.Limits.Frames:
+		f.Release()
+		n.counters.FramesDropped++
+		// Nobody below repeats it where the link is trusted to.
+		c.overflowed = c.mode() == microproto.ModeSynchronous && n.config.Link.Caps(c.mode()).Reliable
+	default:
+		n.queue.push(f, owner)
+	}
+}
+
+// retire closes a channel; its counters go to the session. What it has put out and the
+// link has not taken stays queued.
+func (n *Node) retire(now microproto.Instant, s *session, c *channel) {
+	n.lowerShield(now, c)
+	_ = c.composite.Close(now)
+	n.scratch = c.composite.Drain(n.scratch[:0])
+	for i := range n.scratch {
+		o := &n.scratch[i]
+		if o.Kind == microproto.OutFrame {
+			o.Frame.Release()
+		} else if o.Kind == microproto.OutMessage {
+			c.composite.Recycle(o.Message)
+		}
+	}
+	clear(n.scratch)
+	c.tally(&s.past)
+}
+
+// tally adds a channel's counters.
+func (c *channel) tally(i *SessionInfo) {
+	k := c.composite.Counters()
+	i.SegmentsSent += k.Transmitted
+	i.SegmentsReceived += k.Inputs
+	i.Dropped += k.Dropped + k.FramesRefused
+	for _, name := range c.composition.Protocols {
+		p := c.composite.Protocol(name)
+		if r, ok := p.(Retransmitter); ok {
+			i.Retransmitted += r.Retransmitted()
+		}
+		if o, ok := p.(Overwriter); ok {
+			i.Overwritten += o.Overwritten()
+		}
+	}
+}
+
+// Retransmitter is a micro-protocol that counts segments sent again.
+type Retransmitter interface{ Retransmitted() uint64 }
+
+// Overwriter is a micro-protocol that counts values replaced before they were read.
+type Overwriter interface{ Overwritten() uint64 }
