@@ -91,12 +91,16 @@ type Config struct {
 	// on Run's goroutine; nil: nobody.
 	Progress      func(Progress)
 	ProgressEvery time.Duration
-	Log           zerolog.Logger // its zero value logs nothing
+	// Step is told, on Run's goroutine, that a time step is complete; solution writes
+	// the peer's block at its end, as Solution does. An error of it ends the run.
+	Step func(s solver.StepResult, solution func(dst []float64)) error
+	Log  zerolog.Logger // its zero value logs nothing
 }
 
 // Progress is how far this peer is.
 type Progress struct {
 	Elapsed  time.Duration // since the first relaxation
+	Step     int           // time step in progress; 0: the problem is stationary
 	Sweep    solver.Iteration
 	Residual float64 // relative, as solver.Progress; NaN: not known yet
 }

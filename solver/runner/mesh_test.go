@@ -74,6 +74,9 @@ type meshSocket struct {
 	sent     p2psap.Transfer
 	received uint64
 	closed   error
+	mode     microproto.Mode
+	asked    int        // calls of Adapt
+	changed  chan error // of the one that waits
 }
 
 type meshMessage struct {
@@ -85,7 +88,7 @@ type meshMessage struct {
 func (n *meshNode) Open(ctx context.Context, peer string, o p2psap.OpenOptions) (runner.Socket, error) {
 	other := n.mesh.node(peer)
 	n.mesh.mu.Lock()
-	s := &meshSocket{node: n, options: o, opened: make(chan struct{})}
+	s := &meshSocket{node: n, options: o, mode: o.Mode, opened: make(chan struct{})}
 	if n.sockets[o.Name] != nil {
 		n.mesh.mu.Unlock()
 		return nil, fmt.Errorf("session %q opened twice", o.Name)
@@ -146,7 +149,7 @@ func (n *meshNode) lose() {
 	}
 }
 
-func (s *meshSocket) async() bool { return s.options.Mode == microproto.ModeAsynchronous }
+func (s *meshSocket) async() bool { return s.mode == microproto.ModeAsynchronous }
 
 func (s *meshSocket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {
 	m := s.node.mesh
@@ -239,9 +242,34 @@ func (s *meshSocket) Receive(context.Context, *p2psap.Slot) (p2psap.Arrival, err
 	return p2psap.Arrival{}, errors.New("the runner never blocks in Receive")
 }
 
-// Adapt: runs over the mesh keep their mode.
-func (s *meshSocket) Adapt(context.Context, microproto.Mode) error {
-	return errors.New("the mesh has one mode")
+// Adapt changes the mode when both ends have asked as often. Values of an asynchronous
+// session that nobody has read are lost; a synchronous message would be, too, which
+// is an error here.
+func (s *meshSocket) Adapt(ctx context.Context, mode microproto.Mode) error {
+	m := s.node.mesh
+	m.mu.Lock()
+	s.asked++
+	over := make(chan error, 1)
+	s.changed = over
+	if t := s.peer; t.asked == s.asked {
+		var err error
+		for _, e := range []*meshSocket{s, t} {
+			if !e.async() && len(e.queue) > 0 {
+				err = fmt.Errorf("session %q: %d messages are lost by a change of mode", e.options.Name, len(e.queue))
+			}
+		}
+		for _, e := range []*meshSocket{s, t} {
+			e.mode, e.queue = mode, nil
+			e.changed <- err
+		}
+	}
+	m.mu.Unlock()
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (s *meshSocket) Close() error {

@@ -21,7 +21,8 @@ type neighbour struct {
 	name   string
 	halo   Socket
 	agree  Socket
-	async  bool
+	loose  bool          // the scheme wants the halo session asynchronous
+	async  bool          // it is, at present
 	slots  []p2psap.Slot // of halos, by tag
 	letter p2psap.Slot   // an agreement message
 
@@ -53,7 +54,7 @@ func sessionName(kind string, a, b solver.Rank) string {
 // newNeighbour prepares the traffic with a neighbour; scheme is the one in force
 // between the two.
 func newNeighbour(n solver.Neighbour, name string, scheme solver.Scheme) *neighbour {
-	nb := &neighbour{Neighbour: n, name: name, async: scheme.Asynchronous()}
+	nb := &neighbour{Neighbour: n, name: name, loose: scheme.Asynchronous(), async: scheme.Asynchronous()}
 	nb.slots = make([]p2psap.Slot, scheme.Slots())
 	nb.haloIn = make([]bool, scheme.Slots())
 	for t := range nb.slots {

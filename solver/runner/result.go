@@ -14,6 +14,10 @@ type Result struct {
 	Elapsed time.Duration
 	// Points relaxed by this peer: its sweeps times the points of its box.
 	Points uint64
+	// Changes of mode that the scheme asked for at boundaries of time steps, and what
+	// they took, waiting for neighbours to come there included.
+	Changes  int
+	Changing time.Duration
 	// Halos and Agreements describe the sessions, by neighbour in the partition's
 	// order.
 	Halos, Agreements []Session
@@ -35,7 +39,7 @@ func (r *Result) Messages() (messages, bytes uint64) {
 }
 
 func (r *Runner) result() Result {
-	res := Result{Outcome: r.worker.Outcome(), Elapsed: r.end - max(r.first, 0)}
+	res := Result{Outcome: r.worker.Outcome(), Elapsed: r.end - max(r.first, 0), Changes: r.changes, Changing: r.changing}
 	res.Points = uint64(res.Sweeps) * uint64(r.worker.Box().Points())
 	for _, nb := range r.neighbours {
 		res.Halos = append(res.Halos, Session{nb.Rank, nb.halo.Info()})

@@ -29,6 +29,9 @@ type Runner struct {
 	pace  pace
 	owed  time.Duration // that a slow peer has still to wait
 
+	changes  int           // of mode, both ways
+	changing time.Duration // that they took
+
 	stopping bool          // the worker was told to end early
 	stopAt   time.Duration // when
 }
@@ -133,6 +136,12 @@ func (r *Runner) loop() error {
 			err = r.sendAgreement(op)
 		case solver.OpWait:
 			err = r.wait(op.Until)
+		case solver.OpAdapt:
+			err = r.adapt(op)
+		case solver.OpStep:
+			err = r.step(op)
+		case solver.OpFail:
+			err = op.Err
 		case solver.OpDone:
 			return nil
 		default:

@@ -39,7 +39,7 @@ func (r *Runner) attend() error {
 		if r.first >= 0 {
 			elapsed = now - r.first
 		}
-		f(Progress{Elapsed: elapsed, Sweep: p.Sweep, Residual: p.Residual})
+		f(Progress{Elapsed: elapsed, Step: p.Step, Sweep: p.Sweep, Residual: p.Residual})
 	}
 	return r.departed(now)
 }
