@@ -35,6 +35,7 @@ func parts() []part {
 		{"speedup", "two peers against one at 128³", speedup},
 		{"allocations", "allocations per sweep of the halo exchange", allocations},
 		{"transport", "our transport beside TCP, QUIC and MPI", transport},
+		{"lab", "goodput and shares over an emulated link that loses packets", goodputs},
 	}
 }
 
@@ -47,6 +48,7 @@ type bench struct {
 }
 
 func main() {
+	flowEnd()
 	worker := flag.Int("worker", 0, "relax an n³ block as told on stdin (used by this program itself)")
 	endOf := flag.String("end", "", "be one end of a transport (used by this program itself)")
 	host := flag.String("host", "127.0.0.1", "address of this end")

@@ -94,6 +94,13 @@ func (m measurement) atMost(v float64) measurement  { return m.judge("≤", v, m
 func (m measurement) lowAtMost(v float64) measurement   { return m.judge("best ≤", v, m.Low <= v) }
 func (m measurement) highAtLeast(v float64) measurement { return m.judge("best ≥", v, m.High >= v) }
 
+// between holds the median against two bounds.
+func (m measurement) between(low, high float64) measurement {
+	m = m.judge("≥", low, m.Value >= low && m.Value <= high)
+	m.Target = fmt.Sprintf("%g to %g", low, high)
+	return m
+}
+
 func (m measurement) judge(sign string, v float64, met bool) measurement {
 	m.Target, m.Met = fmt.Sprintf("%s %g", sign, v), &met
 	return m

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,5 +59,56 @@ func TestTwoHosts(t *testing.T) {
 				require.Positive(t, s.Messages)
 			})
 		}
+	}
+}
+
+// The same over a link between two clusters: 20 ms there and back, one packet of a
+// hundred lost in either direction, and the first datagrams of the run lost too.
+func TestLossBetweenClusters(t *testing.T) {
+	const n, tol = 8, 1e-5
+	p, _, err := file.Load("membrane", []int{n})
+	require.NoError(t, err)
+	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+	require.NoError(t, err)
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			lab := netlab.New(t)
+			a, b := lab.Host("a"), lab.Host("b")
+			c := netlab.Conditions{Rate: 50 * netlab.Mbit, QueueBytes: 125_000, Delay: 10 * time.Millisecond, Loss: 0.01}
+			e := netlab.Emulation{Forth: c, Back: c, Seed: 5}
+			first := 2
+			e.Forth.Pick = func(ip []byte) bool {
+				protocol, _ := netlab.Protocol(ip)
+				if protocol != syscall.IPPROTO_UDP || first == 0 {
+					return false
+				}
+				first--
+				return true
+			}
+			link := lab.Emulate(a, b, e)
+			here, there := link.A.IPv4.String(), link.B.IPv4.String()
+			at := filepath.Join(t.TempDir(), "u.npy")
+			secret := secretFile(t, "the secret of this run")
+			r := startIn(t, a.Do, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--clusters", "2", "--scheme", scheme,
+				"--rendezvous", net.JoinHostPort(here, "0"), "--secret-file", secret, "--out", at, "--format", "json")
+			address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+			near := startIn(t, a.Do, "peer", "--rendezvous", address, "--listen", here, "--secret-file", secret)
+			far := startIn(t, b.Do, "peer", "--rendezvous", address, "--listen", there, "--secret-file", secret)
+			require.Equal(t, 0, r.wait(patience))
+			require.Equal(t, 0, near.wait(patience))
+			require.Equal(t, 0, far.wait(patience))
+			s := r.solution()
+			require.True(t, s.Converged)
+			require.LessOrEqual(t, float64(s.RelativeResidual), tol)
+			if scheme == "sync" {
+				u, err := output.ReadInitial(at, p)
+				require.NoError(t, err)
+				require.Equal(t, oracle.U, u)
+				require.EqualValues(t, oracle.Sweeps, s.Sweeps[0])
+			}
+			require.EqualValues(t, 2, link.Counters(netlab.Forth).Dropped[netlab.Picked])
+			require.Positive(t, link.Counters(netlab.Back).Dropped[netlab.Lost])
+		})
 	}
 }

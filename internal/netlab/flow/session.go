@@ -94,9 +94,19 @@ func (e *end) node() (*driver.Node, error) {
 	}
 	return driver.New(driver.Config{
 		Name: endName(e.Sends), Link: link, Network: p2psap.Ethernet, Listen: net.JoinHostPort(e.Listen, "0"),
-		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "flow", Version: "flow", Cluster: cluster,
+		Catalog: ctp.Catalog(), Policy: e.policy(), Run: "flow", Version: "flow", Cluster: cluster,
 		Linger: 100 * time.Millisecond,
 	})
+}
+
+// policy is Table I with the optional rows that the flow asks for.
+func (e *end) policy() p2psap.Policy {
+	column := p2psap.Column{Mode: e.Mode, Intra: e.Intra}
+	var rows []p2psap.OptionalRow
+	for _, name := range e.Optional {
+		rows = append(rows, p2psap.OptionalRow{Protocol: name, Columns: []p2psap.Column{column}})
+	}
+	return p2psap.TablePolicy{Optional: rows}
 }
 
 func (e *end) value() int {

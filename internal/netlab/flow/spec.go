@@ -21,6 +21,8 @@ type Spec struct {
 	Mode    microproto.Mode
 	Intra   bool               // both ends in one cluster; otherwise in two
 	Options microproto.Options // for the micro-protocols
+	// Optional micro-protocols stand behind the column's own.
+	Optional []string
 	// Bytes of a message; 0: synchronous, as many as fill eight segments; asynchronous,
 	// 128 KiB. Receive is the receiver's queue; 0: 4 MiB.
 	Bytes, Receive int
