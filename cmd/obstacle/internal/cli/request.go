@@ -49,6 +49,7 @@ type request struct {
 	rendezvous  string
 	secretFile  string
 	metrics     string
+	status      string
 
 	catalog *microproto.Catalog
 }

@@ -54,6 +54,7 @@ obstacle peer.`,
 	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point (repeatable)")
 	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
 	f.StringVar(&q.metrics, "metrics", "", "address to serve metrics at")
+	f.StringVar(&q.status, "status", "", "HOST:PORT to answer at what the run is doing: obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file that holds the run's secret")
 	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: how long to wait for the peers")
@@ -117,6 +118,14 @@ func (a *app) execute(ctx context.Context, q *request, w *work, interrupt <-chan
 		return nil, err
 	}
 	plan.Interrupt = interrupt
+	if q.status != "" {
+		plan.Status = &launch.Status{}
+		stop, err := a.serveStatus(q.status, w, plan.Status)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
 	if terminal(a.err) {
 		bar := progress.New(a.err, w.spec.Name(), q.tol)
 		plan.Watch = func(p launch.Progress) { bar.Update(p.Elapsed, p.Sweep, p.Residual) }

@@ -23,16 +23,30 @@ type column struct {
 }
 
 func (a *app) stackCommand() *cobra.Command {
-	var scheme, locality, network string
+	var scheme, locality, network, live, of string
 	c := &cobra.Command{
 		Use:   "stack",
 		Short: "Print the composition for a context, or all of Table I",
 		Long: `stack prints of which micro-protocols a channel is composed: for one context
 when all three flags are given, otherwise for every one that matches (Table I of
-the 2013 paper). What this program has not built is marked.`,
+the 2013 paper). What this program has not built is marked.
+
+With --live it asks a running solve (obstacle solve --status HOST:PORT) for the
+compositions that its sessions have now, and with --of it reads them from what a
+solve has printed with --format json.`,
 		Example: "  obstacle stack\n  obstacle stack --scheme sync --locality intra --network ether",
 		Args:    noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if live != "" || of != "" {
+				if scheme != "" || locality != "" || network != "" || live != "" && of != "" {
+					return usage("--live and --of show the sessions of a run: neither goes with the other, nor with --scheme, --locality, --network")
+				}
+				run, err := a.liveRun(c.Context(), live, of)
+				if err != nil {
+					return err
+				}
+				return a.print(run, run.Text)
+			}
 			columns, err := a.columns(scheme, locality, network)
 			if err != nil {
 				return err
@@ -49,6 +63,8 @@ the 2013 paper). What this program has not built is marked.`,
 		},
 	}
 	f := c.Flags()
+	f.StringVar(&live, "live", "", "HOST:PORT of a running solve --status: the compositions of its sessions now")
+	f.StringVar(&of, "of", "", "file with the JSON of a solve (- for standard input): the compositions of its sessions")
 	f.StringVar(&scheme, "scheme", "", "sync or async")
 	f.StringVar(&locality, "locality", "", "intra or inter: peers in one cluster, or in different ones")
 	f.StringVar(&network, "network", "", "ether, ib, shm or memory (the last two take the InfiniBand columns)")
@@ -156,7 +172,9 @@ func (a *app) tableI(w io.Writer, columns []column) {
 			fmt.Fprintln(w)
 		}
 	})
-	fmt.Fprintln(w, "x: built; o: part of the column, not built in this release: a session that needs it is refused")
+	if slices.ContainsFunc(columns, func(c column) bool { return len(c.Missing) > 0 }) {
+		fmt.Fprintln(w, "x: built; o: part of the column, not built in this release: a session that needs it is refused")
+	}
 }
 
 func sortedKeys(m map[string]int64) []string {

@@ -170,7 +170,7 @@ func (r *run) attend(m *member) {
 	defer close(m.attended)
 	var at int64
 	for {
-		msg, err := m.conn.Receive(rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk, rendezvous.KindResult)
+		msg, err := m.conn.Receive(rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk, rendezvous.KindResult, rendezvous.KindSessions)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = errors.New("end of stream")
@@ -257,7 +257,7 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
 		Scheme: r.Scheme, Order: r.Order, Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
 		Threads: r.Threads, Slow: slow,
-		Initial: r.Initial != nil,
+		Initial: r.Initial != nil, Status: r.Status != nil,
 	}
 }
 
@@ -348,6 +348,8 @@ func (r *run) early(o occurrence) error {
 		r.Log.Info().Int("rank", m.rank).Str("control", m.control).Msg("peer listens")
 	case rendezvous.Ready:
 		m.ready = true
+	case rendezvous.Sessions:
+		r.Status.setSessions(m.rank, msg.Sessions)
 	case rendezvous.Result:
 		m.result = &msg
 		return r.cause(fmt.Errorf("%s cannot take part: %s", m, msg.Error), msg.Lost < 0)

@@ -196,10 +196,15 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 		if res := float64(msg.Residual); !math.IsNaN(res) {
 			r.beat.Residual = res
 		}
-		if m.rank == 0 && r.Watch != nil {
+		if m.rank == 0 {
 			r.beat.Elapsed = time.Since(r.started)
-			r.Watch(r.beat)
+			r.Status.setProgress(r.beat)
+			if r.Watch != nil {
+				r.Watch(r.beat)
+			}
 		}
+	case rendezvous.Sessions:
+		r.Status.setSessions(m.rank, msg.Sessions)
 	case rendezvous.Result:
 		r.verdict = time.Now()
 		m.result = &msg

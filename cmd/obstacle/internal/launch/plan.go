@@ -46,6 +46,7 @@ type Plan struct {
 	Spawn func(ctx context.Context, rank int, rendezvous string) (Child, error)
 
 	Interrupt <-chan struct{} // closed: end with the best iterate
+	Status    *Status         // kept up to date; nil: nobody wants to know
 	Watch     func(Progress)  // called often, from one goroutine; may be nil
 	Log       zerolog.Logger
 	Notes     io.Writer // where a person is told what to do next (how to join by hand)

@@ -20,7 +20,13 @@ import (
 // and stays until the launcher lets it go: others may still need its last words.
 func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle int64) error {
 	used := host.CPUTime()
+	telling, enough := context.WithCancel(ctx)
+	defer enough()
+	if p.assign.Status {
+		go p.tellSessions(telling)
+	}
 	res, err := r.Run(ctx)
+	enough()
 	select {
 	case <-o.bye:
 		return errOver

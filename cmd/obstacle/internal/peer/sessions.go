@@ -1,12 +1,31 @@
 package peer
 
 import (
+	"context"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
+
+// tellSessions tells the launcher of the sessions until ctx ends.
+func (p *peer) tellSessions(ctx context.Context) {
+	tick := time.NewTicker(launch.StatusEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if p.conn.Send(rendezvous.Sessions{Sessions: p.sessions()}) != nil {
+			return
+		}
+	}
+}
 
 // sessions are those of this peer, as it tells the launcher.
 func (p *peer) sessions() []rendezvous.Session {

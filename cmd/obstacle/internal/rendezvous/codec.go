@@ -29,7 +29,7 @@ func bound(k Kind) int {
 	switch k {
 	case KindChallenge, KindJoin, KindWelcome, KindRefuse, KindListen:
 		return MaxGreeting
-	case KindAssign, KindResult:
+	case KindAssign, KindResult, KindSessions:
 		return MaxBody
 	case KindChunk:
 		return MaxChunk + chunkHeader
@@ -68,6 +68,8 @@ func blank(k Kind) any {
 		return new(Result)
 	case KindBye:
 		return new(Bye)
+	case KindSessions:
+		return new(Sessions)
 	}
 	return nil
 }

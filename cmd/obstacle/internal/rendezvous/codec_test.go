@@ -35,6 +35,7 @@ func samples() []Message {
 		Result{Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Iterate: 2, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6, CPUSeconds: 7,
 			PeakBytes: 8, IdleBytes: 9, Kernel: "go", Sessions: []Session{{Peer: 1, Mode: "sync", Composition: []string{"A"}, Overwritten: 3}}},
 		Bye{},
+		Sessions{Sessions: []Session{{Peer: 1, Name: "halo/0-1", Mode: "async", Locality: "same host", Why: "w", RTTSeconds: 1e-4, Composition: []string{"A"}}}},
 	}
 }
 

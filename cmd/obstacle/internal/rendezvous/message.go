@@ -28,6 +28,7 @@ const (
 	KindLost
 	KindResult
 	KindBye
+	KindSessions // from the peer, between Ready and Result, when the launcher wants it
 )
 
 // Message is one of the types below.
@@ -100,6 +101,7 @@ type Assign struct {
 	MaxTimeMS    int64    `json:"max_time_ms"` // 0: no bound
 	Threads      int      `json:"threads"`
 	Slow         float64  `json:"slow"`    // relaxes this many times slower; 1: as it can
+	Status       bool     `json:"status"`  // tell of the sessions again and again
 	Initial      bool     `json:"initial"` // the starting iterate of the own box follows in chunks
 }
 
@@ -189,6 +191,11 @@ type Session struct {
 	Overwritten      uint64   `json:"overwritten"`
 }
 
+// Sessions are those of a peer, as they are now.
+type Sessions struct {
+	Sessions []Session `json:"sessions"`
+}
+
 // Bye ends the connection: everything has arrived.
 type Bye struct{}
 
@@ -233,3 +240,6 @@ func (Result) Kind() Kind { return KindResult }
 
 // Kind is KindBye.
 func (Bye) Kind() Kind { return KindBye }
+
+// Kind is KindSessions.
+func (Sessions) Kind() Kind { return KindSessions }

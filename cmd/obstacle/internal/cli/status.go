@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
+)
+
+// Bounds of the status server: it answers one question, in a moment, to a few.
+const (
+	statusTime        = 5 * time.Second
+	statusHeaderBytes = 4 << 10
+	statusConns       = 32       // at a time; more are closed
+	statusBytes       = 64 << 20 // that a client reads at most
+)
+
+// serveStatus answers at address, over HTTP, what the run is doing, until stop is
+// called.
+func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(), err error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, badInput(fmt.Errorf("--status %s: %w", address, err))
+	}
+	if at, is := l.Addr().(*net.TCPAddr); is && !at.IP.IsLoopback() {
+		a.log.Warn().Msgf("--status: whoever reaches %v can read what this run is doing", at)
+	}
+	fmt.Fprintf(a.err, "status at %s: obstacle stack --live %s\n", l.Addr(), l.Addr())
+	var conns atomic.Int64
+	server := &http.Server{
+		ConnState: func(c net.Conn, s http.ConnState) {
+			switch s {
+			case http.StateNew:
+				if conns.Add(1) > statusConns {
+					_ = c.Close()
+				}
+			case http.StateClosed, http.StateHijacked:
+				conns.Add(-1)
+			}
+		},
+		ReadTimeout: statusTime, WriteTimeout: statusTime, IdleTimeout: statusTime, MaxHeaderBytes: statusHeaderBytes,
+		Handler: http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet || r.URL.Path != "/" {
+				http.NotFound(out, r)
+				return
+			}
+			live := report.Live{Problem: w.spec.Name(), Scheme: w.scheme.Name(), Peers: w.peers, Version: build.Version()}
+			live.Fill(s)
+			out.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(out).Encode(live)
+		}),
+	}
+	var done sync.WaitGroup
+	done.Go(func() { _ = server.Serve(l) })
+	return func() { _ = server.Close(); done.Wait() }, nil
+}
+
+// liveRun asks a run, or reads what it has said.
+func (a *app) liveRun(ctx context.Context, address, file string) (*report.Live, error) {
+	live := &report.Live{}
+	if file != "" {
+		in := a.in
+		if file != "-" {
+			f, err := os.Open(file)
+			if err != nil {
+				return nil, badInput(fmt.Errorf("--of: %w", err))
+			}
+			defer f.Close()
+			in = f
+		}
+		if err := json.NewDecoder(io.LimitReader(in, statusBytes)).Decode(live); err != nil {
+			return nil, badInput(fmt.Errorf("--of %s: not the JSON of obstacle solve: %w", file, err))
+		}
+		return live, nil
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, usage("--live %q: want the HOST:PORT of obstacle solve --status", address)
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	r, err := client.Do(q)
+	if err != nil {
+		return nil, failed(fmt.Errorf("no run answers at %s: %w (is obstacle solve --status running there?)", address, err))
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		return nil, failed(fmt.Errorf("%s answers %s: no obstacle solve --status", address, r.Status))
+	}
+	if err := json.NewDecoder(io.LimitReader(r.Body, statusBytes)).Decode(live); err != nil {
+		return nil, failed(errors.Join(fmt.Errorf("%s does not answer as obstacle solve --status does", address), err))
+	}
+	return live, nil
+}
