@@ -85,12 +85,14 @@ func (w *WindowCongestionControl) measure() {
 	*w.limit = *w.ackedTo + uint64(max(w.shared.Window, w.shared.Unit))
 }
 
-// take holds a new segment that does not fit, or that others stand before.
+// take holds a new segment that does not fit, that others stand before, or that
+// another micro-protocol holds: the window may be smaller when that lets it go.
 func (w *WindowCongestionControl) take(x *microproto.Exec, m *microproto.Message) {
-	if *w.ackedTo == w.last {
+	idle := *w.ackedTo == w.last
+	if idle {
 		w.restart(x)
 	}
-	ready := w.last == *w.sentTo
+	ready := w.last == *w.sentTo && (idle || x.Held(m) == 0)
 	w.last = w.end.Get(m)
 	if ready && w.last <= *w.limit {
 		return
@@ -118,14 +120,20 @@ func (w *WindowCongestionControl) restart(x *microproto.Exec) {
 // move follows an acknowledgement: what a time-out left goes first, then new segments.
 func (w *WindowCongestionControl) move(x *microproto.Exec) {
 	w.measure()
+	if *w.ackedTo == w.last {
+		return // nothing is in flight, and nothing waits
+	}
 	microproto.Raise(x, WindowMoved, struct{}{})
 	w.release(x)
 }
 
+// release lets go what fits. What another micro-protocol holds waits for it while
+// something is in flight: then there will be an acknowledgement to come back at.
 func (w *WindowCongestionControl) release(x *microproto.Exec) {
-	for w.held.n > 0 {
+	idle := *w.ackedTo == *w.sentTo
+	for ; w.held.n > 0; idle = false {
 		m := *w.held.front()
-		if w.end.Get(m) > *w.limit {
+		if w.end.Get(m) > *w.limit || x.Held(m) != w.hold && !idle {
 			return
 		}
 		w.held.pop()

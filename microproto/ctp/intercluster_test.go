@@ -1,0 +1,304 @@
+package ctp
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var syncCubic = append(append([]string(nil), syncInter...), CUBICCongestionAvoidance)
+
+func TestConformanceOfCUBIC(t *testing.T) {
+	for _, name := range []string{"WindowCongestionControl", "TCPNewRenoCongestionAvoidance", CUBICCongestionAvoidance} {
+		t.Run(name, func(t *testing.T) {
+			mptest.Conform(t, mptest.Subject{
+				Protocol: name,
+				New:      func(int) []microproto.MicroProtocol { return build(t, syncCubic, nil) },
+				Reliable: true,
+			})
+		})
+	}
+}
+
+// windowWatch sees every frame of one end and checks that a new segment only goes
+// when it fits the window: with what is in flight it is at most the window that some
+// acknowledgement since the last one allowed.
+type windowWatch struct {
+	tb     require.TestingT
+	window *WindowCongestionControl
+	sent   uint64
+	limit  uint64
+	most   int // segments in flight at once
+}
+
+func watchWindow(r *rig, end int) *windowWatch {
+	w := r.ends[end].Protocol("WindowCongestionControl").(*WindowCongestionControl)
+	return &windowWatch{tb: r.tb, window: w, sent: *w.sentTo, limit: *w.limit}
+}
+
+func (w *windowWatch) frame() {
+	c := w.window.shared
+	limit := max(*w.window.limit, *w.window.ackedTo+uint64(max(c.Window, c.Unit)))
+	w.limit = max(w.limit, limit)
+	if sent := *w.window.sentTo; sent != w.sent {
+		require.LessOrEqual(w.tb, sent, w.limit, "more in flight than the window of %d bytes, acknowledged %d", c.Window, *w.window.ackedTo)
+		w.sent = sent
+		w.most = max(w.most, int(sent-*w.window.ackedTo)/c.Unit)
+	}
+	w.limit = limit
+}
+
+// crossing is traffic both ways over the inter-cluster synchronous column, with the
+// window watched at both ends.
+type crossing struct {
+	*rig
+	sizes   []int
+	watches [2]*windowWatch
+	next    [2]int
+	got     [2]int
+}
+
+func newCrossing(r *rig, sizes []int) *crossing {
+	c := &crossing{rig: r, sizes: sizes}
+	r.OnFrame = func(end int, _ microproto.Frame) bool {
+		c.watches[end].frame()
+		return true
+	}
+	for end := range 2 {
+		c.watches[end] = watchWindow(r, end)
+	}
+	r.open()
+	return c
+}
+
+func (c *crossing) done() bool { return c.got[0] == len(c.sizes) && c.got[1] == len(c.sizes) }
+
+// turn sends what the credit takes and receives what has come.
+func (c *crossing) turn() {
+	for end := range 2 {
+		for c.next[end] < len(c.sizes) {
+			k := c.next[end]
+			if _, err := c.send(end, tag, uint64(k), pattern(c.sizes[k], uint64(k))); err != nil {
+				require.ErrorIs(c.tb, err, microproto.ErrBusy)
+				break
+			}
+			c.next[end]++
+		}
+		data, labels := c.drain(end, 4000)
+		for i := range data {
+			k := c.got[end]
+			require.EqualValues(c.tb, k, labels[i])
+			require.True(c.tb, bytes.Equal(pattern(c.sizes[k], uint64(k)), data[i]), "message %d at end %d", k, end)
+			c.got[end]++
+		}
+	}
+}
+
+// play runs until everything has been received, at most for limit of virtual time,
+// and then lets the last acknowledgements come.
+func (c *crossing) play(limit time.Duration) {
+	for !c.done() {
+		require.Less(c.tb, time.Duration(c.Clock.Now()), limit, "no progress: sent %v, received %v of %d", c.next, c.got, len(c.sizes))
+		c.turn()
+		quiet, err := c.Run(20 * time.Millisecond)
+		require.NoError(c.tb, err)
+		if quiet {
+			c.Clock.Advance(c.Clock.Now().Add(20 * time.Millisecond))
+		}
+	}
+	c.run(30 * time.Second)
+	for end := range 2 {
+		require.EqualValues(c.tb, len(c.sizes), c.accepted(end), "every transfer is accepted in the end")
+		require.True(c.tb, c.ends[end].Counters().Balanced())
+		require.Zero(c.tb, c.ends[end].Counters().Live, "end %d: %+v", end, c.ends[end].Counters())
+	}
+	require.NoError(c.tb, c.Pair.Close())
+}
+
+// Whatever a link does to frames, and with either controller: every message once, in
+// order, whole, and never more in flight than the window.
+func TestInterClusterExactlyOnceInOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		names := rapid.SampledFrom([][]string{syncInter, syncCubic}).Draw(rt, "column")
+		f := mptest.Faults{
+			Delay:     time.Duration(rapid.IntRange(0, 20_000).Draw(rt, "delay µs")) * time.Microsecond,
+			Jitter:    time.Duration(rapid.IntRange(0, 1000).Draw(rt, "jitter µs")) * time.Microsecond,
+			Loss:      rapid.SampledFrom([]float64{0, 0.01, 0.1, 0.3}).Draw(rt, "loss"),
+			Duplicate: rapid.SampledFrom([]float64{0, 0.1}).Draw(rt, "duplicate"),
+			Reorder:   rapid.SampledFrom([]float64{0, 0.2}).Draw(rt, "reorder"),
+		}
+		o := microproto.Options{
+			OptionRTOFloor:    int64(rapid.SampledFrom([]time.Duration{10 * time.Millisecond, 200 * time.Millisecond}).Draw(rt, "floor")),
+			OptionFirst:       int64(rapid.SampledFrom([]uint32{0, 1, 1<<32 - 20, 1<<31 - 5}).Draw(rt, "first")),
+			OptionReceive:     rapid.Int64Range(5000, 50_000).Draw(rt, "queue"),
+			OptionInFlight:    rapid.Int64Range(100, 40_000).Draw(rt, "retransmit's window"),
+			OptionPeerReceive: 0,
+		}
+		o[OptionPeerReceive] = o[OptionReceive]
+		r := newRig(rt, names, o, rapid.IntRange(160, 1500).Draw(rt, "mtu"), rapid.Uint64().Draw(rt, "seed"), f)
+		c := newCrossing(r, rapid.SliceOfN(rapid.IntRange(0, 4000), 1, 20).Draw(rt, "sizes"))
+		c.play(2 * time.Hour)
+	})
+}
+
+// Seeds of long runs with every fault at once; the window opens and closes in each.
+func TestInterClusterSeeds(t *testing.T) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 40
+	}
+	most := 0
+	for seed := range seeds {
+		f := mptest.Faults{
+			Delay: 5 * time.Millisecond, Jitter: time.Millisecond,
+			Loss: []float64{0, 0.001, 0.01, 0.05}[seed%4], Duplicate: 0.01, Reorder: 0.01,
+		}
+		names := [][]string{syncInter, syncCubic}[seed/4%2]
+		r := newRig(t, names, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, seed, f)
+		sizes := make([]int, 60)
+		for i := range sizes {
+			sizes[i] = int((seed*7919 + uint64(i)*104729) % 4000)
+		}
+		c := newCrossing(r, sizes)
+		c.play(10 * time.Minute)
+		most = max(most, c.watches[0].most)
+	}
+	require.Greater(t, most, 40, "segments in flight at once in some run")
+}
+
+// Every row is replaced by a fresh one in the middle of the traffic, or refuses to be
+// and nothing is lost.
+func TestInterClusterRowsAreReplaced(t *testing.T) {
+	for _, name := range syncCubic[8:] {
+		t.Run(name, func(t *testing.T) {
+			swaps := 0
+			for seed := range uint64(20) {
+				f := mptest.Faults{Delay: 5 * time.Millisecond, Loss: 0.02}
+				r := newRig(t, syncCubic, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, seed, f)
+				c := newCrossing(r, []int{4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000})
+				c.turn()
+				for range 20 {
+					c.run(3 * time.Millisecond)
+					c.turn()
+					if r.ends[0].Replace(r.Clock.Now(), name, build(t, []string{name}, nil)[0]) == nil {
+						swaps++
+						c.watches[0].window = r.ends[0].Protocol("WindowCongestionControl").(*WindowCongestionControl)
+					}
+				}
+				c.play(time.Minute)
+			}
+			require.Positive(t, swaps)
+		})
+	}
+}
+
+// A row taken away leaves the others at work: without DuplicateAck Retransmit judges
+// the bitmap again, without WindowCongestionControl nothing is held.
+func TestInterClusterRowsAreDetached(t *testing.T) {
+	r := newRig(t, syncInter, nil, 200, 1, calm).open()
+	for _, name := range []string{"TCPNewRenoCongestionAvoidance", "WindowCongestionControl", "DuplicateAck"} {
+		_, err := r.ends[0].Detach(r.Clock.Now(), name)
+		require.NoError(t, err)
+	}
+	lose := true
+	r.OnFrame = func(end int, f microproto.Frame) bool {
+		keep := end != 0 || !lose
+		lose = lose && end != 0
+		return keep
+	}
+	_, err := r.send(0, tag, 1, pattern(5000, 1))
+	require.NoError(t, err)
+	require.Greater(t, r.Link.Stats(0).Sent, uint64(20), "the whole message at once")
+	r.run(time.Millisecond)
+	require.EqualValues(t, 1, r.accepted(0), "repaired without a time-out")
+}
+
+// An extra row puts its controller in and, detached, gives back the one before, with
+// its window; the table's row does not take it from it.
+func TestControllerIsReplacedWhileRunning(t *testing.T) {
+	f := newFlights(t, nil)
+	f.write(60)
+	f.until(2)
+	reno := f.shared().Controller
+	require.IsType(t, &Reno{}, reno)
+	cubic := build(t, []string{CUBICCongestionAvoidance}, nil)[0]
+	require.NoError(t, f.ends[0].Attach(f.Clock.Now(), cubic, nil))
+	require.IsType(t, &CUBIC{}, f.shared().Controller)
+	require.EqualValues(t, 12, f.window(), "it goes on where the other was")
+	f.until(3)
+	require.Len(t, f.rounds[3], 24, "and in slow start")
+	require.NoError(t, f.ends[0].Replace(f.Clock.Now(), "TCPNewRenoCongestionAvoidance", build(t, []string{"TCPNewRenoCongestionAvoidance"}, nil)[0]))
+	require.IsType(t, &CUBIC{}, f.shared().Controller)
+	_, err := f.ends[0].Detach(f.Clock.Now(), CUBICCongestionAvoidance)
+	require.NoError(t, err)
+	require.Same(t, reno, f.shared().Controller)
+	require.EqualValues(t, 24, f.window())
+	f.run(time.Second)
+	require.EqualValues(t, 1, f.accepted(0))
+}
+
+// sevens is a stranger's controller: a window that nothing changes.
+type sevens struct{ Reno }
+
+func (f *sevens) Window() int { return 7 * 1000 }
+
+func TestControllerProtocol(t *testing.T) {
+	c := Catalog()
+	require.NoError(t, c.Add("Fixed", ControllerProtocol("Fixed", func(microproto.Options) (Controller, error) { return &sevens{}, nil })))
+	mps, err := c.Build(append(append([]string(nil), syncInter...), "Fixed"), microproto.Options{OptionAckEvery: 1})
+	require.NoError(t, err)
+	a, err := microproto.NewComposite(microproto.Config{Name: "a", MTU: 1060}, mps...)
+	require.NoError(t, err)
+	b, err := microproto.NewComposite(microproto.Config{Name: "b", MTU: 1060}, build(t, syncInter, microproto.Options{OptionAckEvery: 1})...)
+	require.NoError(t, err)
+	r := &rig{tb: t, ends: [2]*microproto.Composite{a, b}, Pair: mptest.NewPair(a, b, 1, calm)}
+	r.open()
+	_, err = r.send(0, tag, 1, pattern(100_000, 1))
+	require.NoError(t, err)
+	require.EqualValues(t, 6, r.Link.Stats(0).Sent, "segments of 1060 bytes in 7000")
+	r.run(time.Second)
+	require.EqualValues(t, 1, r.accepted(0))
+
+	_, err = ControllerProtocol("None", func(microproto.Options) (Controller, error) { return nil, nil })(nil)
+	require.ErrorContains(t, err, "None made no controller")
+	_, err = ControllerProtocol("Bad", func(microproto.Options) (Controller, error) { return nil, fmt.Errorf("no") })(nil)
+	require.ErrorContains(t, err, "no")
+	_, err = microproto.NewComposite(microproto.Config{Name: "c", MTU: 1060}, build(t, append(append([]string(nil), syncEther...), CUBICCongestionAvoidance), nil)...)
+	require.ErrorContains(t, err, CellCongestion, "there is no window that it could control")
+}
+
+// A conversation of the inter-cluster synchronous column, raise by raise: the third
+// segment is lost and goes again at the third duplicate.
+func TestInterClusterTranscript(t *testing.T) {
+	text := mptest.NewTranscript("a")
+	var ends [2]*microproto.Composite
+	for i, tr := range []microproto.Tracer{text, text.Join("b")} {
+		o := microproto.Options{OptionInitialWindow: 4, OptionRTOFloor: int64(200 * time.Millisecond)}
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 150, Tracer: tr}, build(t, syncInter, o)...)
+		require.NoError(t, err)
+		ends[i] = c
+	}
+	r := &rig{tb: t, ends: ends, Pair: mptest.NewPair(ends[0], ends[1], 1, mptest.Faults{Delay: way})}
+	data := 0
+	r.OnFrame = func(end int, _ microproto.Frame) bool {
+		if end == 0 {
+			data++
+		}
+		return end != 0 || data != 3
+	}
+	r.open()
+	_, err := r.send(0, tag, 1, pattern(800, 1))
+	require.NoError(t, err)
+	r.run(150 * time.Millisecond)
+	require.EqualValues(t, 1, r.accepted(0))
+	got, _ := r.drain(1, 800)
+	require.Len(t, got, 1)
+	require.NoError(t, r.Pair.Close())
+	mptest.Golden(t, "fast_retransmit.txt", text.String())
+}
