@@ -21,6 +21,7 @@ type Result struct {
 	Points     uint64 // relaxed, by all peers
 	Sent, Lost uint64 // data frames
 	Reconnects uint64 // control connections made anew
+	Changes    uint64 // of mode, at boundaries of time steps
 }
 
 // Play runs a scenario and checks how it ended.
@@ -40,7 +41,7 @@ func Play(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Resu
 // (bit by bit where the scheme promises it), and all memory has been given back.
 func (c *Cluster) Check() (*Result, error) {
 	s := c.Scenario
-	r := &Result{Virtual: time.Duration(c.ended), Events: c.events, U: c.assemble()}
+	r := &Result{Virtual: time.Duration(c.ended), Events: c.events, Changes: c.changes, U: c.assemble()}
 	for _, p := range c.peers {
 		r.Outcomes = append(r.Outcomes, p.worker.Outcome())
 		r.Points += p.points
@@ -54,6 +55,10 @@ func (c *Cluster) Check() (*Result, error) {
 		}
 	}
 	var err error
+	if s.Problem.Steps() > 0 {
+		err = c.checkSteps(r)
+		return r, errors.Join(err, c.checkReasons(r), c.checkMemory())
+	}
 	if r.Evaluation, err = solver.Evaluate(s.Problem, r.U, nil); err != nil {
 		return r, err
 	}

@@ -30,7 +30,11 @@ type Cluster struct {
 	memory  mptest.Frames
 	events  uint64
 	ended   microproto.Instant // when the last session was closed
-	fault   error
+
+	ends     [][]float64         // by time step, assembled
+	believed []solver.StepResult // by rank 0
+	changes  uint64              // of mode, at boundaries of time steps
+	fault    error
 }
 
 // Bounds of one run: past them it counts as one that does not end.
@@ -124,7 +128,8 @@ func (c *Cluster) calm() bool { return c.clock.Now() >= microproto.Instant(c.Sce
 // Run plays the scenario until every peer has closed its sessions and all is quiet.
 func (c *Cluster) Run() error {
 	for c.fault == nil && !c.over() {
-		if c.events++; c.events > maxEvents || c.clock.Now() > maxVirtual {
+		longer := max(1, c.Scenario.Problem.Steps())
+		if c.events++; c.events > maxEvents*uint64(longer) || c.clock.Now() > maxVirtual*microproto.Instant(longer) {
 			return fmt.Errorf("sim: no end after %d events, at %v: %s", c.events, time.Duration(c.clock.Now()), c.state())
 		}
 		if !c.clock.Step() {

@@ -48,7 +48,8 @@ type neighbour struct {
 	solver.Neighbour
 	name        string
 	halo, agree p2psap.SessionID
-	async       bool // the halo session is
+	loose       bool // the scheme wants the halo session asynchronous
+	async       bool // it is, at present
 	slots       []p2psap.Slot
 	letter      p2psap.Slot
 	buffers     [2]outgoing
@@ -97,7 +98,7 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	}
 	for _, n := range p.worker.Neighbours() {
 		scheme := solver.Between(s.Scheme, rank, n.Rank)
-		nb := &neighbour{Neighbour: n, name: nameOf(n.Rank), async: scheme.Asynchronous()}
+		nb := &neighbour{Neighbour: n, name: nameOf(n.Rank), loose: scheme.Asynchronous(), async: scheme.Asynchronous()}
 		for t := range scheme.Slots() {
 			nb.slots = append(nb.slots, p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n.FaceBytes)})
 		}
@@ -123,7 +124,7 @@ func (t tracer) Trace(now microproto.Instant, r microproto.TraceRecord) {
 func (s *Scenario) config(rank solver.Rank, e solver.Executor) solver.Config {
 	return solver.Config{
 		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Executor: e,
-		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat,
+		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat, Reconfigure: s.Reconfigure,
 	}
 }
 
@@ -284,6 +285,13 @@ func (p *peer) running() {
 				p.wake(p.began.Add(max(op.Until, p.now()+1)))
 			}
 			p.settle()
+			return
+		case solver.OpAdapt:
+			p.adapt(op)
+		case solver.OpStep:
+			p.step(*op.Step)
+		case solver.OpFail:
+			p.c.fail(p, op.Err)
 			return
 		case solver.OpDone:
 			p.finish()

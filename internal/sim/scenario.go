@@ -24,6 +24,8 @@ type Scenario struct {
 	MaxSweeps solver.Iteration
 	Repeat    time.Duration
 
+	Reconfigure bool // at boundaries of time steps
+
 	Costs []Cost // by rank
 	MTU   int
 
@@ -97,6 +99,7 @@ func Draw(seed uint64) (*Scenario, error) {
 	drawFaults(r, s)
 	drawCosts(r, s)
 	drawClusters(r, s)
+	drawSteps(r, s)
 	return s, nil
 }
 

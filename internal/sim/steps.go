@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// drawSteps makes some problems nonstationary ones, whose load and boundary move. It
+// draws after everything else, so that the rest of a seed is what it was before.
+func drawSteps(r *rand.Rand, s *Scenario) {
+	if !chance(r, 0.2) {
+		return
+	}
+	base, heat := *s.Problem, r.Float64()
+	e := &solver.Evolution{Steps: 2 + r.IntN(3), End: pick(r, 0.01, 0.1, 1)}
+	e.At = func(t float64) *solver.Problem {
+		q := base
+		source := q.Source
+		q.Source = solver.Coefficient{Of: func(x solver.Point) float64 { return source.At(x) + 5*heat*t }}
+		q.Boundary = func(x solver.Point) float64 { return heat * t * x[0] / e.End / 10 }
+		return &q
+	}
+	s.Problem = e.At(e.End)
+	s.Problem.Evolution = e
+	s.What += fmt.Sprintf(" in %d steps to %v", e.Steps, e.End)
+	s.Reconfigure = chance(r, 0.6)
+	s.Tolerance = max(s.Tolerance, 1e-4)
+}
+
+// adapt brings the loose halo sessions to a mode; the peer waits until all have
+// changed.
+func (p *peer) adapt(op solver.Op) {
+	mode := microproto.ModeSynchronous
+	if op.Asynchronous {
+		mode = microproto.ModeAsynchronous
+	}
+	asked := map[*neighbour]uint64{}
+	p.todo = func() bool {
+		over := true
+		for _, nb := range p.neighbours {
+			if !nb.loose || nb.haloClosed {
+				continue
+			}
+			if asked[nb] == 0 {
+				number, err := p.node.Adapt(p.c.clock.Now(), nb.halo, mode)
+				if err != nil {
+					p.c.fail(p, fmt.Errorf("adapting to %v: %w", nb.name, err))
+					return false
+				}
+				asked[nb] = number
+			}
+			done, err := p.node.Adapted(nb.halo)
+			if done < asked[nb] {
+				over = false
+				continue
+			}
+			if err != nil {
+				p.c.fail(p, fmt.Errorf("a change of the session with %v: %w", nb.name, err))
+				return false
+			}
+			if nb.async != op.Asynchronous {
+				nb.async = op.Asynchronous
+				nb.buffers[0].transfer, nb.buffers[1].transfer = 0, 0
+				p.c.changes++
+			}
+		}
+		p.settle()
+		return over
+	}
+}
+
+// step keeps the block at the end of a time step.
+func (p *peer) step(r solver.StepResult) {
+	c, n := p.c, p.c.Scenario.Problem.Points()
+	for len(c.ends) <= r.Step {
+		c.ends = append(c.ends, make([]float64, n))
+	}
+	v := make([]float64, p.worker.Box().Points())
+	p.worker.Solution(v)
+	place(c.ends[r.Step], c.Scenario.Problem.N, p.worker.Box(), v)
+	if p.rank == 0 {
+		c.believed = append(c.believed, r)
+	}
+}
+
+// checkSteps judges the end of every complete step, and what the peers believe of it;
+// Result.Evaluation becomes that of the last.
+func (c *Cluster) checkSteps(r *Result) error {
+	s := c.Scenario
+	before, err := solver.AtStart(s.Problem, nil)
+	if err != nil {
+		return err
+	}
+	for rank, o := range r.Outcomes {
+		if o.Steps != len(c.believed) {
+			return fmt.Errorf("sim: rank %d has completed %d steps, rank 0 %d", rank, o.Steps, len(c.believed))
+		}
+	}
+	for _, b := range c.believed {
+		end := c.ends[b.Step]
+		e, err := solver.EvaluateStep(s.Problem, b.Step, before, end, nil)
+		if err != nil {
+			return err
+		}
+		if e.RelativeResidual > s.Tolerance {
+			return fmt.Errorf("sim: step %d ended with a residual of %v, the tolerance is %v", b.Step, e.RelativeResidual, s.Tolerance)
+		}
+		if !s.lockstep() && e.RelativeResidual != b.Residual {
+			return fmt.Errorf("sim: at the end of step %d the peers agreed on a residual of %v; it is %v", b.Step, b.Residual, e.RelativeResidual)
+		}
+		before, r.Evaluation = end, e
+	}
+	for i := range before {
+		if before[i] != r.U[i] {
+			return fmt.Errorf("sim: value %d of the answer is %v; at the end of the last complete step it was %v", i, r.U[i], before[i])
+		}
+	}
+	if s.lockstep() && r.Outcomes[0].Reason != solver.Interrupted {
+		return c.checkBits(r)
+	}
+	return nil
+}
