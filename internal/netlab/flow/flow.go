@@ -80,10 +80,10 @@ func (f *Flow) SendIn(messages int, limit time.Duration) error {
 func (f *Flow) Stop() (sender, receiver Counts, err error) {
 	defer f.kill()
 	for i, p := range []*process{f.sender, f.receiver} {
-		err = errors.Join(err, p.tell("stop"))
+		told := p.tell("stop") // an end that has failed is gone, and has said why
 		r, lost := p.said(func(r report) bool { return r.End != nil })
 		if lost != nil {
-			return sender, receiver, errors.Join(err, lost)
+			return sender, receiver, errors.Join(err, told, lost)
 		}
 		if r.End.Error != "" {
 			err = errors.Join(err, fmt.Errorf("%s: %s", [2]string{"sender", "receiver"}[i], r.End.Error))
