@@ -33,6 +33,12 @@ type Config struct {
 	Run     string // peers of different runs refuse each other; so do peers of
 	Version string // different versions of the program
 
+	// Identity makes the control channel TLS, closed to who does not know the run's
+	// secret; nil: it is plain, and so are all frames. Protect says which sessions
+	// have their frames protected: by default those between hosts.
+	Identity *Identity
+	Protect  p2psap.Protection
+
 	PeerTimeout time.Duration // a peer silent for longer is lost; 0: 10 s
 	Heartbeat   time.Duration // 0: PeerTimeout/8, at most 1 s
 	Linger      time.Duration // bounds the wait for last transfers when closing; 0: 2 s
@@ -55,7 +61,15 @@ func (c *Config) core() (p2psap.NodeConfig, error) {
 	if seed == 0 {
 		seed = binary.NativeEndian.Uint64(b[:])
 	}
+	if c.Identity == nil && (c.Protect == p2psap.ProtectAuto || c.Protect == p2psap.ProtectAlways) {
+		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q: protection %v needs an Identity: the keys travel over the control channel", c.Name, c.Protect)
+	}
+	var entropy p2psap.Entropy
+	if c.Identity != nil {
+		entropy = func(b []byte) { _, _ = rand.Read(b) } // never fails (crypto/rand)
+	}
 	return p2psap.NodeConfig{
+		Protect: c.Protect, Entropy: entropy,
 		Name: c.Name, Run: c.Run, Version: c.Version, Catalog: c.Catalog, Policy: c.Policy,
 		Link: c.Link, Network: c.Network, Host: hostID(), Process: processID(), Cluster: c.Cluster,
 		Addresses:   reachable(c.Listen),

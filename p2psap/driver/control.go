@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -22,7 +23,8 @@ const (
 // connection is one control connection: a reader and a writer.
 type connection struct {
 	id    p2psap.ConnID
-	tcp   net.Conn
+	conn  net.Conn    // TLS over tcp, or the same
+	tcp   net.Conn    // to be broken off: closing TLS may have to wait
 	queue chan []byte // closed by the node, under its lock, when the core hangs up
 	hung  bool
 }
@@ -46,7 +48,11 @@ func (n *Node) accept() {
 			continue
 		}
 		n.mu.Lock()
-		n.attach(tcp, "")
+		if n.config.Identity != nil && !n.closed {
+			n.greet(tcp)
+		} else {
+			n.attach(tcp, "")
+		}
 		n.leave()
 	}
 }
@@ -55,7 +61,14 @@ func (n *Node) accept() {
 func (n *Node) dial(peer, addr string) {
 	defer n.running.Done()
 	d := net.Dialer{Timeout: dialTimeout}
-	tcp, err := d.DialContext(n.dialling, "tcp", addr)
+	conn, err := d.DialContext(n.dialling, "tcp", addr)
+	if err == nil && n.config.Identity != nil {
+		tcp := conn
+		if conn, err = n.shake(n.config.Identity.Client(tcp)); err != nil {
+			_ = tcp.Close()
+			err = Explain(err)
+		}
+	}
 	n.mu.Lock()
 	defer n.leave()
 	if err != nil {
@@ -66,17 +79,21 @@ func (n *Node) dial(peer, addr string) {
 		return
 	}
 	delete(n.dialErrs, peer)
-	n.attach(tcp, peer)
+	n.attach(conn, peer)
 }
 
 // attach starts a connection's goroutines. The lock is held.
-func (n *Node) attach(tcp net.Conn, dialled string) {
+func (n *Node) attach(conn net.Conn, dialled string) {
+	tcp := conn
+	if t, ok := conn.(*tls.Conn); ok {
+		tcp = t.NetConn()
+	}
 	if n.closed {
 		_ = tcp.Close()
 		return
 	}
 	n.lastConn++
-	c := &connection{id: n.lastConn, tcp: tcp, queue: make(chan []byte, controlQueue)}
+	c := &connection{id: n.lastConn, conn: conn, tcp: tcp, queue: make(chan []byte, controlQueue)}
 	n.conns[c.id] = c
 	n.running.Add(2)
 	go n.read(c)
@@ -87,7 +104,7 @@ func (n *Node) attach(tcp net.Conn, dialled string) {
 // read takes messages, each after its length, until the connection ends.
 func (n *Node) read(c *connection) {
 	defer n.running.Done()
-	r := bufio.NewReader(c.tcp)
+	r := bufio.NewReader(c.conn)
 	for {
 		msg, err := readMessage(r)
 		n.mu.Lock()
@@ -127,15 +144,19 @@ func (n *Node) write(c *connection) {
 	defer n.running.Done()
 	defer func() { _ = c.tcp.Close() }()
 	for msg := range c.queue {
-		_ = c.tcp.SetWriteDeadline(time.Now().Add(controlWrite))
-		b := net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(len(msg))), msg}
-		if _, err := b.WriteTo(c.tcp); err != nil {
+		_ = c.conn.SetWriteDeadline(time.Now().Add(controlWrite))
+		framed := make([]byte, 0, 4+len(msg))
+		framed = append(binary.BigEndian.AppendUint32(framed, uint32(len(msg))), msg...)
+		if _, err := c.conn.Write(framed); err != nil {
 			_ = c.tcp.Close() // the reader tells the core
 			for range c.queue {
 				continue
 			}
 			return
 		}
+	}
+	if t, ok := c.conn.(*tls.Conn); ok {
+		_ = t.CloseWrite()
 	}
 	if t, ok := c.tcp.(*net.TCPConn); ok {
 		_ = t.CloseWrite()

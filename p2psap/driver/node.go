@@ -48,6 +48,9 @@ type Node struct {
 	free     []*waiter
 	stats    Stats
 
+	// Accepted connections whose handshake is not over, oldest first.
+	strangers []net.Conn
+
 	writable atomic.Bool                 // the link has called back
 	pumped   [pumpBatch]microproto.Frame // of Pump
 }
@@ -59,6 +62,11 @@ type Stats struct {
 	LinkErrors     uint64 // frames that the link refused with an error
 	LinkFull       uint64 // times it was full
 	ControlGarbage uint64 // connections closed for a message longer than allowed
+
+	// Accepted connections that never became control connections of an Identity:
+	StrangersRefused uint64 // did not know the run's secret, or spoke no TLS 1.3
+	StrangersSilent  uint64 // did not come to the point in time
+	StrangersCrowded uint64 // were the oldest of too many
 }
 
 // New starts a node. It owns the link from then on, also when it fails: Close

@@ -1,0 +1,217 @@
+package driver
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+func identity(t *testing.T, secret string) *Identity {
+	t.Helper()
+	i, err := NewIdentity([]byte(secret), "test")
+	require.NoError(t, err)
+	return i
+}
+
+const theSecret = "the secret that the peers of this run share"
+
+// known makes a node one of the run.
+func known(t *testing.T, p p2psap.Protection) func(*Config) {
+	i := identity(t, theSecret)
+	return func(c *Config) {
+		c.Identity, c.Protect, c.Network, c.Catalog = i, p, p2psap.Ethernet, ctp.Catalog()
+	}
+}
+
+func TestSealedSessions(t *testing.T) {
+	a, b := start(t, "a", known(t, p2psap.ProtectAlways)), start(t, "b", known(t, p2psap.ProtectAlways))
+	exchangeBothWays(t, a, b)
+	sa, sb := open(t, a, b, options("x", microproto.ModeAsynchronous))
+	require.Equal(t, p2psap.ProtectionStack(), sa.Info().Protection)
+	require.Equal(t, p2psap.ProtectionStack(), sb.Info().Protection)
+	s := a.Stats()
+	require.Zero(t, s.FramesForged+s.FramesReplayed+s.FramesOld+s.FramesPlain, "%+v", s)
+}
+
+// Inside a host the control channel is closed to strangers, and frames go as they are.
+func TestPlainInsideAHost(t *testing.T) {
+	a, b := start(t, "a", known(t, p2psap.ProtectDefault)), start(t, "b", known(t, p2psap.ProtectDefault))
+	join(t, a, b)
+	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))
+	require.Nil(t, sa.Info().Protection)
+}
+
+func TestProtectionNeedsAnIdentity(t *testing.T) {
+	_, err := New(Config{Name: "a", Link: closedLink{}, Protect: p2psap.ProtectAuto})
+	require.ErrorContains(t, err, `node "a": protection auto needs an Identity`)
+	_, err = NewIdentity(nil, "test")
+	require.Error(t, err)
+}
+
+type closedLink struct{ microproto.Link }
+
+func (closedLink) Close() error { return nil }
+
+func TestShortSecretsAreStretched(t *testing.T) {
+	a, b := identity(t, "short"), identity(t, "short")
+	require.True(t, a.server.Certificates[0].PrivateKey.(ed25519.PrivateKey).Equal(b.server.Certificates[0].PrivateKey))
+	require.NotEqual(t, a.server.Certificates[0].Leaf.PublicKey, a.client.Certificates[0].Leaf.PublicKey, "both ends have one key")
+	other, err := NewIdentity([]byte("short"), "other")
+	require.NoError(t, err)
+	require.NotEqual(t, a.server.Certificates[0].Leaf.PublicKey, other.server.Certificates[0].Leaf.PublicKey)
+}
+
+// stranger is one way to come to the control port without the run's secret; it
+// returns when the node has ended the connection.
+type stranger func(t *testing.T, tcp net.Conn)
+
+func strangers(t *testing.T) map[string]stranger {
+	handshake := func(c *tls.Config) stranger {
+		return func(t *testing.T, tcp net.Conn) {
+			c.InsecureSkipVerify = true
+			conn := tls.Client(tcp, c)
+			if conn.Handshake() == nil { // the other end's word comes with the first read
+				_, err := conn.Read(make([]byte, 1))
+				require.Error(t, err)
+			}
+		}
+	}
+	wrong := identity(t, "the secret of another run, as good as this").client
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)}, &x509.Certificate{SerialNumber: big.NewInt(1)}, key.Public(), key)
+	require.NoError(t, err)
+	run := identity(t, theSecret)
+	return map[string]stranger{
+		"another secret":     handshake(&tls.Config{Certificates: wrong.Certificates}),
+		"no secret":          handshake(&tls.Config{}),
+		"a key of its own":   handshake(&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}),
+		"the listener's key": handshake(&tls.Config{Certificates: run.server.Certificates}),
+		"a certificate without its key": handshake(&tls.Config{Certificates: []tls.Certificate{
+			{Certificate: run.client.Certificates[0].Certificate, PrivateKey: key}}}),
+		"TLS 1.2": handshake(&tls.Config{Certificates: run.client.Certificates, MaxVersion: tls.VersionTLS12}),
+		"plain bytes": func(t *testing.T, tcp net.Conn) {
+			hello := append([]byte{0, 0, 0, 40}, []byte("P2\x01\x01 a hello as it was before there was TLS")...)
+			_, err := tcp.Write(hello)
+			require.NoError(t, err)
+		},
+		"a record without end": func(_ *testing.T, tcp net.Conn) {
+			_, _ = tcp.Write(append([]byte{22, 3, 1, 255, 255}, make([]byte, 70_000)...))
+		},
+	}
+}
+
+func TestStrangersGetNothing(t *testing.T) {
+	a := start(t, "a", known(t, p2psap.ProtectAuto))
+	want := uint64(0)
+	for name, come := range strangers(t) {
+		tcp, err := net.Dial("tcp", a.ControlAddr().String())
+		require.NoError(t, err)
+		require.NoError(t, tcp.SetDeadline(time.Now().Add(patience)), name)
+		come(t, tcp)
+		_, err = io.Copy(io.Discard, tcp)
+		var ne net.Error
+		require.False(t, errors.As(err, &ne) && ne.Timeout(), "%s: the connection stands", name)
+		require.NoError(t, tcp.Close())
+		want++
+		require.Eventually(t, func() bool { return a.Stats().StrangersRefused == want }, patience, time.Millisecond, "%s: not counted", name)
+	}
+	require.Zero(t, a.Stats().ControlIn, "something got through to the core")
+	b := start(t, "b", known(t, p2psap.ProtectAuto))
+	join(t, a, b)
+}
+
+// Connections that say nothing, or say it byte by byte, are bounded in time and number,
+// and keep no peer out.
+func TestSilentStrangers(t *testing.T) {
+	const bound = 8
+	a := start(t, "a", func(c *Config) {
+		known(t, p2psap.ProtectAuto)(c)
+		c.Limits.Handshakes, c.Handshake = bound, 400*time.Millisecond
+	})
+	b := start(t, "b", known(t, p2psap.ProtectAuto))
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range 5 * bound {
+		tcp, err := net.Dial("tcp", a.ControlAddr().String())
+		require.NoError(t, err)
+		defer tcp.Close()
+		if i%2 == 0 { // a slow one: part of a record, a byte at a time
+			wg.Go(func() {
+				for _, c := range []byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3} {
+					if _, err := tcp.Write([]byte{c}); err != nil {
+						return
+					}
+					select {
+					case <-done:
+						return
+					case <-time.After(100 * time.Millisecond):
+					}
+				}
+			})
+		}
+	}
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.stats.StrangersCrowded >= 4*bound && len(a.strangers) <= bound
+	}, patience, time.Millisecond)
+	begin := time.Now()
+	join(t, a, b)
+	require.Less(t, time.Since(begin), 3*time.Second, "the crowd kept a peer waiting")
+	require.Eventually(t, func() bool { return a.Stats().StrangersSilent > 0 }, patience, time.Millisecond)
+	a.mu.Lock()
+	require.Empty(t, a.strangers, "they stay for ever")
+	a.mu.Unlock()
+	close(done)
+	wg.Wait()
+}
+
+// Who dials is told why it does not get in, and does not talk to an impostor either.
+func TestDiallingStrangers(t *testing.T) {
+	a := start(t, "a", known(t, p2psap.ProtectAuto))
+	other := start(t, "b", func(c *Config) { c.Identity = identity(t, "the secret of another run, as good as this") })
+	short := func() context.Context {
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	err := other.Connect(short(), "a", a.ControlAddr().String())
+	require.ErrorIs(t, err, ErrStranger)
+	require.ErrorContains(t, err, "does not know the run's secret")
+
+	plain := start(t, "A", nil) // of a lower name, so that a dials at once
+	err = a.Connect(short(), "A", plain.ControlAddr().String())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		for {
+			tcp, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = tcp.Write(append(binary.BigEndian.AppendUint32(nil, 40), make([]byte, 40)...))
+		}
+	}()
+	err = a.Connect(short(), "B", l.Addr().String())
+	require.ErrorContains(t, err, "does not speak TLS")
+}
