@@ -29,7 +29,7 @@ type batch struct{}
 func newBatch(*Link) *batch { return nil }
 
 func (*batch) send(*roster, []microproto.Frame) (int, bool, error) { return 0, false, nil }
-func (*batch) recv([]microproto.Frame) (int, error)                { return 0, net.ErrClosed }
+func (*batch) recv([]microproto.Frame, bool) (int, error)          { return 0, net.ErrClosed }
 func (*batch) tryRecv([]microproto.Frame) (int, error)             { return 0, net.ErrClosed }
 
 func hasGSO(syscall.RawConn) bool    { return false }

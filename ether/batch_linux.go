@@ -82,9 +82,13 @@ func newBatch(l *Link) *batch {
 	return b
 }
 
-func (b *batch) recv(batch []microproto.Frame) (int, error) { return b.waiting.recv(batch, true) }
+func (b *batch) recv(batch []microproto.Frame, whole bool) (int, error) {
+	return b.waiting.recv(batch, true, whole)
+}
 
-func (b *batch) tryRecv(batch []microproto.Frame) (int, error) { return b.looking.recv(batch, false) }
+func (b *batch) tryRecv(batch []microproto.Frame) (int, error) {
+	return b.looking.recv(batch, false, true)
+}
 
 type sender struct {
 	mu       sync.Mutex
@@ -96,6 +100,7 @@ type sender struct {
 	from, to int                  // messages to send
 	sent     int
 	errno    syscall.Errno
+	pieces   []microproto.Frame
 }
 
 func (b *batch) sendmmsg(fd uintptr) bool {
@@ -117,10 +122,42 @@ func (b *batch) send(r *roster, frames []microproto.Frame) (n int, full bool, er
 	defer s.mu.Unlock()
 	for n < len(frames) && b.l.batched() && !full && err == nil {
 		var took int
-		took, full, err = b.sendSome(r, frames[n:])
+		if b.refused(r, &frames[n]) {
+			took, full, err = b.sendPieces(r, &frames[n])
+		} else {
+			took, full, err = b.sendSome(r, frames[n:])
+		}
 		n += took
 	}
 	return n, full, err
+}
+
+// refused tells whether a frame is a train that the kernel cannot cut.
+func (b *batch) refused(r *roster, f *microproto.Frame) bool {
+	return f.Count() > 1 && !(b.l.gso.Load() && r.peer(f.Peer).gso.Load())
+}
+
+// sendPieces sends the frames of a train one by one. It takes all of them or none, so
+// that those which find no room behind the first are lost, and counted.
+func (b *batch) sendPieces(r *roster, f *microproto.Frame) (n int, full bool, err error) {
+	s := &b.sender
+	s.pieces = s.pieces[:0]
+	f.Retain().Pieces(func(p microproto.Frame) { s.pieces = append(s.pieces, p) })
+	sent := 0
+	for sent < len(s.pieces) && b.l.batched() && !full && err == nil {
+		n, full, err = b.sendSome(r, s.pieces[sent:])
+		sent += n
+	}
+	rest := s.pieces[sent:]
+	release(rest)
+	if sent == 0 {
+		return 0, full, err
+	}
+	if len(rest) > 0 {
+		b.l.count.lost(len(rest), unix.EAGAIN)
+	}
+	f.Release()
+	return 1, false, err
 }
 
 // sendSome gathers up to messagesMax messages and sends them.
@@ -149,11 +186,11 @@ func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool
 			return first, false, nil
 		}
 		p := r.peer(frames[first].Peer)
-		if next-first > 1 && segmentationRefused(s.errno) && p.gso.Swap(false) {
+		if (next-first > 1 || frames[first].Count() > 1) && segmentationRefused(s.errno) && p.gso.Swap(false) {
 			b.l.log("no segmentation offload towards %s (%v): one frame a datagram", p.to, s.errno)
 			return first, false, nil // gathered again, without
 		}
-		b.l.count.lost(next-first, s.errno)
+		b.l.count.lost(countFrames(frames[first:next]), s.errno)
 		release(frames[first:next])
 		s.from++
 	}
@@ -169,10 +206,14 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 	for count < messagesMax && i < len(frames) && i < framesMax {
 		first, size := i, len(frames[i].Data)
 		p := r.peer(frames[i].Peer)
+		if b.refused(r, &frames[i]) {
+			break // one by one
+		}
+		train := frames[i].Count() > 1
 		total := 0
 		for i < len(frames) && i < framesMax && (i == first || frames[i].Peer == frames[first].Peer) {
 			n := len(frames[i].Data)
-			if i > first && (n > size || n == 0 || total+n > limit || i-first == segmentsMax) {
+			if i > first && (train || n > size || n == 0 || total+n > limit || i-first == segmentsMax || frames[i].Count() > 1) {
 				break
 			}
 			v := &s.vectors[i]
@@ -190,7 +231,10 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 		m.SetIovlen(i - first)
 		m.Control = nil
 		m.SetControllen(0)
-		if i-first > 1 {
+		if train {
+			size = frames[first].Segment
+		}
+		if train || i-first > 1 {
 			c := &s.segments[count]
 			c.set(uint16(size))
 			m.Control = (*byte)(unsafe.Pointer(c))
@@ -207,7 +251,7 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 func (b *batch) account(frames []microproto.Frame, from, to int) {
 	s, bytes, super := &b.sender, 0, 0
 	for m := from; m < to; m++ {
-		if s.first[m+1]-s.first[m] > 1 {
+		if s.first[m+1]-s.first[m] > 1 || frames[s.first[m]].Count() > 1 {
 			super++
 		}
 	}
@@ -218,9 +262,16 @@ func (b *batch) account(frames []microproto.Frame, from, to int) {
 	c := &b.l.count
 	c.sendCalls.Add(1)
 	c.superSent.Add(uint64(super))
-	c.framesSent.Add(uint64(len(sent)))
+	c.framesSent.Add(uint64(countFrames(sent)))
 	c.bytesSent.Add(uint64(bytes))
 	release(sent)
+}
+
+func countFrames(frames []microproto.Frame) (n int) {
+	for i := range frames {
+		n += frames[i].Count()
+	}
+	return n
 }
 
 func release(frames []microproto.Frame) {

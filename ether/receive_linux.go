@@ -99,7 +99,7 @@ func (r *receiver) recvmmsg(fd uintptr) {
 
 // recv hands out frames, after looking or waiting for datagrams when none is left;
 // 0 frames and no error when there were none, or all of them were dropped.
-func (r *receiver) recv(batch []microproto.Frame, waits bool) (n int, err error) {
+func (r *receiver) recv(batch []microproto.Frame, waits, whole bool) (n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.l.closed.Load() {
@@ -110,7 +110,7 @@ func (r *receiver) recv(batch []microproto.Frame, waits bool) (n int, err error)
 			return 0, err
 		}
 	}
-	bytes := 0
+	bytes, count := 0, 0
 	for n < len(batch) {
 		if r.current.buffer == nil {
 			if r.next == r.got {
@@ -120,13 +120,14 @@ func (r *receiver) recv(batch []microproto.Frame, waits bool) (n int, err error)
 			r.next++
 			continue
 		}
-		f := r.current.frame()
+		f := r.current.frame(whole)
 		bytes += len(f.Data)
+		count += f.Count()
 		batch[n] = f
 		n++
 	}
 	if n > 0 {
-		r.l.count.framesReceived.Add(uint64(n))
+		r.l.count.framesReceived.Add(uint64(count))
 		r.l.count.bytesReceived.Add(uint64(bytes))
 	}
 	return n, nil
@@ -202,10 +203,18 @@ func (r *receiver) open(i int) {
 	r.current = cut{buffer: full, guard: full.Frame(0, 0, 0), peer: peer, end: n, segmentSize: segment}
 }
 
-// frame hands out the next frame of a datagram and ends with the last.
-func (c *cut) frame() microproto.Frame {
-	n := min(c.segmentSize, c.end-c.at)
+// frame hands out the next frame of a datagram, or all that is left of it, and ends
+// with the last.
+func (c *cut) frame(whole bool) microproto.Frame {
+	n := c.end - c.at
+	train := whole && n > c.segmentSize
+	if !train {
+		n = min(c.segmentSize, n)
+	}
 	f := c.buffer.Frame(c.peer, c.at, n)
+	if train {
+		f.Segment = c.segmentSize
+	}
 	if c.at += n; c.at >= c.end {
 		c.guard.Release()
 		*c = cut{}

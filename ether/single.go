@@ -30,22 +30,33 @@ func (s *single) send(r *roster, frames []microproto.Frame) (n int, full bool, e
 	c := &s.l.count
 	for n < len(frames) {
 		f := &frames[n]
-		full, lost, err := s.out.try(r.peer(f.Peer), f.Data)
-		if full || err != nil {
-			return n, full, err
+		size := len(f.Data)
+		if f.Count() > 1 {
+			size = f.Segment
 		}
-		if lost != nil {
-			c.lost(1, lost)
-		} else {
-			c.sendCalls.Add(1)
-			c.framesSent.Add(1)
-			c.bytesSent.Add(uint64(len(f.Data)))
+		for at := 0; at == 0 || at < len(f.Data); at += max(1, size) {
+			data := f.Data[at:min(at+size, len(f.Data))]
+			full, lost, err := s.out.try(r.peer(f.Peer), data)
+			switch {
+			case at == 0 && (full || err != nil):
+				return n, full, err
+			case full || err != nil: // what goes as one is taken as one
+				c.lost(1, errFull)
+			case lost != nil:
+				c.lost(1, lost)
+			default:
+				c.sendCalls.Add(1)
+				c.framesSent.Add(1)
+				c.bytesSent.Add(uint64(len(data)))
+			}
 		}
 		f.Release()
 		n++
 	}
 	return n, false, nil
 }
+
+var errFull = errors.New("ether: the socket has no room")
 
 // recv returns one frame, or none when the datagram was dropped.
 func (s *single) recv(batch []microproto.Frame) (int, error) {

@@ -139,7 +139,11 @@ func (l *Link) log(format string, args ...any) {
 // Caps: a frame is what the MTU leaves after the IP and UDP headers. It may become
 // less with Accept, when the MTU was left to the link.
 func (l *Link) Caps(microproto.Mode) microproto.Caps {
-	return microproto.Caps{MTU: int(l.frame.Load()), Batch: segmentsMax}
+	c := microproto.Caps{MTU: int(l.frame.Load()), Batch: segmentsMax}
+	if l.batched() && l.gso.Load() {
+		c.Train = frameBytes(MaxMTU, !l.inet4)
+	}
+	return c
 }
 
 // Acquire returns pooled memory, or memory of its own past the pool's bound. It
@@ -192,15 +196,21 @@ func (l *Link) Send(batch []microproto.Frame) (int, error) {
 	return n, l.errOf(err)
 }
 
-// Recv returns frames of accepted peers only.
-func (l *Link) Recv(batch []microproto.Frame) (int, error) {
+// Recv returns frames of accepted peers only, one by one.
+func (l *Link) Recv(batch []microproto.Frame) (int, error) { return l.receive(batch, false) }
+
+// RecvTrains is Recv that leaves frames together that the kernel has joined: see
+// microproto.Frame.Segment. They may be of several messages and several sessions.
+func (l *Link) RecvTrains(batch []microproto.Frame) (int, error) { return l.receive(batch, true) }
+
+func (l *Link) receive(batch []microproto.Frame, whole bool) (int, error) {
 	if len(batch) == 0 {
 		return 0, nil
 	}
 	for {
 		n, err := 0, error(nil)
 		if l.batched() {
-			n, err = l.batch.recv(batch)
+			n, err = l.batch.recv(batch, whole)
 		} else {
 			n, err = l.single.recv(batch)
 		}
@@ -210,7 +220,7 @@ func (l *Link) Recv(batch []microproto.Frame) (int, error) {
 	}
 }
 
-// TryRecv is Recv that never waits: 0 frames when none is there now. It may be
+// TryRecv is RecvTrains that never waits: 0 frames when none is there now. It may be
 // called while another goroutine waits in Recv, and takes frames that would have
 // woken it: whoever computes can take in what has come without waiting for another
 // thread to be scheduled. Where there are no batches it finds nothing.

@@ -215,6 +215,14 @@ func (c *Composite) planTrains(attached []*attachment) {
 	}
 }
 
+// Count is how many frames a frame stands for.
+func (f Frame) Count() int {
+	if f.Segment <= 0 || f.Segment >= len(f.Data) {
+		return 1
+	}
+	return (len(f.Data) + f.Segment - 1) / f.Segment
+}
+
 // Pieces calls f with each of the frames that a frame stands for: with itself unless
 // Segment says that there are more. The reference goes over to f.
 func (f Frame) Pieces(each func(Frame)) {

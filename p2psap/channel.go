@@ -56,7 +56,7 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	config := microproto.Config{
 		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id)<<16 ^ uint64(c.number)<<32,
 		MTU: c.frameBytes, Headroom: n.config.Link.Caps(c.mode()).Headroom, Frames: n.config.Link,
-		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
+		Train: n.config.Link.Caps(c.mode()).Train, Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
 	}
 	c.composite, err = microproto.NewComposite(config, append(n.lower(s, &config), protocols...)...)
 	if err != nil {
@@ -167,7 +167,7 @@ func (n *Node) retire(now microproto.Instant, s *session, c *channel) {
 func (c *channel) tally(i *SessionInfo) {
 	k := c.composite.Counters()
 	i.SegmentsSent += k.Transmitted
-	i.SegmentsReceived += k.Inputs
+	i.SegmentsReceived += k.SegmentsIn
 	i.Dropped += k.Dropped + k.FramesRefused
 	for _, name := range c.composition.Protocols {
 		p := c.composite.Protocol(name)

@@ -103,6 +103,7 @@ func (n *Node) lower(s *session, c *microproto.Config) []microproto.MicroProtoco
 		return []microproto.MicroProtocol{sessionHeader{}}
 	}
 	c.MTU -= HeaderBytes + sealBytes
+	c.Train = 0 // each frame is sealed by itself
 	c.Headroom += HeaderBytes + seal.NumberBytes
 	c.Frames = roomyFrames{c.Frames}
 	return nil
@@ -209,7 +210,7 @@ func (h *sealedHeader) Attach(b *microproto.Binder) error {
 // sealed session, it is encrypted. False: there was no room; it is counted and gone.
 func (n *Node) sealFrame(now microproto.Instant, s *session, c *channel, f *microproto.Frame) (bool, error) {
 	if !s.sealed {
-		c.header.put(f.Data)
+		c.header.putAll(f)
 		return true, nil
 	}
 	h := s.shield

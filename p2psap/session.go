@@ -189,10 +189,25 @@ func (n *Node) touch(s *session) {
 	}
 }
 
-// Frame takes a frame that the link received, whatever it holds. Frames of nobody
-// are dropped and counted, never answered.
+// Frame takes a frame that the link received, or several as one, whatever they hold.
+// Frames of nobody are dropped and counted, never answered.
 func (n *Node) Frame(now microproto.Instant, f microproto.Frame) {
-	n.counters.FramesIn++
+	for f.Count() > 1 {
+		var run microproto.Frame
+		if run, f = alike(f); run.Data[0] == WireVersion {
+			n.frame(now, run)
+		} else { // sealed one by one
+			run.Pieces(func(p microproto.Frame) { n.frame(now, p) })
+		}
+		if len(f.Data) == 0 {
+			return
+		}
+	}
+	n.frame(now, f)
+}
+
+func (n *Node) frame(now microproto.Instant, f microproto.Frame) {
+	n.counters.FramesIn += uint64(f.Count())
 	h, ok := parseHeader(f.Data)
 	s := n.session(h.session)
 	switch {

@@ -32,6 +32,29 @@ type header struct {
 	session SessionID
 }
 
+// putAll writes the header of each of the frames that came as one.
+func (h header) putAll(f *microproto.Frame) {
+	h.put(f.Data)
+	for at := f.Segment; f.Segment > 0 && at < len(f.Data); at += f.Segment {
+		copy(f.Data[at:], f.Data[:HeaderBytes])
+	}
+}
+
+// alike returns the first of the frames that came as one which have the same header,
+// and the others.
+func alike(f microproto.Frame) (first, rest microproto.Frame) {
+	at := f.Segment
+	for at > HeaderBytes && len(f.Data)-at >= HeaderBytes && [HeaderBytes]byte(f.Data) == [HeaderBytes]byte(f.Data[at:]) {
+		at += f.Segment
+	}
+	if f.Segment <= 0 || at >= len(f.Data) {
+		return f, microproto.Frame{}
+	}
+	first = f.Retain()
+	first.Data = f.Data[:at:at]
+	return first, f.Slice(at, len(f.Data))
+}
+
 func (h header) put(b []byte) {
 	_ = b[HeaderBytes-1]
 	b[0], b[1] = WireVersion, h.epoch
@@ -63,6 +86,9 @@ func runTag(run string) uint16 {
 type sessionHeader struct{}
 
 func (sessionHeader) Name() string { return "SessionHeader" }
+
+// TakesTrains: the session writes the header of each frame.
+func (sessionHeader) TakesTrains() {}
 
 func (sessionHeader) Attach(b *microproto.Binder) error {
 	b.Header(HeaderBytes)

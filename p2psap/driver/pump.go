@@ -7,6 +7,11 @@ type prompt interface {
 	TryRecv(batch []microproto.Frame) (int, error)
 }
 
+// joiner is a link that can leave frames together. See ether.Link.RecvTrains.
+type joiner interface {
+	RecvTrains(batch []microproto.Frame) (int, error)
+}
+
 // pumpBatch is how many frames Pump takes from the link at a time, pumpRounds how
 // often it asks, so that it returns also under a flood.
 const (

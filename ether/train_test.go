@@ -1,0 +1,88 @@
+package ether_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Frames given to a link as one arrive, each a datagram of its own on the wire: with
+// the kernel's help as one, where it can or may not cut them one by one, and always
+// with the same bytes.
+func TestTrains(t *testing.T) {
+	const unit, count, last = 1200, 40, 77
+	for _, c := range []struct {
+		name  string
+		from  ether.Config
+		to    ether.Config
+		whole bool
+	}{
+		{"offload", ether.Config{}, ether.Config{}, true},
+		{"no joining", ether.Config{}, ether.Config{DisableGRO: true}, false},
+		{"no cutting", ether.Config{DisableGSO: true}, ether.Config{}, false},
+		{"no batches", ether.Config{DisableBatch: true}, ether.Config{DisableBatch: true}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.from.Listen, c.to.Listen = "127.0.0.1", "127.0.0.1"
+			a, b := open(t, c.from), open(t, c.to)
+			toB, _ := join(t, a, b)
+			if c.whole && (!a.Stats().GSO || !b.Stats().GRO) {
+				t.Skip("the kernel has no segmentation offload for UDP")
+			}
+			require.Equal(t, a.Stats().GSO, a.Caps(microproto.ModeSynchronous).Train > 0, "a train is offered where the kernel cuts it")
+			f := a.Acquire(unit*count + last)
+			f.Peer, f.Segment = toB, unit
+			for i := range f.Data {
+				f.Data[i] = byte(i / unit)
+			}
+			want := bytes.Clone(f.Data)
+			send(t, a, []microproto.Frame{f})
+			require.EqualValues(t, count+1, a.Stats().FramesSent)
+			var got []byte
+			batch, joined := make([]microproto.Frame, 4), 0
+			for len(got) < len(want) {
+				n, err := b.RecvTrains(batch)
+				require.NoError(t, err)
+				for i := range batch[:n] {
+					if batch[i].Count() > 1 {
+						require.Equal(t, unit, batch[i].Segment)
+						joined++
+					}
+					got = append(got, batch[i].Data...)
+					batch[i].Release()
+				}
+			}
+			require.Equal(t, want, got)
+			require.EqualValues(t, count+1, b.Stats().FramesReceived)
+			if c.whole {
+				require.Equal(t, 1, joined)
+			}
+		})
+	}
+}
+
+// The same, with the receiver asking for one frame at a time.
+func TestTrainsAreCutForRecv(t *testing.T) {
+	c := ether.Config{Listen: "127.0.0.1"}
+	a, b := open(t, c), open(t, c)
+	toB, _ := join(t, a, b)
+	f := a.Acquire(10 * 100)
+	f.Peer, f.Segment = toB, 100
+	send(t, a, []microproto.Frame{f})
+	batch, got := make([]microproto.Frame, 3), 0
+	for got < 10 {
+		n, err := b.Recv(batch)
+		require.NoError(t, err)
+		for i := range batch[:n] {
+			require.Equal(t, 1, batch[i].Count())
+			require.Len(t, batch[i].Data, 100)
+			batch[i].Release()
+		}
+		got += n
+	}
+	require.Equal(t, 10, got)
+}
