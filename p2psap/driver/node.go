@@ -175,9 +175,13 @@ func (n *Node) onWritable() {
 // which is the wrong end for asynchronous iterations.
 func (n *Node) receive() {
 	defer n.running.Done()
+	recv := n.config.Link.Recv
+	if l, ok := n.config.Link.(joiner); ok {
+		recv = l.RecvTrains
+	}
 	batch := make([]microproto.Frame, 64)
 	for {
-		k, err := n.config.Link.Recv(batch)
+		k, err := recv(batch)
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
 				n.log.Error().Err(err).Str("node", n.config.Name).Msg("link receiver stopped")
