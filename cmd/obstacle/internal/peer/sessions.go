@@ -39,7 +39,8 @@ func (p *peer) sessions() []rendezvous.Session {
 func described(i p2psap.SessionInfo) rendezvous.Session {
 	s := rendezvous.Session{
 		Peer: rankOf(i.Peer), Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.Why,
-		RTTSeconds: i.RTT.Seconds(), Network: i.Conditions.Network.String(), Composition: i.Composition, Epoch: int(i.Epoch), SegmentBytes: i.SegmentSize,
+		RTTSeconds: i.RTT.Seconds(), Network: i.Conditions.Network.String(), Composition: i.Composition, Protection: i.Protection,
+		Epoch: int(i.Epoch), Changes: i.Changes, PauseSeconds: i.LastPause.Seconds(), SegmentBytes: i.SegmentSize,
 		MessagesSent: i.MessagesSent, MessagesReceived: i.MessagesReceived, BytesSent: i.BytesSent, BytesReceived: i.BytesReceived,
 		SegmentsSent: i.SegmentsSent, SegmentsReceived: i.SegmentsReceived, Retransmitted: i.Retransmitted,
 		Dropped: i.Dropped, Overwritten: i.Overwritten,

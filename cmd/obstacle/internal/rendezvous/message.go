@@ -178,7 +178,10 @@ type Session struct {
 	Network          string   `json:"network"`
 	Column           string   `json:"column"` // of Table I
 	Composition      []string `json:"composition"`
+	Protection       []string `json:"protection"` // the composite below it; empty: none
 	Epoch            int      `json:"epoch"`
+	Changes          uint32   `json:"changes"`            // of composition
+	PauseSeconds     float64  `json:"last_pause_seconds"` // of the last change
 	SegmentBytes     int      `json:"segment_bytes"`
 	MessagesSent     uint64   `json:"messages_sent"`
 	MessagesReceived uint64   `json:"messages_received"`

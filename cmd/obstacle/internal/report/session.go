@@ -25,7 +25,10 @@ type Session struct {
 	Network      string        `json:"network"`
 	Column       string        `json:"column"` // of Table I
 	Composition  []string      `json:"composition"`
+	Protection   []string      `json:"protection"` // the composite below it; empty: none
 	Epoch        int           `json:"epoch"`
+	Changes      uint32        `json:"changes"`            // of composition, since it was opened
+	PauseSeconds float64       `json:"last_pause_seconds"` // of the last change
 	SegmentBytes int           `json:"segment_bytes"`
 
 	MessagesSent     uint64 `json:"messages_sent"`
@@ -43,7 +46,8 @@ type Session struct {
 func SessionOf(from int, h rendezvous.Session) Session {
 	s := Session{
 		From: from, To: h.Peer, Name: h.Name, Mode: h.Mode, Locality: h.Locality, Why: h.Why, RTT: finite.Number(h.RTTSeconds),
-		Network: h.Network, Column: h.Column, Composition: h.Composition, Epoch: h.Epoch, SegmentBytes: h.SegmentBytes,
+		Network: h.Network, Column: h.Column, Composition: h.Composition, Protection: append([]string{}, h.Protection...),
+		Epoch: h.Epoch, Changes: h.Changes, PauseSeconds: h.PauseSeconds, SegmentBytes: h.SegmentBytes,
 		MessagesSent: h.MessagesSent, MessagesReceived: h.MessagesReceived, BytesSent: h.BytesSent, BytesReceived: h.BytesReceived,
 		SegmentsSent: h.SegmentsSent, SegmentsReceived: h.SegmentsReceived, Retransmitted: h.Retransmitted,
 		Dropped: h.Dropped, Overwritten: h.Overwritten,
@@ -67,12 +71,12 @@ func sessions(o *launch.Outcome) []Session {
 // channels writes the sessions that are alike in one line each: what for, where, and of
 // what they are composed.
 func channels(w io.Writer, all []Session) {
-	type kind struct{ what, mode, locality, network, composition string }
+	type kind struct{ what, mode, locality, network, composition, below string }
 	var order []kind
 	ends, reason := map[kind]int{}, map[kind]string{} // a session has two ends
 	for _, s := range all {
 		what, _, _ := strings.Cut(s.Name, "/")
-		k := kind{what, s.Mode, s.Locality, s.Network, strings.Join(s.Composition, ", ")}
+		k := kind{what, s.Mode, s.Locality, s.Network, strings.Join(s.Composition, ", "), below(s.Protection)}
 		if ends[k] == 0 {
 			order = append(order, k)
 			reason[k] = s.Why
@@ -87,7 +91,7 @@ func channels(w io.Writer, all []Session) {
 		if i == 0 {
 			heading = "channels"
 		}
-		fmt.Fprintf(w, "%s\t%d %s, %s, %s, %s: %s\n", heading, (ends[k]+1)/2, k.what, k.mode, k.locality, k.network, k.composition)
+		fmt.Fprintf(w, "%s\t%d %s, %s, %s, %s: %s%s\n", heading, (ends[k]+1)/2, k.what, k.mode, k.locality, k.network, k.composition, k.below)
 		if reason[k] != "" && (i == 0 || reason[k] != reason[order[i-1]]) {
 			fmt.Fprintf(w, "\t  %s\n", reason[k])
 		}

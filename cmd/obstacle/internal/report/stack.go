@@ -70,11 +70,19 @@ func (l *Live) Text(w io.Writer) {
 	}
 	t.Flush()
 	for i, c := range columns {
-		fmt.Fprintf(w, "[%d] %s, %s\n", i+1, c[0].Column, c[0].Locality)
+		fmt.Fprintf(w, "[%d] %s, %s%s\n", i+1, c[0].Column, c[0].Locality, below(c[0].Protection))
 		for _, s := range c {
 			fmt.Fprintf(w, "    %s, at peer %d: %s%s; epoch %d, %d messages out, %d in\n", s.Name, s.From, s.Why, rtt(s), s.Epoch, s.MessagesSent, s.MessagesReceived)
 		}
 	}
+}
+
+// below names the composite below that of the session.
+func below(protection []string) string {
+	if len(protection) == 0 {
+		return ""
+	}
+	return "; over " + strings.Join(protection, ", ")
 }
 
 func sweep(k uint64) string {
@@ -96,7 +104,7 @@ func alike(all []Session) [][]Session {
 	var out [][]Session
 	for _, s := range all {
 		i := slices.IndexFunc(out, func(c []Session) bool {
-			return c[0].Column == s.Column && c[0].Locality == s.Locality && slices.Equal(c[0].Composition, s.Composition)
+			return c[0].Column == s.Column && c[0].Locality == s.Locality && slices.Equal(c[0].Composition, s.Composition) && slices.Equal(c[0].Protection, s.Protection)
 		})
 		if i < 0 {
 			i, out = len(out), append(out, nil)
