@@ -31,4 +31,9 @@ func interRig(tb require.TestingT, o microproto.Options, mtu int, seed uint64, f
 	return r.open()
 }
 
-var interOptions = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
+// interOptions are what the policy gives the column; slowOptions have a time-out that
+// does not come by itself in tests that count packets.
+var (
+	interOptions = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
+	slowOptions  = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond), OptionPacketRTOFloor: int64(200 * time.Millisecond)}
+)

@@ -7,8 +7,12 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// OptionAckRatioMax bounds the ack ratio that DCCPAck asks for (1 to 16, default 16).
-const OptionAckRatioMax = "ack.ratio.max"
+// Keys of microproto.Options that DCCPAck reads beside those of PositiveAck and
+// RTTEstimation.
+const (
+	OptionAckRatioMax    = "ack.ratio.max"       // the largest ack ratio that is asked for (1 to 16, default 16)
+	OptionPacketRTOFloor = "packet.rto.floor.ns" // of the time-out (default 2 ms, or the RTO floor if that is less)
+)
 
 // DCCPAck numbers the packets of an asynchronous channel, tells the other end which
 // of its packets have come, and finds out the fate of those that went out: the
@@ -113,8 +117,16 @@ func newDCCPAck(o microproto.Options) (microproto.MicroProtocol, error) {
 	if err != nil {
 		return nil, err
 	}
-	most, err := option(o, OptionAckRatioMax, maxRatio, 1, maxRatio)
 	d := &DCCPAck{delay: delay, estimate: estimate.(*RTTEstimation)}
+	// A time-out that comes too early sends nothing twice, so that CCID 2 needs no high
+	// floor (RFC 4341 §5); and until it passes, a window of one packet that was lost
+	// lets values grow old.
+	floor, err := option(o, OptionPacketRTOFloor, int64(min(d.estimate.floor, defaultRTOFloor)), 1, int64(d.estimate.most))
+	if err != nil {
+		return nil, err
+	}
+	d.estimate.floor = time.Duration(floor)
+	most, err := option(o, OptionAckRatioMax, maxRatio, 1, maxRatio)
 	d.estimate.rto, d.estimate.smoothed = &d.rto, new(time.Duration)
 	d.rto = d.estimate.initial
 	d.flight.first = uint32(first)
@@ -171,6 +183,8 @@ func (d *DCCPAck) Attach(b *microproto.Binder) error {
 
 // stamp numbers a segment at the last moment and puts in what has come.
 func (d *DCCPAck) stamp(x *microproto.Exec, m *microproto.Message) {
+	d.ratio.clamp(*d.shared.window)
+	*d.shared.ratio = d.ratio.value
 	flags := d.flags.Get(m) & flagData
 	if flags == 0 {
 		d.number.Set(m, d.acksOut)
@@ -181,8 +195,6 @@ func (d *DCCPAck) stamp(x *microproto.Exec, m *microproto.Message) {
 		*d.shared.inFlight = d.flight.inFlight
 		microproto.Raise(x, PacketSent, d.number.Get(m))
 	}
-	d.ratio.clamp(*d.shared.window)
-	*d.shared.ratio = d.ratio.value
 	d.asked.Set(m, uint8(d.ratio.value))
 	if d.came.any {
 		flags |= flagAcknowledges
@@ -308,7 +320,10 @@ func (d *DCCPAck) arm(x *microproto.Exec, anew bool) {
 		return
 	}
 	if anew || d.deadline == 0 {
-		d.deadline = x.Now().Add(d.rto + d.delay)
+		d.deadline = x.Now().Add(d.rto)
+		if d.flight.inFlight < d.ratio.value {
+			d.deadline = d.deadline.Add(d.delay) // they may wait for company
+		}
 	}
 	if d.expiry != 0 && d.fires > d.deadline {
 		x.Cancel(d.expiry) // it was set when the time-out was longer

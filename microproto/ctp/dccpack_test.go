@@ -138,7 +138,7 @@ func (s *packetSender) incoming(number uint32, ratio uint8) {
 // rest is told of when the wait for company ends, or by a packet the other way.
 func TestAcknowledgementsByTheRatio(t *testing.T) {
 	for _, first := range firsts {
-		s := newPacketSender(t, interOptions)
+		s := newPacketSender(t, slowOptions)
 		n := first
 		come := func(packets int, ratio uint8) {
 			for range packets {
@@ -199,7 +199,7 @@ func TestPacketArrivals(t *testing.T) {
 			require.Equal(t, Received{first + c.highest, seen}, a.Received, "after packet %d", c.number)
 		}
 	}
-	s := newPacketSender(t, interOptions)
+	s := newPacketSender(t, slowOptions)
 	s.incoming(1, 1)
 	s.incoming(1, 1)
 	s.incoming(1+maxJump+1, 1)
@@ -230,7 +230,7 @@ func TestLostAcknowledgements(t *testing.T) {
 		require.EqualValues(t, 3+980, a.lost, "18 to 997: nobody remembers 20")
 	}
 	// And the sender asks for fewer of them.
-	s := newPacketSender(t, interOptions)
+	s := newPacketSender(t, slowOptions)
 	s.grow(40)
 	require.Equal(t, 2, s.ack().AckRatio())
 	s.acks += 5
@@ -244,7 +244,7 @@ func TestLostAcknowledgements(t *testing.T) {
 // the time that the other end waited; what it has told of gives none again.
 func TestRoundTripOncePerAcknowledgement(t *testing.T) {
 	const ms = time.Millisecond
-	s := newPacketSender(t, interOptions)
+	s := newPacketSender(t, slowOptions)
 	estimate := s.ack().estimate
 	for range 4 {
 		s.sendOne()
@@ -276,7 +276,7 @@ func TestRoundTripOncePerAcknowledgement(t *testing.T) {
 
 // Frames that no DCCPAck sends are dropped, counted, and change nothing.
 func TestMalformedPackets(t *testing.T) {
-	s := newPacketSender(t, interOptions)
+	s := newPacketSender(t, slowOptions)
 	s.sendOne()
 	for i, c := range []struct {
 		reason string
