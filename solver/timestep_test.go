@@ -280,3 +280,22 @@ func TestEvolutionsThatMakeNoSense(t *testing.T) {
 		require.ErrorContains(t, err, what)
 	}
 }
+
+// What came in an old step is never read in the next, whatever the scheme admits.
+func TestOldFacesAreNotRead(t *testing.T) {
+	p := heating(6, 4)
+	w, err := NewWorker(Config{Problem: p, Partition: slabsOf(t, p, 3), Scheme: Asynchronous(), Rank: 1})
+	require.NoError(t, err)
+	f := w.faces[0]
+	face := make([]byte, f.to.FaceBytes)
+	require.NoError(t, w.Halo(0, 0, 0, packLabel(1, 7), face))
+	require.Equal(t, Iteration(7), f.pick(0).label)
+	f.begin(2)
+	require.Nil(t, f.pick(0))
+	w.steps.at = 2
+	require.NoError(t, w.Halo(0, 0, 0, packLabel(1, 9), face))
+	require.Equal(t, uint64(1), w.Outcome().Stale)
+	require.Nil(t, f.pick(0))
+	require.NoError(t, w.Halo(0, 0, 0, packLabel(2, 1), face))
+	require.Equal(t, Iteration(1), f.pick(0).label)
+}
