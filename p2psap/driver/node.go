@@ -62,6 +62,8 @@ type Stats struct {
 	LinkErrors     uint64 // frames that the link refused with an error
 	LinkFull       uint64 // times it was full
 	ControlGarbage uint64 // connections closed for a message longer than allowed
+	LinkWakes      uint64 // times that the link's goroutine was woken
+	TimerWakes     uint64 // times that the timer's goroutine was woken
 
 	// Accepted connections that never became control connections of an Identity:
 	StrangersRefused uint64 // did not know the run's secret, or spoke no TLS 1.3
@@ -189,6 +191,7 @@ func (n *Node) receive() {
 			return
 		}
 		n.mu.Lock()
+		n.stats.LinkWakes++
 		now := n.now()
 		for i := range batch[:k] {
 			if n.closed {
@@ -207,6 +210,7 @@ func (n *Node) keepTime() {
 	defer n.running.Done()
 	for n.alarm.wait() == nil {
 		n.mu.Lock()
+		n.stats.TimerWakes++
 		n.armed = microproto.Never
 		if n.writable.Swap(false) {
 			n.full = false

@@ -1,0 +1,55 @@
+package driver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// Idle sessions wake nobody: the link's goroutine sleeps, and the timer's wakes for
+// heartbeats, once for each. Heartbeats are the clock of this test.
+func TestIdleSessionsWakeNobody(t *testing.T) {
+	for _, cluster := range []string{"one", "two"} {
+		t.Run("to cluster "+cluster, func(t *testing.T) {
+			at := func(cluster string) func(*Config) {
+				return func(c *Config) {
+					c.Cluster, c.Catalog, c.Network, c.Heartbeat = cluster, ctp.Catalog(), p2psap.Ethernet, 10*time.Millisecond
+				}
+			}
+			a, b := start(t, "a", at("one")), start(t, "b", at(cluster))
+			join(t, a, b)
+			ctx := limit(t)
+			for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+				sa, sb := open(t, a, b, options(m.String(), m))
+				data := make([]byte, 512)
+				for k := range 20 {
+					_, err := sa.Send(ctx, 1, p2psap.Label(k+1), data)
+					require.NoError(t, err)
+					_, err = sb.Send(ctx, 1, p2psap.Label(k+1), data)
+					require.NoError(t, err)
+				}
+			}
+			pass := func(beats uint64) (sa, sb Stats) {
+				wantA, wantB := a.Stats().ControlIn+beats, b.Stats().ControlIn+beats
+				require.Eventually(t, func() bool {
+					sa, sb = a.Stats(), b.Stats()
+					return sa.ControlIn >= wantA && sb.ControlIn >= wantB
+				}, patience, time.Millisecond)
+				return sa, sb
+			}
+			pass(60) // acknowledgements and time-outs are over
+			a0, b0 := pass(1)
+			a1, b1 := pass(20)
+			require.Equal(t, a0.LinkWakes, a1.LinkWakes)
+			require.Equal(t, b0.LinkWakes, b1.LinkWakes)
+			// What one end has sent, the other has received, but for one on its way.
+			require.LessOrEqual(t, a1.TimerWakes-a0.TimerWakes, b1.ControlIn-b0.ControlIn+2)
+			require.LessOrEqual(t, b1.TimerWakes-b0.TimerWakes, a1.ControlIn-a0.ControlIn+2)
+		})
+	}
+}
