@@ -211,7 +211,7 @@ func (e *end) receive(s *driver.Socket, c *Counts) error {
 // repeat sends a value again and again, a newer one each time.
 func (e *end) repeat(s *driver.Socket, c *Counts) error {
 	data := make([]byte, e.value())
-	every := 2 * time.Millisecond
+	every := 10 * time.Millisecond
 	if e.EveryMicros > 0 {
 		every = time.Duration(e.EveryMicros) * time.Microsecond
 	}

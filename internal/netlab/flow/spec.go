@@ -26,7 +26,7 @@ type Spec struct {
 	// Bytes of a message; 0: synchronous, as many as fill eight segments; asynchronous,
 	// 128 KiB. Receive is the receiver's queue; 0: 4 MiB.
 	Bytes, Receive int
-	// EveryMicros is the time between the Sends of an asynchronous flow; 0: 2000.
+	// EveryMicros is the time between the Sends of an asynchronous flow; 0: 10000.
 	EveryMicros int
 }
 
