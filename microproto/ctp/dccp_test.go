@@ -37,3 +37,47 @@ var (
 	interOptions = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
 	slowOptions  = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond), OptionPacketRTOFloor: int64(200 * time.Millisecond)}
 )
+
+// A peer that sends anything while values wait: nothing panics, memory stays bounded,
+// the account balances.
+func FuzzAsynchronousInterInput(f *testing.F) {
+	f.Add([]byte{3, 0, 1, 2})
+	f.Add([]byte{1, 1, 1, 120, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 1, 0, 0, 0, 2, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200, Limits: microproto.Limits{Messages: 64}}, build(t, asyncInter, interOptions)...)
+		require.NoError(t, err)
+		require.NoError(t, c.Endpoint().Slot(tag, 2400))
+		require.NoError(t, c.Open(0))
+		now, dst := microproto.Instant(0), make([]byte, 2400)
+		w := c.Protocol("DCCPWindowCongestionControl").(*DCCPWindowCongestionControl)
+		for len(script) > 0 {
+			op := script[0]
+			n := min(int(op>>1), len(script)-1)
+			frame := append([]byte{0, 1, 0, 1}, script[1:1+n]...)
+			script = script[1+n:]
+			now = now.Add(time.Millisecond)
+			if op&1 == 0 {
+				_ = c.Input(now, microproto.Frame{Peer: 1, Data: frame})
+			} else {
+				_ = c.Do(now, func(x *microproto.Exec) {
+					_, _ = c.Endpoint().Send(x, tag, uint64(now), dst)
+					_, _ = c.Endpoint().Receive(x, tag, dst, nil)
+				})
+			}
+			_ = c.Advance(now)
+			for _, out := range c.Drain(nil) {
+				out.Frame.Release()
+				c.Recycle(out.Message)
+			}
+			require.True(t, c.Counters().Balanced())
+			require.LessOrEqual(t, w.waiting.entries.n, 32)
+			require.GreaterOrEqual(t, *w.inFlight, 0)
+			require.GreaterOrEqual(t, *w.announced, 1)
+			ratio := c.Protocol("DCCPAck").(*DCCPAck).AckRatio()
+			require.LessOrEqual(t, ratio, (*w.announced+1)/2)
+		}
+		require.NoError(t, c.Err())
+		_ = c.Close(now)
+		require.Zero(t, c.Counters().Live)
+	})
+}
