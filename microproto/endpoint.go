@@ -65,8 +65,11 @@ type Legacy struct {
 	Stored, Consumed, Credit uint64
 	// Unread are the messages that wait to be received, oldest first for each tag.
 	Unread []Unread
-	// Slots are an asynchronous endpoint's; nil: none was there yet.
-	Slots State
+	// Slots are an asynchronous endpoint's; nil: none was there yet. Superseded: a
+	// synchronous endpoint came after it, whose messages are newer than what the slots
+	// held, so that they start empty.
+	Slots      State
+	Superseded bool
 }
 
 // Successor is an Endpoint that can go on where the one of an earlier composition of

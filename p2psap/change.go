@@ -19,12 +19,13 @@ type change struct {
 	count  uint64          // Adapts that are over
 	err    error           // how the last one ended
 
-	mine, theirs adapt    // what the ends have said; Cause 0: nothing
-	next         *channel // as mine says; nil when this end cannot
-	agreed       bool     // the change will take place
-	frozen       bool     // this end has begun the new epoch, and said so
-	drains       bool     // everything sent in the old epoch arrives in it
-	answered     bool     // the other end has begun it too
+	mine, theirs adapt           // what the ends have said; Cause 0: nothing
+	next         *channel        // as mine says; nil when this end cannot
+	agreed       bool            // the change will take place
+	frozen       bool            // this end has begun the new epoch, and said so
+	was          microproto.Mode // in the old epoch
+	drains       bool            // everything sent in the old epoch arrives in it
+	answered     bool            // the other end has begun it too
 	answer       adapted
 	since        microproto.Instant // when both had said what they want
 }
@@ -46,8 +47,9 @@ func (n *Node) Adapt(now microproto.Instant, id SessionID, mode microproto.Mode)
 		return 0, microproto.ErrBusy
 	}
 	s.change.wanted = mode
+	number := s.change.count + 1
 	n.ask(now, s)
-	return s.change.count + 1, nil
+	return number, nil
 }
 
 // Adapted counts the Adapts of this end that are over, and tells how the last one
@@ -76,20 +78,34 @@ func (n *Node) ask(now microproto.Instant, s *session) {
 	}
 	to := s.conditions
 	to.Mode = c.wanted
-	n.say(now, s, causeScheme, to)
+	next, err := n.prepare(s, to)
+	n.say(now, s, causeScheme, to, next, err)
 	if c.theirs.Cause != 0 {
 		n.conclude(now, s)
 	}
 }
 
+// wish asks for other conditions in the present mode, as the monitor sees them. It is
+// dropped while another change is wanted, and when this end cannot carry it out.
+func (n *Node) wish(now microproto.Instant, s *session, to Conditions) error {
+	c := &s.change
+	if s.state != SessionOpen || c.wanted != 0 || c.mine.Cause != 0 || c.theirs.Cause != 0 {
+		return microproto.ErrBusy
+	}
+	next, err := n.prepare(s, to)
+	if err == nil {
+		n.say(now, s, causeContext, to, next, nil)
+	}
+	return err
+}
+
 // say tells the other end what this one wants, or that it cannot.
-func (n *Node) say(now microproto.Instant, s *session, why cause, to Conditions) {
+func (n *Node) say(now microproto.Instant, s *session, why cause, to Conditions, next *channel, err error) {
 	m := &s.change.mine
 	*m = adapt{
 		To: s.theirs.Session, From: s.id, Epoch: uint8(s.channel.number + 1), Cause: why,
 		Mode: to.Mode, Distance: to.Distance, Lossy: to.Lossy, Sent: s.info.MessagesSent,
 	}
-	next, err := n.prepare(s, to)
 	if err != nil {
 		m.Reason = err.Error()
 		m.Reason = m.Reason[:min(len(m.Reason), maxReasonBytes)]
@@ -193,7 +209,8 @@ func (n *Node) accept(now microproto.Instant, s *session) {
 	c := &s.change
 	to := s.conditions
 	to.Distance, to.Lossy = c.theirs.Distance, c.theirs.Lossy
-	n.say(now, s, causeAccept, to)
+	next, err := n.prepare(s, to)
+	n.say(now, s, causeAccept, to, next, err)
 	n.conclude(now, s)
 }
 
@@ -217,9 +234,9 @@ func (n *Node) conclude(now microproto.Instant, s *session) {
 	}
 	// Where a transfer counts as accepted once the link has it, and where nobody would
 	// send it again, the new epoch begins when it has arrived.
-	was := s.channel.mode()
-	c.drains = was == microproto.ModeSynchronous &&
-		(c.mine.Mode == microproto.ModeAsynchronous || n.config.Link.Caps(was).Reliable)
+	c.was = s.channel.mode()
+	c.drains = c.was == microproto.ModeSynchronous &&
+		(c.mine.Mode == microproto.ModeAsynchronous || n.config.Link.Caps(c.was).Reliable)
 	n.freeze(now, s)
 }
 

@@ -148,7 +148,7 @@ type adapt struct {
 	Protocols   []string
 	Fingerprint uint64
 	FrameBytes  uint32
-	Sent        uint64 // transfers that it has started in the present composition, and before
+	Sent        uint64 // transfers that it has started
 }
 
 // adapted tells that the sender takes frames of the new epoch, and no new messages of
@@ -156,7 +156,8 @@ type adapt struct {
 type adapted struct {
 	To, From       SessionID
 	Epoch          uint8
-	Accepted       uint64 // transfers of the other end that are complete
+	Sent           uint64 // transfers that it started before; asynchronous ones are complete
+	Accepted       uint64 // transfers of the other end that are complete, after a synchronous epoch
 	Stored, Credit uint64 // bytes of its queue that those took, and that the other end may take in all
 }
 

@@ -24,7 +24,6 @@ func (n *Node) freeze(now microproto.Instant, s *session) {
 	s.accepted, s.arrived = s.acceptedNow(), s.arrivedNow()
 	s.news += old.endpoint.Arrivals()
 	if old.mode() == microproto.ModeAsynchronous {
-		s.arrived = c.theirs.Sent
 		s.kept = kept{base: s.info.MessagesSent}
 	}
 	if err := n.succeed(now, s, old, next); err != nil {
@@ -42,7 +41,7 @@ func (n *Node) freeze(now microproto.Instant, s *session) {
 	c.frozen = true
 	n.post(s.peer, kindAdapted, &adapted{
 		To: s.theirs.Session, From: s.id, Epoch: next.header.epoch,
-		Accepted: s.arrived, Stored: s.legacy.Stored, Credit: s.legacy.Credit,
+		Sent: s.info.MessagesSent, Accepted: s.arrived, Stored: s.legacy.Stored, Credit: s.legacy.Credit,
 	})
 	n.settle(now, s, next, nil, -1)
 	n.touch(s)
@@ -124,8 +123,12 @@ func (n *Node) commit(now microproto.Instant, s *session) {
 		n.retire(now, s, s.former)
 		s.former = nil
 	}
-	if next.mode() == microproto.ModeSynchronous {
+	if c.was == microproto.ModeAsynchronous {
+		s.arrived = c.answer.Sent
+	} else {
 		s.kept.forget(c.answer.Accepted)
+	}
+	if next.mode() == microproto.ModeSynchronous {
 		s.accepted = max(s.accepted, Transfer(s.kept.base))
 		next.first = s.kept.base
 		s.spent = c.answer.Stored + s.kept.bytes()

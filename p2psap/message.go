@@ -189,13 +189,14 @@ func (a *adapted) append(w *writer) {
 	w.u32(uint32(a.To))
 	w.u32(uint32(a.From))
 	w.u8(a.Epoch)
+	w.u64(a.Sent)
 	w.u64(a.Accepted)
 	w.u64(a.Stored)
 	w.u64(a.Credit)
 }
 
 func parseAdapted(r *reader) (adapted, error) {
-	a := adapted{SessionID(r.u32()), SessionID(r.u32()), r.u8(), r.u64(), r.u64(), r.u64()}
+	a := adapted{SessionID(r.u32()), SessionID(r.u32()), r.u8(), r.u64(), r.u64(), r.u64(), r.u64()}
 	return a, r.end(kindAdapted)
 }
 

@@ -1,9 +1,7 @@
 package p2psap
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,19 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
-
-// update is used by golden: go test ./p2psap -run 'Table|Transcript' -update
-var update = flag.Bool("update", false, "write golden files anew")
 
 func golden(t *testing.T, path, got string) {
 	t.Helper()
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
+	mptest.Golden(t, strings.TrimPrefix(path, "testdata/"), got)
 }
 
 // table renders Table I through the policy, for every condition of each column.

@@ -36,7 +36,7 @@ func (s *Synchronous) Take(l *microproto.Legacy) error {
 		}
 		q.messages.push(stored{u.Label, u.Data})
 	}
-	l.Unread = nil
+	l.Unread, l.Superseded = nil, true
 	return nil
 }
 
@@ -58,7 +58,7 @@ type slotsState struct {
 }
 
 // Take implements microproto.Successor. A slot keeps what it held, also when the new
-// composition has segments of another size.
+// composition has segments of another size, unless messages have come since.
 func (a *Asynchronous) Take(l *microproto.Legacy) error {
 	if l.Slots == nil {
 		return nil
@@ -67,11 +67,14 @@ func (a *Asynchronous) Take(l *microproto.Legacy) error {
 	if !ok {
 		return fmt.Errorf("ctp: Asynchronous cannot go on from %T", l.Slots)
 	}
-	l.Slots = nil
+	defer func() { l.Slots, l.Superseded = nil, false }()
 	for i, s := range a.slots {
 		for _, old := range t.slots {
 			if old.tag == s.tag && len(old.data) == len(s.data) {
 				old.cut = t.segment
+				if l.Superseded {
+					old.empty()
+				}
 				a.slots[i] = old
 			}
 		}
@@ -84,6 +87,12 @@ func (a *Asynchronous) Resume(_, _ uint64) {}
 
 // Granted implements microproto.Successor.
 func (a *Asynchronous) Granted() uint64 { return 0 }
+
+// empty forgets what has come. Labels that were sent are remembered.
+func (s *slot) empty() {
+	clear(s.parts)
+	s.absent, s.fresh = len(s.parts), 0
+}
 
 // recut gives an inherited slot its parts for segments of another size. A new part is
 // there when all that it covers is there, as old as the oldest of that, and fresh when

@@ -1,0 +1,218 @@
+package p2psap
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+var (
+	changeSeed  = flag.Uint64("change.seed", 1, "first seed of TestChanges")
+	changeCount = flag.Uint64("change.count", 24, "number of seeds of TestChanges")
+	changeGoal  = flag.Int("change.goal", 200, "changes of composition in each seed of TestChanges")
+)
+
+// modeAt is the mode that an end asks for with its k-th Adapt: mostly the same as the
+// other end.
+func modeAt(seed uint64, k, end int) microproto.Mode {
+	r := rand.New(rand.NewPCG(seed, uint64(k)))
+	m := microproto.Mode(1 + r.IntN(2))
+	if r.IntN(40) == 0 && end == 1 {
+		m = 3 - m
+	}
+	return m
+}
+
+// attack lets both ends send, receive and change until the session has changed so often.
+func (d *duel) attack(seed uint64, goal int) {
+	start := microproto.ModeSynchronous
+	if seed%3 == 0 {
+		start = microproto.ModeAsynchronous
+	}
+	d.start(start, nil)
+	eager := 1 + d.rand.IntN(4)
+	reached := func() bool {
+		for _, e := range d.ends {
+			if s := e.n.session(e.id); s == nil || int(s.info.Changes) < goal {
+				return false
+			}
+		}
+		return true
+	}
+	for _, e := range d.ends {
+		var act func()
+		idle, last := int64(0), uint32(0)
+		act = func() {
+			s := e.n.session(e.id)
+			if d.calm || d.fault != nil || s == nil {
+				return
+			}
+			if idle++; s.info.Changes != last {
+				idle, last = 0, s.info.Changes
+			}
+			e.act(seed, eager)
+			// While nothing changes, the connection being down, there is less to try.
+			d.clock.After(time.Duration(d.rand.Int64N(int64(2*d.latency)*(1+idle/4))), act)
+		}
+		act()
+	}
+	// No change may take long, whatever happens: connections are made again within seconds.
+	for done := 0; done < goal && d.fault == nil; done += 10 {
+		d.until(5*time.Minute, "changes come to no end", func() bool {
+			a, b := d.ends[0].n.session(d.ends[0].id), d.ends[1].n.session(d.ends[1].id)
+			return a == nil || b == nil || int(min(a.info.Changes, b.info.Changes)) >= min(done+10, goal)
+		})
+	}
+	if !reached() {
+		d.fail(errors.New("the session has ended"))
+	}
+}
+
+// act is one move of a user.
+func (e *duelist) act(seed uint64, eager int) {
+	d := e.d
+	switch x := d.rand.IntN(10); {
+	case x < 4:
+		for range 1 + d.rand.IntN(3) {
+			e.send()
+		}
+	case x < 6:
+		for e.receive(1 + d.rand.IntN(duelSlots)) {
+			continue
+		}
+	case x < 6+eager:
+		if d.rand.IntN(3) > 0 {
+			e.adapt(func(k int) microproto.Mode { return modeAt(seed, k, e.i) })
+			break
+		}
+		s := e.n.session(e.id)
+		to := s.conditions
+		to.Distance, to.Lossy = Distance(d.rand.IntN(3)), d.rand.IntN(4) == 0
+		if err := e.n.wish(d.clock.Now(), s, to); err != nil && !errors.Is(err, microproto.ErrBusy) {
+			d.fail(fmt.Errorf("%s: the monitor cannot change: %w", e.n.Name(), err))
+		}
+	}
+	e.look()
+	e.bounded()
+	e.settle()
+}
+
+// bounded fails the run when an end holds more than its bounds say.
+func (e *duelist) bounded() {
+	s := e.n.session(e.id)
+	if s == nil {
+		return
+	}
+	s.kept.forget(uint64(s.acceptedNow()))
+	if used := s.legacy.Stored - s.legacy.Consumed; s.kept.bytes() > 2*s.theirs.ReceiveBytes || used > uint64(s.options.ReceiveBytes) ||
+		len(s.legacy.Unread) > s.options.ReceiveBytes/messageCost || len(s.estate) > maxProtocols {
+		e.d.fail(fmt.Errorf("%s holds too much: %d bytes kept, %d used of %d; spent %d, granted %d, %s", e.n.Name(), s.kept.bytes(), used, s.options.ReceiveBytes, s.spent, s.granted, e.d))
+	}
+}
+
+// peace ends the faults: every wish is answered, every message arrives, and the ends agree.
+func (d *duel) peace(seed uint64) {
+	if d.fault != nil {
+		return
+	}
+	d.calm = true
+	f := d.link
+	f.SetFaults(quietFaults(d.latency))
+	d.until(time.Minute, "the ends do not come to rest", func() bool {
+		rest := true
+		for i, e := range d.ends {
+			other := d.ends[1-i]
+			e.look()
+			if e.adapting == 0 && len(e.outcomes) < len(other.outcomes)+int(min(other.adapting, 1)) {
+				e.adapt(func(k int) microproto.Mode { return modeAt(seed, k, e.i) })
+				e.settle()
+			}
+			for tag := 1; tag <= duelSlots; tag++ {
+				for e.receive(tag) {
+					continue
+				}
+				rest = rest && e.got[tag] == other.sent[tag]
+			}
+			e.spoilAccepted()
+			e.settle()
+			s := e.n.session(e.id)
+			if s == nil || d.fault != nil {
+				return true
+			}
+			rest = rest && e.adapting == 0 && s.change.mine.Cause == 0 && s.change.theirs.Cause == 0 && len(e.flight) == 0
+		}
+		return rest
+	})
+	if d.fault == nil {
+		d.fail(d.compare())
+	}
+}
+
+func (d *duel) compare() error {
+	a, b := d.ends[0], d.ends[1]
+	x, y := a.n.session(a.id), b.n.session(b.id)
+	if x.channel.number != y.channel.number || x.info.Changes != y.info.Changes || x.conditions.Mode != y.conditions.Mode {
+		return fmt.Errorf("the ends stand in different epochs: %s", d)
+	}
+	if fmt.Sprint(x.composition.Protocols) != fmt.Sprint(y.composition.Protocols) {
+		return fmt.Errorf("the ends have different compositions: %v and %v", x.composition.Protocols, y.composition.Protocols)
+	}
+	if len(a.outcomes) != len(b.outcomes) {
+		return fmt.Errorf("%d and %d wishes are over", len(a.outcomes), len(b.outcomes))
+	}
+	for k := range a.outcomes {
+		var refused *RefusedError
+		bad := modeAt(d.seed, k, 0) != modeAt(d.seed, k, 1)
+		if (a.outcomes[k] != nil) != bad || (b.outcomes[k] != nil) != bad || bad && !errors.As(a.outcomes[k], &refused) {
+			return fmt.Errorf("wish %d ended with %v and %v", k, a.outcomes[k], b.outcomes[k])
+		}
+	}
+	d.changes = int(x.info.Changes)
+	return nil
+}
+
+// TestChanges changes the composition of a session again and again, in -change.count
+// seeds from -change.seed on, -change.goal times each.
+func TestChanges(t *testing.T) {
+	var next, changes, wires atomic.Uint64
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	failed := 0
+	begin := time.Now()
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for i := next.Add(1) - 1; i < *changeCount; i = next.Add(1) - 1 {
+				seed := *changeSeed + i
+				d := newDuel(seed)
+				d.attack(seed, *changeGoal)
+				d.peace(seed)
+				changes.Add(uint64(d.changes))
+				wires.Add(uint64(d.wires))
+				if d.fault == nil {
+					continue
+				}
+				mu.Lock()
+				if failed++; failed <= 3 {
+					t.Errorf("seed %d: %v\nreplay: go test ./p2psap -run 'TestChanges$' -count=1 -change.seed=%d -change.count=1 -change.goal=%d", seed, d.fault, seed, *changeGoal)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	t.Logf("%d seeds, %d changes over %d control connections in %v; %d failed", *changeCount, changes.Load(), wires.Load(), time.Since(begin).Round(time.Millisecond), failed)
+	if failed == 0 && *changeCount > 1 {
+		require.GreaterOrEqual(t, changes.Load(), *changeCount*uint64(*changeGoal))
+		require.Greater(t, wires.Load(), 2**changeCount, "connections break")
+	}
+}

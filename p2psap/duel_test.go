@@ -1,0 +1,386 @@
+package p2psap
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+)
+
+// duel plays two nodes with one session against each other in virtual time: they send,
+// receive and change the composition at random while the data link loses, doubles and
+// reorders, and the control connection breaks at any message. What each end was told
+// is compared with what the other did.
+type duel struct {
+	clock *mptest.Clock
+	rand  *rand.Rand
+	link  *mptest.Link
+	ends  [2]*duelist
+	wire  int // number of the control connection that stands; 0: none
+	wires int
+	calm  bool
+	fault error
+	seed  uint64
+
+	breaks, late, refuse float64
+	latency              time.Duration
+	changes              int
+}
+
+// duelist is one end: a user of the socket.
+type duelist struct {
+	d    *duel
+	n    *Node
+	i    int
+	id   SessionID
+	out  []Output
+	next microproto.Instant // planned look at the node
+	up   int                // the control connection that this end believes in
+
+	sent, got [3]uint64 // reliable messages by tag
+	flight    []duelMessage
+	label     [3]uint64
+	age       [3]uint64
+	values    [3][]byte
+	adapting  uint64 // number of the Adapt that is not over; 0: none
+	outcomes  []error
+}
+
+type duelMessage struct {
+	transfer Transfer
+	data     []byte
+}
+
+const duelSlots = 2
+
+func duelLength(tag int) int { return [...]int{0, 64, 2048}[tag] }
+
+const reliableBit = 1 << 63
+
+func newDuel(seed uint64) *duel {
+	d := &duel{seed: seed, clock: mptest.NewClock(), rand: rand.New(rand.NewPCG(seed, 0x6475656c)), latency: time.Millisecond}
+	d.latency = time.Duration(50+d.rand.IntN(3000)) * time.Microsecond
+	f := mptest.Faults{Delay: d.latency, Jitter: time.Duration(d.rand.Int64N(int64(2 * d.latency)))}
+	if d.rand.IntN(5) > 0 {
+		f.Loss, f.Duplicate, f.Reorder = 0.2*d.rand.Float64()*d.rand.Float64(), 0.2*d.rand.Float64(), 0.2*d.rand.Float64()
+		d.breaks, d.late, d.refuse = 0.2*d.rand.Float64()*d.rand.Float64(), 0.1*d.rand.Float64(), 0.3*d.rand.Float64()
+	}
+	d.link = mptest.NewLink(d.clock, d.rand.Uint64(), f)
+	for i := range d.ends {
+		d.ends[i] = &duelist{d: d, i: i, next: microproto.Never}
+		for tag := 1; tag <= duelSlots; tag++ {
+			d.ends[i].values[tag] = make([]byte, duelLength(tag))
+		}
+		d.link.Receive(i, func(f microproto.Frame) {
+			f.Peer = microproto.LinkAddr(2 - i)
+			d.ends[i].n.Frame(d.clock.Now(), f)
+			d.ends[i].settle()
+		})
+	}
+	return d
+}
+
+// start makes the nodes and opens the session.
+func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
+	for i, e := range d.ends {
+		c := NodeConfig{
+			Name: string(rune('a' + i)), Run: "run", Version: "v1", Catalog: ctp.Catalog(), Policy: TablePolicy{},
+			Host: string(rune('a' + i)), Process: 1, Seed: d.rand.Uint64(), PeerTimeout: time.Hour, Heartbeat: 20 * time.Second,
+			Link: duelLink{d, i},
+		}
+		if change != nil {
+			change(i, &c)
+		}
+		var err error
+		e.n, err = NewNode(c)
+		d.fail(err)
+	}
+	for i, e := range d.ends {
+		d.fail(e.n.Connect(d.clock.Now(), string(rune('b'-i)), string(rune('b'-i))))
+		e.settle()
+	}
+	d.until(time.Minute, "no connection", func() bool {
+		a, _ := d.ends[0].n.Peer("b")
+		b, _ := d.ends[1].n.Peer("a")
+		return a == PeerUp && b == PeerUp
+	})
+	for i, e := range d.ends {
+		o := OpenOptions{Name: "s", Mode: mode, ReceiveBytes: 16 << 10}
+		for tag := 1; tag <= duelSlots; tag++ {
+			o.Slots = append(o.Slots, SlotSpec{Tag(tag), duelLength(tag)})
+		}
+		var err error
+		e.id, err = e.n.Open(d.clock.Now(), string(rune('b'-i)), o)
+		d.fail(err)
+		e.settle()
+	}
+	d.until(time.Minute, "not open", func() bool {
+		a, _ := d.ends[0].n.State(d.ends[0].id)
+		b, _ := d.ends[1].n.State(d.ends[1].id)
+		return a == SessionOpen && b == SessionOpen
+	})
+}
+
+type duelLink struct {
+	d *duel
+	i int
+}
+
+func (l duelLink) Acquire(n int) microproto.Frame {
+	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
+}
+func (l duelLink) Caps(microproto.Mode) microproto.Caps { return microproto.Caps{MTU: 512 + 100*l.i} }
+func (l duelLink) Offer(string) ([]byte, error)         { return []byte{byte(l.i)}, nil }
+func (l duelLink) Accept(b []byte) (microproto.LinkAddr, error) {
+	return microproto.LinkAddr(b[0] + 1), nil
+}
+
+func (d *duel) fail(err error) {
+	if d.fault == nil && err != nil {
+		d.fault = fmt.Errorf("at %v: %w", time.Duration(d.clock.Now()), err)
+	}
+}
+
+func (d *duel) chance(p float64) bool { return !d.calm && p > 0 && d.rand.Float64() < p }
+
+// until runs until the condition holds; past the bound of virtual time something hangs.
+func (d *duel) until(most time.Duration, what string, over func() bool) {
+	limit := d.clock.Now().Add(most)
+	for d.fault == nil && !over() {
+		if d.clock.Now() > limit || !d.clock.Step() {
+			d.fail(fmt.Errorf("%s after %v: %s", what, most, d))
+		}
+	}
+}
+
+func (d *duel) String() (text string) {
+	for _, e := range d.ends {
+		s := e.n.session(e.id)
+		if s == nil {
+			continue
+		}
+		text += fmt.Sprintf("[%s: %v %v, %d changes, change %+v, kept %d of which %d submitted, sent %v, got %v, %v] ", e.n.Name(), s.state, s.err,
+			s.info.Changes, s.change, s.kept.n, s.kept.submitted, e.sent, e.got, s.conditions)
+	}
+	return text
+}
+
+// settle carries out what the node wants.
+func (e *duelist) settle() {
+	d := e.d
+	for again := true; again && d.fault == nil; {
+		again = false
+		frames := e.n.Frames()
+		for _, f := range frames {
+			d.link.Send(e.i, f)
+		}
+		e.n.Sent(len(frames))
+		e.out = e.n.Drain(e.out[:0])
+		for k := range e.out {
+			e.carryOut(&e.out[k])
+			again = true
+		}
+		clear(e.out)
+	}
+	if at := e.n.Deadline(); at < e.next {
+		e.next = at
+		d.clock.At(at, func() {
+			if e.next == at {
+				e.next = microproto.Never
+				e.n.Advance(d.clock.Now())
+				e.settle()
+			}
+		})
+	}
+}
+
+func (e *duelist) carryOut(o *Output) {
+	d := e.d
+	switch o.Kind {
+	case OutControl:
+		e.control(int(o.Conn)/2, o.Data)
+	case OutDial:
+		d.clock.After(d.latency, func() { e.dial() })
+	case OutHangup:
+		if int(o.Conn)/2 == d.wire {
+			d.snap()
+		}
+		e.up = 0
+	case OutPeerLost, OutPeerRefused, OutEnded:
+		if !d.calm || o.Kind != OutEnded {
+			d.fail(fmt.Errorf("%s: %v: %w; %s", e.n.Name(), o.Kind, o.Err, d))
+		}
+	}
+}
+
+func (e *duelist) dial() {
+	d := e.d
+	if d.wire != 0 || d.chance(d.refuse) {
+		e.n.DialFailed(d.clock.Now(), string(rune('b'-e.i)))
+		e.settle()
+		return
+	}
+	d.wires++
+	d.wire = d.wires
+	other := d.ends[1-e.i]
+	e.up, other.up = d.wire, d.wire
+	other.n.ControlUp(d.clock.Now(), ConnID(2*d.wire+other.i), "")
+	e.n.ControlUp(d.clock.Now(), ConnID(2*d.wire+e.i), other.n.Name())
+	other.settle()
+	e.settle()
+}
+
+// snap breaks the connection; the ends find out for themselves.
+func (d *duel) snap() {
+	wire := d.wire
+	d.wire = 0
+	for _, e := range d.ends {
+		d.clock.After(time.Duration(d.rand.Int64N(int64(d.latency))), func() {
+			if e.up == wire {
+				e.up = 0
+			}
+			e.n.ControlDown(d.clock.Now(), ConnID(2*wire+e.i))
+			e.settle()
+		})
+	}
+}
+
+// control carries a message in order, unless the connection breaks first.
+func (e *duelist) control(wire int, data []byte) {
+	d := e.d
+	if wire != d.wire {
+		return
+	}
+	if d.chance(d.breaks) {
+		d.snap()
+		return
+	}
+	other, late := d.ends[1-e.i], d.chance(d.late)
+	deliver := func() {
+		other.n.Control(d.clock.Now(), ConnID(2*wire+other.i), data)
+		other.settle()
+	}
+	d.clock.After(d.latency, func() {
+		if d.wire == wire {
+			deliver()
+		}
+		if late { // again, later, from whatever connection it was
+			d.clock.After(20*d.latency, deliver)
+		}
+	})
+}
+
+// send starts a message in whatever mode the session is.
+func (e *duelist) send() {
+	tag := 1 + e.d.rand.IntN(duelSlots)
+	data := make([]byte, duelLength(tag))
+	reliable := e.n.Mode(e.id) == microproto.ModeSynchronous
+	if reliable {
+		data = data[:8+8*e.d.rand.IntN(len(data)/8)]
+		for i := 0; i < len(data); i += 8 {
+			binary.BigEndian.PutUint64(data[i:], reliableBit|(e.sent[tag]+1))
+		}
+	} else {
+		for i := 0; i < len(data); i += 8 {
+			binary.BigEndian.PutUint64(data[i:], e.label[tag]+1)
+		}
+	}
+	label := e.label[tag] + 1
+	if reliable {
+		label = e.sent[tag] + 1
+	}
+	t, err := e.n.Send(e.d.clock.Now(), e.id, Tag(tag), Label(label), data)
+	switch {
+	case errors.Is(err, microproto.ErrBusy):
+	case err != nil:
+		e.d.fail(fmt.Errorf("%s sends: %w", e.n.Name(), err))
+	case reliable:
+		e.sent[tag]++
+		e.flight = append(e.flight, duelMessage{t, data})
+	default:
+		e.label[tag]++
+		spoil(data)
+	}
+	e.spoilAccepted()
+}
+
+// spoil overwrites what belongs to the user again, so that whoever still reads it is found.
+func spoil(data []byte) {
+	for i := range data {
+		data[i] = 0xee
+	}
+}
+
+func (e *duelist) spoilAccepted() {
+	accepted := e.n.Accepted(e.id)
+	for len(e.flight) > 0 && e.flight[0].transfer <= accepted {
+		spoil(e.flight[0].data)
+		e.flight = e.flight[1:]
+	}
+}
+
+// receive takes what there is of a tag.
+func (e *duelist) receive(tag int) bool {
+	slot := Slot{Tag: Tag(tag), Data: make([]byte, duelLength(tag))}
+	copy(slot.Data, e.values[tag])
+	a, err := e.n.Receive(e.d.clock.Now(), e.id, &slot)
+	if errors.Is(err, microproto.ErrNothing) || err == nil && !a.Fresh {
+		return false
+	}
+	if err != nil {
+		e.d.fail(fmt.Errorf("%s receives: %w", e.n.Name(), err))
+		return false
+	}
+	first := binary.BigEndian.Uint64(slot.Data)
+	if first&reliableBit != 0 {
+		e.got[tag]++
+		for i := 0; i < a.Length; i += 8 {
+			if w := binary.BigEndian.Uint64(slot.Data[i:]); w != reliableBit|e.got[tag] || a.Label != e.got[tag] {
+				e.d.fail(fmt.Errorf("%s: tag %d: message %d came as %x, labelled %d", e.n.Name(), tag, e.got[tag], w, a.Label))
+			}
+		}
+		return true
+	}
+	for i := 0; i < len(slot.Data); i += 8 {
+		w, was := binary.BigEndian.Uint64(slot.Data[i:]), binary.BigEndian.Uint64(e.values[tag][i:])
+		if w < was || w > e.d.ends[1-e.i].label[tag] || a.Complete && w < a.Label {
+			e.d.fail(fmt.Errorf("%s: tag %d: word %d is of value %x after %x, slot labelled %d", e.n.Name(), tag, i/8, w, was, a.Label))
+		}
+	}
+	if a.Complete && a.Label < e.age[tag] {
+		e.d.fail(fmt.Errorf("%s: tag %d: the slot's label fell from %d to %d", e.n.Name(), tag, e.age[tag], a.Label))
+	}
+	if a.Complete {
+		e.age[tag] = a.Label
+	}
+	e.values[tag] = slot.Data
+	return true
+}
+
+// adapt asks for the next mode in the list that both ends draw from, or looks whether
+// the last wish was granted.
+func (e *duelist) adapt(mode func(k int) microproto.Mode) {
+	if e.adapting == 0 {
+		k, err := e.n.Adapt(e.d.clock.Now(), e.id, mode(len(e.outcomes)))
+		if err != nil {
+			e.d.fail(fmt.Errorf("%s adapts: %w", e.n.Name(), err))
+		}
+		e.adapting = k
+	}
+	e.look()
+}
+
+func (e *duelist) look() {
+	if over, err := e.n.Adapted(e.id); e.adapting != 0 && over == e.adapting {
+		e.adapting = 0
+		e.outcomes = append(e.outcomes, err)
+	}
+}
+
+// quietFaults is a link that does nothing but take time.
+func quietFaults(latency time.Duration) mptest.Faults { return mptest.Faults{Delay: latency} }
