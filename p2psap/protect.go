@@ -29,6 +29,16 @@ func (p Protection) String() string {
 	return "protection?"
 }
 
+// ParseProtection reads "auto", "always" or "never".
+func ParseProtection(s string) (Protection, error) {
+	for p := ProtectAuto; p <= ProtectNever; p++ {
+		if s == p.String() {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("p2psap: protection %q: want auto, always or never", s)
+}
+
 // Entropy fills b with random bytes that nobody else can guess: crypto/rand in real
 // time, a seeded source in virtual time.
 type Entropy func(b []byte)

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 // waiting starts a launcher that waits for peers by hand.
@@ -118,13 +119,17 @@ func TestOtherVersions(t *testing.T) {
 	require.NoError(t, err)
 	conn := rendezvous.NewConn(c, time.Second)
 	defer conn.Close()
-	_, err = conn.Join(rendezvous.Identity{Program: "v99", Fingerprint: "of other protocols", Secret: []byte("the secret of this run")}, rendezvous.Join{Seat: -1}, patience)
+	other, err := rendezvous.NewIdentity("v99", "of other protocols", []byte("the secret of this run"))
+	require.NoError(t, err)
+	_, err = conn.Join(other, rendezvous.Join{Seat: -1}, patience)
 	require.ErrorContains(t, err, "this peer is obstacle v99 (protocols of other pro)")
 	r.said(`different protocols: the launcher is obstacle .*, the peer is obstacle v99`)
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	require.Equal(t, 0, p.wait(patience))
 	require.Equal(t, 0, r.wait(patience))
 
+	keys, err := driver.NewIdentity([]byte("the secret of this run"), "rendezvous")
+	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -133,14 +138,19 @@ func TestOtherVersions(t *testing.T) {
 		if err != nil {
 			return
 		}
-		conn := rendezvous.NewConn(c, time.Second)
-		_ = conn.Send(rendezvous.Challenge{Version: rendezvous.Version + 1, Program: "v100", Fingerprint: build.Fingerprint(ctp.Catalog()), Nonce: make([]byte, 32)})
+		defer c.Close()
+		over := keys.Server(c)
+		if over.Handshake() != nil {
+			return
+		}
+		conn := rendezvous.NewConn(over, time.Second)
+		_ = conn.Send(rendezvous.Challenge{Version: rendezvous.Version + 1, Program: "v100", Fingerprint: build.Fingerprint(ctp.Catalog())})
 		_, _ = conn.Receive()
 		conn.Close()
 	}()
 	p = start(t, "peer", "--rendezvous", l.Addr().String(), "--secret-file", secret)
 	require.Equal(t, 1, p.wait(patience))
-	p.said(`different versions: the launcher is obstacle v100 \(rendezvous protocol 3\), this peer is obstacle`)
+	p.said(`different versions: the launcher is obstacle v100 \(rendezvous protocol \d+\), this peer is obstacle`)
 }
 
 // The connection alone tells a peer started by hand that its launcher is gone.

@@ -104,17 +104,23 @@ func (i *Identity) Server(c net.Conn) *tls.Conn { return tls.Server(c, i.server)
 // Client is Server for the end that has dialled.
 func (i *Identity) Client(c net.Conn) *tls.Conn { return tls.Client(c, i.client) }
 
+// Refused tells whether a handshake has failed because one of the two ends does not
+// take the other for one of its run.
+func Refused(err error) bool {
+	var alert tls.AlertError
+	return errors.Is(err, ErrStranger) || errors.As(err, &alert) || isRemoteAlert(err)
+}
+
 // Explain says in words of the run why a handshake, or the first read after it, has
 // failed: TLS itself speaks of certificates.
 func Explain(err error) error {
-	var alert tls.AlertError
 	var header tls.RecordHeaderError
 	switch {
 	case err == nil || errors.Is(err, ErrStranger):
 		return err
 	case errors.As(err, &header):
 		return fmt.Errorf("the other end does not speak TLS, so it is no program of this kind, or an older one: %w", err)
-	case errors.As(err, &alert), isRemoteAlert(err):
+	case Refused(err):
 		return fmt.Errorf("the other end does not take this one for a peer of its run (a different secret, most likely): %w", err)
 	}
 	return err

@@ -26,6 +26,7 @@ type peerFlags struct {
 	listen     string
 	ports      string
 	secretFile string
+	protect    string
 	seat       int
 	problem    string
 	params     []string
@@ -42,8 +43,9 @@ func (a *app) peerCommand() *cobra.Command {
 --peers K --rendezvous ADDR --secret-file FILE), gets its rank and its part of
 the problem from there, and exchanges halos with the other peers directly. The
 file of --secret-file holds the same secret on all machines: 8 characters at
-least, in the first line; - reads it from standard input. Traffic is not
-encrypted in this release: use a network that you trust.`,
+least, in the first line; - reads it from standard input. It closes the run to
+everybody else: connections are TLS 1.3 with keys made of it, and what peers on
+different hosts exchange is encrypted and authenticated (docs/security.md).`,
 		Example: `  head -c 32 /dev/urandom | base64 > run.secret   # and copy it to the other hosts
   obstacle peer --rendezvous 192.0.2.1:7400 --listen 192.0.2.2 --port-range 7500-7599 --secret-file run.secret`,
 		Args: noArguments,
@@ -54,6 +56,7 @@ encrypted in this release: use a network that you trust.`,
 	fl.StringVar(&f.listen, "listen", "", "address of this host that other peers reach (default: all of them)")
 	fl.StringVar(&f.ports, "port-range", "", "A-B: ports to listen on (default: any)")
 	fl.StringVar(&f.secretFile, "secret-file", "", "file that holds the run's secret; - for standard input (required)")
+	fl.StringVar(&f.protect, "protect", "", "take part only if the run has this --protect: auto, always or never")
 	fl.IntVar(&f.seat, "seat", -1, "the rank wanted (-1: any)")
 	fl.StringVar(&f.problem, "problem", "", "take part only if the run solves this problem")
 	fl.StringArrayVar(&f.params, "param", nil, "with --problem: NAME=VALUE of a built-in problem (repeatable)")
@@ -66,13 +69,16 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if f.rendezvous == "" || f.secretFile == "" {
 		return usage("obstacle peer needs --rendezvous HOST:PORT and --secret-file FILE; see obstacle peer --help")
 	}
+	if f.protect != "" && !protectWord(f.protect) {
+		return usage("--protect %q: want auto, always or never", f.protect)
+	}
 	low, high, err := portRange(f.ports)
 	if err != nil {
 		return badInput(err)
 	}
 	o := peer.Options{
 		Rendezvous: f.rendezvous, Seat: f.seat, DialTime: f.wait, WaitTime: f.wait,
-		Listen: f.listen, PortLow: low, PortHigh: high, OwnProcess: true, Catalog: a.catalog, Log: a.log,
+		Listen: f.listen, PortLow: low, PortHigh: high, Protect: f.protect, OwnProcess: true, Catalog: a.catalog, Log: a.log,
 	}
 	if f.problem != "" {
 		if o.Expect, err = file.Open(f.problem, f.params); err != nil {
@@ -86,7 +92,9 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if err != nil {
 		return badInput(err)
 	}
-	o.Identity = a.identity(secret)
+	if o.Identity, err = a.identity(secret); err != nil {
+		return failed(err)
+	}
 	if f.trace == "" {
 		return f.outcome(peer.Run(ctx, o))
 	}
@@ -108,8 +116,8 @@ func (f *peerFlags) outcome(err error) error {
 	return failed(err)
 }
 
-func (a *app) identity(secret []byte) rendezvous.Identity {
-	return rendezvous.Identity{Program: build.Version(), Fingerprint: build.Fingerprint(a.catalog), Secret: secret}
+func (a *app) identity(secret []byte) (rendezvous.Identity, error) {
+	return rendezvous.NewIdentity(build.Version(), build.Fingerprint(a.catalog), secret)
 }
 
 // minSecret is the length of the shortest secret that is taken.

@@ -24,7 +24,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
 		Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
 		Scheme: w.scheme.Name(), Order: w.order.String(), Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
-		Threads: w.threads, Slow: w.slow, Label: w.label, MTU: q.mtu, Seed: q.seed, PeerTimeout: q.peerTimeout,
+		Threads: w.threads, Slow: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect, Seed: q.seed, PeerTimeout: q.peerTimeout,
 		JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}
 	if q.rendezvous != "" {
@@ -40,13 +40,17 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		if err != nil {
 			return p, badInput(err)
 		}
-		p.Identity, p.Address, p.JoinTime = a.identity(secret), q.rendezvous, q.joinTimeout
-		return p, nil
+		p.Address, p.JoinTime = q.rendezvous, q.joinTimeout
+		p.Identity, err = a.identity(secret)
+		return p, err
 	}
 	if q.secretFile != "" {
 		return p, usage("--secret-file is for --rendezvous: peers that solve starts get a secret of their own")
 	}
-	p.Identity = a.identity([]byte(rand.Text()))
+	var err error
+	if p.Identity, err = a.identity([]byte(rand.Text())); err != nil {
+		return p, failed(err)
+	}
 	p.Spawn = a.processes(q, p.Identity.Secret)
 	if q.inProcess {
 		p.Spawn = a.routines(q, p)

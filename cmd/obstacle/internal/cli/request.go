@@ -16,6 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
@@ -44,6 +45,7 @@ type request struct {
 	partition   string
 	weights     []float64
 	mtu         int
+	protect     string
 	params      []string
 	trace       string
 	rendezvous  string
@@ -73,6 +75,7 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.StringVar(&q.order, "order", "jacobi", "order of a peer's sub-blocks: jacobi or in-turn")
 	f.StringVar(&q.partition, "partition", "auto", "auto, slabs, boxes, or PX,PY,PZ parts per axis")
 	f.Float64SliceVar(&q.weights, "weights", nil, "shares of the peers' slabs, W0,W1,…")
+	f.StringVar(&q.protect, "protect", "auto", "encrypt and authenticate what peers exchange: auto (between hosts), always or never")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
 	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE of a built-in problem (repeatable)")
 }
@@ -172,6 +175,8 @@ func (q *request) bounds() error {
 		return usage("--max-time %v: want a positive time", q.maxTime)
 	case q.peerTimeout < 100*time.Millisecond || q.peerTimeout > 24*time.Hour:
 		return usage("--peer-timeout %v: want 100ms to 24h", q.peerTimeout)
+	case !protectWord(q.protect):
+		return usage("--protect %q: want auto, always or never", q.protect)
 	case q.mtu != 0 && (q.mtu < 1280 || q.mtu > 65535):
 		return usage("--mtu %d: want 1280 to 65535 bytes, or 0 for that of the interface", q.mtu)
 	}
@@ -259,4 +264,10 @@ func floats(s string) ([]float64, error) {
 func isFolder(name string) bool {
 	i, err := os.Stat(name)
 	return err == nil && i.IsDir()
+}
+
+// protectWord tells whether a word is one of --protect.
+func protectWord(s string) bool {
+	_, err := p2psap.ParseProtection(s)
+	return err == nil
 }

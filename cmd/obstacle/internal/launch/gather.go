@@ -136,8 +136,8 @@ func (r *run) seat(conn *rendezvous.Conn, j rendezvous.Join) {
 		conn.Close()
 		return
 	}
-	w := rendezvous.Welcome{Rank: rank, Run: r.name, MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label}
-	if err := conn.Welcome(r.Identity, j, w); err != nil {
+	w := rendezvous.Welcome{Rank: rank, Run: r.name, MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label, Protect: r.Protect}
+	if err := conn.Send(w); err != nil {
 		conn.Close()
 		return
 	}

@@ -41,11 +41,13 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 	require.NoError(t, err)
 	cut, err := solver.Slabs(problem.N, peers, nil)
 	require.NoError(t, err)
+	identity, err := rendezvous.NewIdentity("v1", "f", []byte("a secret of more than 22 bytes"))
+	require.NoError(t, err)
 	notes, says := io.Pipe()
 	r := &rehearsal{t: t, address: make(chan string, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	r.plan = Plan{
 		Spec: spec, Problem: problem, Partition: cut, Scheme: "sync", Order: "jacobi", Tolerance: 1e-6,
-		Threads: 1, PeerTimeout: 300 * time.Millisecond, Identity: rendezvous.Identity{Program: "v1", Fingerprint: "f", Secret: []byte("secret")},
+		Threads: 1, PeerTimeout: 300 * time.Millisecond, Identity: identity, Protect: "auto",
 		Address: "127.0.0.1:0", JoinTime: 10 * time.Second, Interrupt: r.stop, Log: zerolog.Nop(), Notes: says,
 	}
 	if change != nil {

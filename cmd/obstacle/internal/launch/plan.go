@@ -30,8 +30,9 @@ type Plan struct {
 	MaxTime     time.Duration // from the first relaxation; 0: no bound
 	Threads     int           // of each peer
 	Slow        map[int]float64
-	Label       Label // declares the peers' clusters; nil: they find out
-	MTU         int   // 0: that of the interface
+	Label       Label  // declares the peers' clusters; nil: they find out
+	MTU         int    // 0: that of the interface
+	Protect     string // which sessions are protected: auto, always or never
 	Seed        uint64
 	PeerTimeout time.Duration // a peer silent for so long is lost
 

@@ -36,6 +36,7 @@ type Options struct {
 
 	Listen            string     // host of the control channel and the link; "": all addresses
 	PortLow, PortHigh int        // 0: any free port
+	Protect           string     // take part only if the run protects these sessions: auto, always or never; "": any
 	Expect            *file.Spec // refuse to solve anything else; nil: whatever comes
 
 	// OwnProcess: nobody else computes in this process, so that it may keep to the
@@ -161,7 +162,18 @@ func (p *peer) listen() error {
 	if err != nil {
 		return err
 	}
+	protect, err := p.protection()
+	if err != nil {
+		link.Close()
+		return err
+	}
+	identity, err := p.Identity.Control(p.welcome.Run)
+	if err != nil {
+		link.Close()
+		return err
+	}
 	p.node, err = driver.New(driver.Config{
+		Identity: identity, Protect: protect,
 		Name: nodeName(p.welcome.Rank), Link: link, Network: p2psap.Ethernet,
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
 		Catalog: p.Catalog, Policy: p2psap.TablePolicy{}, Cluster: p.welcome.Cluster,
@@ -173,6 +185,14 @@ func (p *peer) listen() error {
 		return err
 	}
 	return p.conn.Send(rendezvous.Listen{Control: p.advertised()})
+}
+
+// protection is what the run wants, if this peer wants it too.
+func (p *peer) protection() (p2psap.Protection, error) {
+	if p.Protect != "" && p.Protect != p.welcome.Protect {
+		return 0, fmt.Errorf("different protection: the run has --protect %s, this peer --protect %s", p.welcome.Protect, p.Protect)
+	}
+	return p2psap.ParseProtection(p.welcome.Protect)
 }
 
 // advertised is the control address that the other peers are told: where this

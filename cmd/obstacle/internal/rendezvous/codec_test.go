@@ -18,10 +18,10 @@ import (
 // samples holds one message of every kind, with every field set.
 func samples() []Message {
 	return []Message{
-		Challenge{Version: 1, Program: "v1", Fingerprint: "ab", Nonce: []byte{1, 2}},
-		Join{Version: 1, Program: "v1", Fingerprint: "ab", Proof: []byte{3}, Nonce: []byte{4}, Seat: -1, Host: "h", Pid: 7,
+		Challenge{Version: 1, Program: "v1", Fingerprint: "ab"},
+		Join{Version: 1, Program: "v1", Fingerprint: "ab", Seat: -1, Host: "h", Pid: 7,
 			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
-		Welcome{Proof: []byte{5}, Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Cluster: "nancy"},
+		Welcome{Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Cluster: "nancy", Protect: "auto"},
 		Refuse{Reason: "no"},
 		Listen{Control: "127.0.0.1:9"},
 		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",

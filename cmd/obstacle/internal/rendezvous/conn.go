@@ -2,6 +2,8 @@ package rendezvous
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -11,7 +13,8 @@ import (
 // Conn is one end of a connection. Send may be called from several goroutines;
 // Receive from one.
 type Conn struct {
-	net  net.Conn
+	tcp  net.Conn
+	net  net.Conn // TLS over tcp, once both ends have shown that they know the secret
 	in   *bufio.Reader
 	buf  []byte
 	mu   sync.Mutex // guards out and the order of frames
@@ -21,7 +24,7 @@ type Conn struct {
 
 // NewConn wraps c. A Send that the other end does not read within wait fails.
 func NewConn(c net.Conn, wait time.Duration) *Conn {
-	return &Conn{net: c, in: bufio.NewReaderSize(c, readStep), wait: wait}
+	return &Conn{tcp: c, net: c, in: bufio.NewReaderSize(c, readStep), wait: wait}
 }
 
 // Send writes m. It blocks while the other end is slow, up to the bound given to
@@ -40,6 +43,18 @@ func (c *Conn) Send(m Message) error {
 	if _, err = c.net.Write(frame); err != nil {
 		return fmt.Errorf("rendezvous: sending to %s: %w", c.net.RemoteAddr(), err)
 	}
+	return nil
+}
+
+// secure does this end's part of the handshake, in bounded time and memory, and goes on
+// over what comes of it.
+func (c *Conn) secure(over *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), GreetingTime)
+	defer cancel()
+	if err := over.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	c.net, c.in = over, bufio.NewReaderSize(over, readStep)
 	return nil
 }
 
@@ -64,10 +79,10 @@ func (c *Conn) ReceiveWithin(d time.Duration, only ...Kind) (Message, error) {
 // EndWhenCut bounds how long the connection outlives its network: this end must
 // send often, and its calls fail once nothing has been acknowledged for so long.
 // It works on Linux; elsewhere the system's own time-outs apply, of minutes.
-func (c *Conn) EndWhenCut(after time.Duration) error { return endWhenCut(c.net, after) }
+func (c *Conn) EndWhenCut(after time.Duration) error { return endWhenCut(c.tcp, after) }
 
 // Close ends the connection at both ends.
-func (c *Conn) Close() error { return c.net.Close() }
+func (c *Conn) Close() error { return c.tcp.Close() }
 
 // Remote is the other end's address.
 func (c *Conn) Remote() string { return c.net.RemoteAddr().String() }

@@ -8,9 +8,10 @@
 // length, and the reader takes no memory for bytes that have not come.
 //
 //	launcher                     peer
-//	Challenge {version, nonce} →
-//	                           ← Join {version, fingerprint, proof, nonce}
-//	Welcome {rank, proof, run} →      or Refuse {reason}
+//	                           ↔ TLS 1.3, both ends with the run's keys
+//	Challenge {version}        →
+//	                           ← Join {version, fingerprint}
+//	Welcome {rank, run}        →      or Refuse {reason}
 //	                           ← Listen {control address}
 //	                                  until every peer listens
 //	Assign, Chunk…             →
@@ -21,7 +22,7 @@
 //	                           ← Chunk…, Result
 //	Bye                        →
 //
-// Both ends prove that they know the run's secret by an HMAC over the other's
-// nonce (RFC 2104); the secret itself never travels. What follows is not
-// encrypted.
+// Both ends derive their keys from the run's secret (driver.Identity); the secret
+// itself never travels. Nothing is said before the handshake is over, so a stranger
+// learns a public key, and nothing of the run.
 package rendezvous

@@ -1,12 +1,12 @@
 package rendezvous
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"time"
+
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 // Identity is what the two ends compare before they work together.
@@ -14,33 +14,34 @@ type Identity struct {
 	Program     string // version of the program, for messages
 	Fingerprint string // of the protocols that peers speak to each other
 	Secret      []byte // of the run
+	keys        *driver.Identity
+}
+
+// NewIdentity derives the keys of a run's rendezvous from its secret.
+func NewIdentity(program, fingerprint string, secret []byte) (Identity, error) {
+	keys, err := driver.NewIdentity(secret, "rendezvous")
+	return Identity{Program: program, Fingerprint: fingerprint, Secret: secret, keys: keys}, err
+}
+
+// Control is the identity of the control channels between the peers of a run.
+func (id *Identity) Control(run string) (*driver.Identity, error) {
+	return driver.NewIdentity(id.Secret, "control "+run)
 }
 
 // GreetingTime bounds each step of the greeting.
 const GreetingTime = 10 * time.Second
 
-const nonceBytes = 32
-
-func nonce() []byte {
-	n := make([]byte, nonceBytes)
-	rand.Read(n) // never fails (crypto/rand)
-	return n
-}
-
-// proof shows knowledge of the secret for one nonce; role keeps the two
-// directions apart.
-func proof(secret []byte, role string, nonce []byte) []byte {
-	h := hmac.New(sha256.New, secret)
-	h.Write([]byte("p2pdc rendezvous " + role + "\x00"))
-	h.Write(nonce)
-	return h.Sum(nil)
-}
-
 // Admit is the launcher's half of the greeting up to Join. The caller answers
 // with Conn.Welcome or Conn.Refuse. An error means that the other end was
 // refused or was no peer at all.
 func (c *Conn) Admit(id Identity) (Join, error) {
-	ch := Challenge{Version: Version, Program: id.Program, Fingerprint: id.Fingerprint, Nonce: nonce()}
+	if err := c.secure(id.keys.Server(c.net)); err != nil {
+		if errors.Is(err, io.EOF) || !driver.Refused(err) {
+			return Join{}, fmt.Errorf("%s sent no greeting: %w", c.Remote(), driver.Explain(err))
+		}
+		return Join{}, fmt.Errorf("refused the peer at %s: it does not know the run's secret (--secret-file): %w", c.Remote(), err)
+	}
+	ch := Challenge{Version: Version, Program: id.Program, Fingerprint: id.Fingerprint}
 	if err := c.Send(ch); err != nil {
 		return Join{}, err
 	}
@@ -51,12 +52,6 @@ func (c *Conn) Admit(id Identity) (Join, error) {
 	j := m.(Join)
 	if why := mismatch("the launcher", ch, "the peer", j); why != "" {
 		return j, c.Refuse(why)
-	}
-	if !hmac.Equal(j.Proof, proof(id.Secret, "join", ch.Nonce)) {
-		return j, c.Refuse("the peer does not know the run's secret (--secret-file)")
-	}
-	if len(j.Nonce) != nonceBytes {
-		return j, c.Refuse("the peer's nonce has a wrong length")
 	}
 	return j, nil
 }
@@ -70,23 +65,21 @@ func (c *Conn) Refuse(why string) error {
 	return refused
 }
 
-// Welcome sends w to the peer that sent j, with the proof that this is the
-// launcher of its run.
-func (c *Conn) Welcome(id Identity, j Join, w Welcome) error {
-	w.Proof = proof(id.Secret, "welcome", j.Nonce)
-	return c.Send(w)
-}
-
 // Join is the peer's half of the greeting. wait bounds the time until the launcher
 // answers. j needs Seat, Host and Pid.
 func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
+	if err := c.secure(id.keys.Client(c.net)); err != nil {
+		if driver.Refused(err) {
+			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file), or another one: %w", c.Remote(), err)
+		}
+		return Welcome{}, fmt.Errorf("%s is no rendezvous of this program: %w", c.Remote(), driver.Explain(err))
+	}
 	m, err := c.ReceiveWithin(GreetingTime, KindChallenge)
 	if err != nil {
 		return Welcome{}, fmt.Errorf("%s is no rendezvous of this program: %w", c.Remote(), err)
 	}
 	ch := m.(Challenge)
 	j.Version, j.Program, j.Fingerprint = Version, id.Program, id.Fingerprint
-	j.Proof, j.Nonce = proof(id.Secret, "join", ch.Nonce), nonce()
 	if err := c.Send(j); err != nil {
 		return Welcome{}, err
 	}
@@ -101,9 +94,6 @@ func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	case Refuse:
 		return Welcome{}, fmt.Errorf("the launcher at %s refused this peer: %s", c.Remote(), m.Reason)
 	case Welcome:
-		if !hmac.Equal(m.Proof, proof(id.Secret, "welcome", j.Nonce)) {
-			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)", c.Remote())
-		}
 		return m, nil
 	}
 	return Welcome{}, ErrMalformed

@@ -1,6 +1,9 @@
 package rendezvous
 
 import (
+	"crypto/tls"
+	"fmt"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -22,25 +25,31 @@ func ends(t *testing.T) (launcher, peer *Conn) {
 	return launcher, peer
 }
 
+// here is an identity of a run with the given secret.
+func here(t *testing.T, program, fingerprint, secret string) Identity {
+	t.Helper()
+	id, err := NewIdentity(program, fingerprint, []byte(secret+", padded so that it is not stretched"))
+	require.NoError(t, err)
+	return id
+}
+
 func TestGreeting(t *testing.T) {
-	here := Identity{Program: "v1", Fingerprint: "same", Secret: []byte("secret")}
+	ours := here(t, "v1", "same", "secret")
 	for name, c := range map[string]struct {
 		launcher, peer         Identity
 		launcherSays, peerSays string
 	}{
-		"welcome":           {here, here, "", ""},
-		"other protocols":   {here, Identity{"v2", "other", here.Secret}, "obstacle v2 (protocols other)", "obstacle v2 (protocols other)"},
-		"other secret":      {here, Identity{"v1", "same", []byte("guess")}, "does not know the run's secret", "does not know the run's secret"},
-		"no secret":         {here, Identity{"v1", "same", nil}, "does not know the run's secret", "does not know the run's secret"},
-		"launcher's secret": {Identity{"v1", "same", nil}, here, "does not know the run's secret", "does not know the run's secret"},
+		"welcome":         {ours, ours, "", ""},
+		"other protocols": {ours, here(t, "v2", "other", "secret"), "obstacle v2 (protocols other)", "obstacle v2 (protocols other)"},
+		"other secret":    {ours, here(t, "v1", "same", "guess"), "does not know the run's secret", "does not know the run's secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			launcher, peer := ends(t)
 			done := make(chan error, 1)
 			go func() {
-				j, err := launcher.Admit(c.launcher)
+				_, err := launcher.Admit(c.launcher)
 				if err == nil {
-					err = launcher.Welcome(c.launcher, j, Welcome{Rank: 5, Run: "r"})
+					err = launcher.Send(Welcome{Rank: 5, Run: "r"})
 				}
 				done <- err
 			}()
@@ -58,42 +67,49 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
+// A peer has the keys of a run, too: it cannot play its launcher, nor can the launcher
+// of another purpose.
 func TestPeerRefusesAnImpostor(t *testing.T) {
-	launcher, peer := ends(t)
-	id := Identity{Fingerprint: "f", Secret: []byte("secret")}
-	go func() {
-		_ = launcher.Send(Challenge{Version: Version, Fingerprint: "f", Nonce: nonce()})
-		_, _ = launcher.Receive(KindJoin)
-		_ = launcher.Send(Welcome{Rank: 1, Proof: proof([]byte("guess"), "welcome", nonce())})
-	}()
-	_, err := peer.Join(id, Join{}, time.Second)
-	require.ErrorContains(t, err, "does not know the run's secret")
+	id := here(t, "v1", "f", "secret")
+	control, err := id.Control("run")
+	require.NoError(t, err)
+	for name, play := range map[string]func(c net.Conn) *tls.Conn{
+		"control channel": control.Server,
+		"own certificate": here(t, "v1", "f", "guess").keys.Server,
+		"another peer":    id.keys.Client,
+	} {
+		t.Run(name, func(t *testing.T) {
+			launcher, peer := ends(t)
+			go func() {
+				_ = play(launcher.net).Handshake()
+				launcher.Close()
+			}()
+			_, err := peer.Join(id, Join{}, time.Second)
+			require.Error(t, err)
+			if name != "another peer" { // two clients: neither answers the other
+				require.ErrorContains(t, err, "does not know the run's secret")
+			}
+		})
+	}
 }
 
 func TestOtherVersion(t *testing.T) {
 	launcher, peer := ends(t)
-	id := Identity{Program: "v1", Fingerprint: "f", Secret: []byte("s")}
+	id := here(t, "v1", "f", "secret")
 	go func() {
-		_ = launcher.Send(Challenge{Version: Version + 1, Program: "v9", Fingerprint: "f", Nonce: nonce()})
+		if launcher.secure(id.keys.Server(launcher.net)) == nil {
+			_ = launcher.Send(Challenge{Version: Version + 1, Program: "v9", Fingerprint: "f"})
+		}
 	}()
 	_, err := peer.Join(id, Join{}, time.Second)
-	require.ErrorContains(t, err, "the launcher is obstacle v9 (rendezvous protocol 3), this peer is obstacle v1 (rendezvous protocol 2)")
-}
-
-// A join made for another connection is worth nothing: its nonce differs.
-func TestJoinCannotBeReplayed(t *testing.T) {
-	launcher, peer := ends(t)
-	id := Identity{Fingerprint: "f", Secret: []byte("secret")}
-	replayed := Join{Version: Version, Fingerprint: "f", Proof: proof(id.Secret, "join", nonce()), Nonce: nonce()}
-	done := make(chan error, 1)
-	go func() { _, err := launcher.Admit(id); done <- err }()
-	require.NoError(t, peer.Send(replayed))
-	require.ErrorContains(t, <-done, "does not know the run's secret")
+	require.ErrorContains(t, err, fmt.Sprintf("the launcher is obstacle v9 (rendezvous protocol %d), this peer is obstacle v1 (rendezvous protocol %d)", Version+1, Version))
 }
 
 func TestStrangersAtTheDoor(t *testing.T) {
+	id := here(t, "v1", "f", "secret")
 	for name, bytes := range map[string]string{
 		"HTTP":      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"plain":     "\x00\x00\x00\x02\x02{}",
 		"too early": "\x00\x00\x00\x02\x05{}",
 		"gone":      "",
 	} {
@@ -102,8 +118,11 @@ func TestStrangersAtTheDoor(t *testing.T) {
 			_, err := peer.net.Write([]byte(bytes))
 			require.NoError(t, err)
 			require.NoError(t, peer.net.(*net.TCPConn).CloseWrite())
-			_, err = launcher.Admit(Identity{})
+			_, err = launcher.Admit(id)
 			require.ErrorContains(t, err, "sent no greeting")
+			launcher.Close()
+			got, _ := io.ReadAll(peer.net)
+			require.NotContains(t, string(got), "fingerprint", "a stranger was told something")
 		})
 	}
 }

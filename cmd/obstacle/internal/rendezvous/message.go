@@ -7,7 +7,7 @@ import (
 )
 
 // Version of this protocol. Both ends must have the same.
-const Version = 2
+const Version = 3
 
 // Kind tells what a frame's body is.
 type Kind uint8
@@ -39,7 +39,6 @@ type Challenge struct {
 	Version     int    `json:"version"`
 	Program     string `json:"program"`     // version of the launcher's program, for messages
 	Fingerprint string `json:"fingerprint"` // of the protocols that peers speak to each other
-	Nonce       []byte `json:"nonce"`
 }
 
 // Join asks for a place in the run.
@@ -47,8 +46,6 @@ type Join struct {
 	Version     int    `json:"version"`
 	Program     string `json:"program"`
 	Fingerprint string `json:"fingerprint"`
-	Proof       []byte `json:"proof"`
-	Nonce       []byte `json:"nonce"`
 	Seat        int    `json:"seat"` // the rank wanted; -1: any
 	Host        string `json:"host"`
 	Pid         int    `json:"pid"`
@@ -58,13 +55,13 @@ type Join struct {
 
 // Welcome gives a peer its rank, and what it needs to know to listen.
 type Welcome struct {
-	Proof         []byte `json:"proof"`
 	Rank          int    `json:"rank"`
 	Run           string `json:"run"` // names the run; peers of different runs do not talk
 	MTU           int    `json:"mtu"` // bytes; 0: that of the interface
 	PeerTimeoutMS int64  `json:"peer_timeout_ms"`
 	Seed          uint64 `json:"seed"`
 	Cluster       string `json:"cluster"` // label of the peer's cluster; empty: to be found out
+	Protect       string `json:"protect"` // which sessions are protected: auto, always or never
 }
 
 // Listen says where the other peers can reach this one.
