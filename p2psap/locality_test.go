@@ -132,8 +132,11 @@ func TestMeasuredLocality(t *testing.T) {
 			w.latency = x.latency
 			a, b := w.add("a", addressed(x.a)), w.add("b", addressed(x.b))
 			w.connect()
-			w.run(3 * time.Second)
+			// It grows, so that no two samples are the same.
+			for end := w.now.Add(3 * time.Second); w.step(end); w.latency += 100 * time.Nanosecond {
+			}
 			requireUp(t, a, b)
+			require.NotEqual(t, a.peers[0].measure.least, b.peers[0].measure.least, "each has measured for itself")
 			f, g := a.Finding("b"), b.Finding("a")
 			require.Equal(t, x.locality, f.Locality, f.Why)
 			require.Equal(t, f, g)
@@ -173,6 +176,29 @@ func TestMeasuringSurvivesBrokenConnections(t *testing.T) {
 		_, err := a.Open(w.now, "b", syncOptions("s"))
 		require.NoError(t, err)
 	}
+}
+
+// What nobody has asked for says nothing about the distance.
+func TestPongThatNobodyAskedFor(t *testing.T) {
+	w := newWorld(t, 4)
+	w.latency = 10 * time.Millisecond
+	a, b := w.add("a", addressed("10.0.0.1/24")), w.add("b", addressed("10.0.0.2/24"))
+	w.connect()
+	w.until(time.Second, func() bool { return a.peer("b") != nil && a.peer("b").measure.sent != 0 })
+	p := a.peer("b")
+	pong := func(number uint64) {
+		msg := a.encode(p, kindPong, 0, &echo{number})
+		a.Control(w.now, p.conn.id, msg)
+	}
+	pong(p.measure.number + 1)
+	pong(0)
+	require.EqualValues(t, 2, a.Counters().ControlDoubled)
+	w.run(3 * time.Second)
+	requireUp(t, a, b)
+	require.Equal(t, OtherCluster, a.Locality("b"))
+	pong(p.measure.number)
+	require.EqualValues(t, 3, a.Counters().ControlDoubled, "the last one was answered before")
+	require.GreaterOrEqual(t, a.Finding("b").RTT, 20*time.Millisecond)
 }
 
 // A peer that says hello and then nothing is tried again, and never up.
