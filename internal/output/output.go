@@ -54,6 +54,9 @@ func Extensions() []string {
 // CheckPath tells, before a long run, whether Write could write to path: a known
 // extension, a directory that exists, no directory or device of that name.
 func CheckPath(path string) error {
+	if IsSeries(path) {
+		return writable(path)
+	}
 	_, err := check(path)
 	return err
 }
@@ -63,16 +66,21 @@ func check(path string) (writer, error) {
 	known := formats()
 	i := slices.IndexFunc(known, func(f format) bool { return f.extension == extension })
 	if i < 0 {
-		return nil, fmt.Errorf("output %s: no format for %q; the extensions known are %s", path, extension, strings.Join(Extensions(), ", "))
+		return nil, fmt.Errorf("output %s: no format for %q; the extensions known are %s", path, extension, strings.Join(append(Extensions(), SeriesExtension), ", "))
 	}
+	return known[i].write, writable(path)
+}
+
+// writable tells whether a file may be put at path.
+func writable(path string) error {
 	directory := filepath.Dir(path)
 	if info, err := os.Stat(directory); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("output %s: there is no directory %s", path, directory)
+		return fmt.Errorf("output %s: there is no directory %s", path, directory)
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("output %s: it is not a regular file", path)
+		return fmt.Errorf("output %s: it is not a regular file", path)
 	}
-	return known[i].write, nil
+	return nil
 }
 
 // Write writes the solution to path in the format of its extension. A file of
