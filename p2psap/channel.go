@@ -26,6 +26,9 @@ type channel struct {
 	held      bool   // its frames wait: the other end may not be ready for them
 	// overflowed: a frame was lost that no micro-protocol repeats.
 	overflowed bool
+	// paced: a Replacer chooses what waits. A frame that gave way here would be missing
+	// at the other end, as if the network had lost it.
+	paced bool
 }
 
 func (c *channel) mode() microproto.Mode { return c.conditions.Mode }
@@ -61,6 +64,11 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	c.composite, err = microproto.NewComposite(config, append(n.lower(s, &config), protocols...)...)
 	if err != nil {
 		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
+	}
+	for _, p := range protocols {
+		if _, ok := p.(Replacer); ok {
+			c.paced = true
+		}
 	}
 	if c.endpoint = c.composite.Endpoint(); c.endpoint == nil {
 		return fmt.Errorf("p2psap: session %q: none of %v is an endpoint", s.options.Name, c.composition.Protocols)
@@ -117,7 +125,7 @@ func (n *Node) carry(now microproto.Instant, s *session, c *channel, tag int64) 
 			}
 			o.Frame.Peer = s.peer.link
 			owner := frameOwner{session: s.id, index: -1}
-			if tag >= 0 && c.mode() == microproto.ModeAsynchronous {
+			if tag >= 0 && c.mode() == microproto.ModeAsynchronous && !c.paced {
 				owner.tag, owner.index = Tag(tag), index
 				index++
 			}
@@ -134,7 +142,7 @@ func (n *Node) enqueue(f microproto.Frame, owner frameOwner, busy bool, s *sessi
 	switch {
 	case busy && owner.index >= 0 && n.queue.replace(f, owner):
 		n.counters.FramesReplaced++
-		s.info.Replaced++
+		s.past.Replaced++
 	case len(n.queue.frames) >= n.config.Limits.Frames:
 		f.Release()
 		n.counters.FramesDropped++
@@ -177,11 +185,18 @@ func (c *channel) tally(i *SessionInfo) {
 		if o, ok := p.(Overwriter); ok {
 			i.Overwritten += o.Overwritten()
 		}
+		if r, ok := p.(Replacer); ok {
+			i.Replaced += r.Replaced()
+		}
 	}
 }
 
 // Retransmitter is a micro-protocol that counts segments sent again.
 type Retransmitter interface{ Retransmitted() uint64 }
+
+// Replacer is a micro-protocol in which segments wait for the network and newer values
+// take their places; it counts them.
+type Replacer interface{ Replaced() uint64 }
 
 // Overwriter is a micro-protocol that counts values replaced before they were read.
 type Overwriter interface{ Overwritten() uint64 }

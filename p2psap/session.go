@@ -54,6 +54,7 @@ type session struct {
 	arrived         uint64 // transfers of the other end that were complete before the channel
 	news            uint64 // arrivals before the channel
 	estate          []bequest
+	watched         watched
 
 	touched     bool
 	until       microproto.Instant // end of lingering
@@ -247,6 +248,9 @@ func (n *Node) input(now microproto.Instant, s *session, c *channel, f microprot
 	}
 	n.resubmit(now, s)
 	n.lingered(now, s)
+	if s.channel != nil && now >= s.watched.next {
+		n.monitor(now, s)
+	}
 }
 
 // end ends a session here and now.
@@ -286,5 +290,5 @@ func (s *session) tally() {
 	}
 	to := &s.info
 	to.SegmentsSent, to.SegmentsReceived, to.Dropped = i.SegmentsSent, i.SegmentsReceived, i.Dropped
-	to.Retransmitted, to.Overwritten = i.Retransmitted, i.Overwritten
+	to.Retransmitted, to.Overwritten, to.Replaced = i.Retransmitted, i.Overwritten, i.Replaced
 }
