@@ -267,6 +267,11 @@ func (c *change) disagreement() string {
 func (n *Node) over(now microproto.Instant, s *session, err error) {
 	c := &s.change
 	by := c.mine.Cause
+	if by != causeScheme {
+		to := s.conditions
+		to.Distance, to.Lossy = c.mine.Distance, c.mine.Lossy
+		s.monitorOver(now, to, err)
+	}
 	c.reset()
 	if by == causeScheme {
 		c.wanted, c.err = 0, err

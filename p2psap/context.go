@@ -107,6 +107,7 @@ type SessionInfo struct {
 	Conditions                     Conditions
 	Why                            string        // the conditions have this locality
 	RTT                            time.Duration // smallest measured over the control channel; 0: not measured
+	Path                           Path          // to the peer, as its sessions have measured it
 	Composition                    []string
 	Protection                     []string // the composite that seals its frames, from top to bottom; nil: none
 	Epoch                          uint8

@@ -65,6 +65,7 @@ type NodeConfig struct {
 	Heartbeat   time.Duration // default PeerTimeout/8, at most 1 s
 	Handshake   time.Duration // for a connection to say hello (default 5 s)
 	Linger      time.Duration // for the last transfers of a session that is closed (default 2 s)
+	Watch       Watch         // when the composition follows what is measured
 	Limits      Limits
 	Tracer      microproto.Tracer // of every composite; nil: off; see SessionTracer
 }
@@ -144,6 +145,9 @@ func NewNode(c NodeConfig) (*Node, error) {
 	case c.PeerTimeout < 0 || c.Heartbeat < 0 || c.Handshake < 0 || c.Linger < 0:
 		return nil, fmt.Errorf("p2psap: the durations of node %q must not be negative", c.Name)
 	}
+	if err := c.Watch.withDefaults(); err != nil {
+		return nil, err
+	}
 	if err := checkProtection(&c); err != nil {
 		return nil, err
 	}
@@ -176,7 +180,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 	return n, nil
 }
 
-func defaultTo[T int | time.Duration](v *T, d T) {
+func defaultTo[T int | float64 | time.Duration](v *T, d T) {
 	if *v == 0 {
 		*v = d
 	}

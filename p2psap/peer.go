@@ -50,6 +50,7 @@ type peer struct {
 	evidence Evidence
 	finding  Finding
 	measure  measurement
+	path     Path
 	life     uint64 // incarnation
 	conn     *conn
 	dialling bool

@@ -205,7 +205,7 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 	s.tally()
 	i := s.info
 	i.Name, i.Peer, i.State, i.Epoch = s.options.Name, s.peer.name, s.state, uint8(i.Changes)
-	i.RTT = s.peer.found().RTT
+	i.RTT, i.Path = s.peer.found().RTT, s.peer.path
 	i.Conditions, i.Composition = s.conditions, append([]string(nil), s.composition.Protocols...)
 	if s.sealed {
 		i.Protection = ProtectionStack()

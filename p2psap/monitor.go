@@ -1,0 +1,152 @@
+package p2psap
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// The context monitor. What sessions measure while they are at work is gathered for
+// each peer; when it contradicts the conditions under which a session was composed, and
+// has done so clearly, the session is given another composition. It looks when frames
+// come, so that an idle session costs nothing.
+
+// Path is what has been measured of the way to a peer. The figures are exponentially
+// weighted: a new one counts a quarter.
+type Path struct {
+	RTT  time.Duration // of segments and their acknowledgements; 0: not measured
+	Loss float64       // share of segments that had to be sent again
+	Rate float64       // bytes a second that messages have taken, both ways
+}
+
+// Watch says when the monitor asks for another composition. Each limit has a partner
+// for the way back, so that a context between the two changes nothing. Zero fields take
+// the defaults.
+type Watch struct {
+	// Dwell is the least time between two changes of a session that monitors asked
+	// for, at either end (default 5 s). A scheme's changes neither wait nor count.
+	Dwell time.Duration
+	// FarAbove and NearBelow are round trips. Defaults: twice NetworkRTT, so that
+	// the queue of a busy host is not taken for distance, and NearRTT.
+	FarAbove, NearBelow time.Duration
+	// LossyAbove and CleanBelow are shares of segments (defaults 0.05 and 0.005).
+	LossyAbove, CleanBelow float64
+	// Declared sessions are watched too: those whose locality was declared, or is
+	// known for sure because both ends are on one host.
+	Declared bool
+	// Off turns the monitor off.
+	Off bool
+}
+
+// watchEvery is the least time between two looks at a session.
+const watchEvery = 50 * time.Millisecond
+
+// leastSegments must have been sent for their loss to mean something.
+const leastSegments = 40
+
+func (w *Watch) withDefaults() error {
+	defaultTo(&w.Dwell, 5*time.Second)
+	defaultTo(&w.FarAbove, 2*NetworkRTT)
+	defaultTo(&w.NearBelow, NearRTT)
+	defaultTo(&w.LossyAbove, 0.05)
+	defaultTo(&w.CleanBelow, 0.005)
+	if w.Dwell < 0 || w.NearBelow < 0 || w.NearBelow > w.FarAbove || w.CleanBelow < 0 || w.CleanBelow > w.LossyAbove {
+		return fmt.Errorf("p2psap: a watch whose limits do not fit together: %+v", *w)
+	}
+	return nil
+}
+
+// Judge tells what conditions a path shows, given the present ones. It is pure: the
+// present conditions are all the memory that the hysteresis has.
+func (w Watch) Judge(c Conditions, p Path) Conditions {
+	far := c.Distance == Far || c.Distance == DistanceUnknown && !c.Locality.Intra()
+	switch {
+	case p.RTT == 0:
+	case !far && p.RTT > w.FarAbove:
+		c.Distance = Far
+	case far && p.RTT < w.NearBelow:
+		c.Distance = Near
+	}
+	c.Lossy = p.Loss > w.LossyAbove || c.Lossy && p.Loss >= w.CleanBelow
+	return c
+}
+
+// RTTMeter is a micro-protocol that measures the round trip; false: not yet.
+type RTTMeter interface{ RTT() (time.Duration, bool) }
+
+// watched is what the monitor remembers of a session.
+type watched struct {
+	next     microproto.Instant // look
+	changed  microproto.Instant // the last change that a monitor asked for; 0: none
+	refused  Conditions         // that the other end does not take
+	segments uint64             // sent when the monitor last took a share of them
+	again    uint64             // of which again
+	bytes    uint64             // of messages at the last look
+	at       microproto.Instant // of which
+}
+
+// monitor looks at a session that a frame has come for.
+func (n *Node) monitor(now microproto.Instant, s *session) {
+	w := &s.watched
+	if now < w.next || n.config.Watch.Off {
+		return
+	}
+	w.next = now.Add(watchEvery)
+	n.measurePath(now, s)
+	p := s.peer
+	if s.state != SessionOpen || !n.config.Watch.Declared && !p.evidence.undecided() ||
+		w.changed != 0 && now.Sub(w.changed) < n.config.Watch.Dwell {
+		return
+	}
+	to := n.config.Watch.Judge(s.conditions, p.path)
+	if to == s.conditions || to == w.refused {
+		return
+	}
+	c, err := n.config.Policy.Compose(to)
+	if err != nil || slices.Equal(c.Protocols, s.composition.Protocols) {
+		return
+	}
+	if err := n.wish(now, s, to); err == nil {
+		w.changed = now
+	}
+}
+
+// measurePath adds what a session has seen since the last look to what is known of its
+// path.
+func (n *Node) measurePath(now microproto.Instant, s *session) {
+	w, p := &s.watched, &s.peer.path
+	s.tally()
+	for _, name := range s.composition.Protocols {
+		m, ok := s.channel.composite.Protocol(name).(RTTMeter)
+		if !ok {
+			continue
+		}
+		if rtt, known := m.RTT(); known && rtt > 0 {
+			if p.RTT == 0 {
+				p.RTT = rtt
+			}
+			p.RTT += (rtt - p.RTT) / 4
+		}
+	}
+	if sent := s.info.SegmentsSent - w.segments; sent >= leastSegments {
+		if s.channel.mode() == microproto.ModeSynchronous {
+			p.Loss += (float64(s.info.Retransmitted-w.again)/float64(sent) - p.Loss) / 4
+		}
+		w.segments, w.again = s.info.SegmentsSent, s.info.Retransmitted
+	}
+	bytes := s.info.BytesSent + s.info.BytesReceived
+	if w.at != 0 {
+		p.Rate += (float64(bytes-w.bytes)/now.Sub(w.at).Seconds() - p.Rate) / 4
+	}
+	w.bytes, w.at = bytes, now
+}
+
+// monitorOver notes how a change that a monitor asked for has ended.
+func (s *session) monitorOver(now microproto.Instant, to Conditions, err error) {
+	s.watched.changed = now
+	if err != nil {
+		s.watched.refused = to
+	}
+}
