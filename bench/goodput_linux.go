@@ -33,9 +33,9 @@ type contender struct {
 }
 
 func contenders() (newReno, ccid2, cubic, reno, renoDefault, cubicDefault contender) {
-	newReno = contender{"session, NewReno", false, flow.Spec{Mode: microproto.ModeSynchronous}}
-	ccid2 = contender{"session, CCID 2", false, flow.Spec{Mode: microproto.ModeAsynchronous}}
-	cubic = contender{"session, CUBIC", false, flow.Spec{Mode: microproto.ModeSynchronous, Optional: []string{ctp.CUBICCongestionAvoidance}}}
+	newReno = contender{"session, NewReno", false, flow.Spec{Mode: microproto.ModeSynchronous, Protected: true}}
+	ccid2 = contender{"session, CCID 2", false, flow.Spec{Mode: microproto.ModeAsynchronous, Protected: true}}
+	cubic = contender{"session, CUBIC", false, flow.Spec{Mode: microproto.ModeSynchronous, Protected: true, Optional: []string{ctp.CUBICCongestionAvoidance}}}
 	reno = contender{"TCP reno, no SACK, RACK, TLP", true, flow.Spec{Congestion: "reno"}}
 	renoDefault = contender{"TCP reno as it is", false, flow.Spec{Congestion: "reno"}}
 	cubicDefault = contender{"TCP cubic as it is", false, flow.Spec{Congestion: "cubic"}}
@@ -47,7 +47,7 @@ func contenders() (newReno, ccid2, cubic, reno, renoDefault, cubicDefault conten
 func goodputs(ctx context.Context, b *bench) error {
 	newReno, ccid2, cubic, reno, renoDefault, cubicDefault := contenders()
 	rounds := max(1, b.rounds/3) // they are long
-	alone := []contender{newReno, reno, renoDefault, cubic, cubicDefault}
+	alone := []contender{newReno, reno, renoDefault, cubic, cubicDefault, ccid2}
 	for _, loss := range []float64{0, 0.001, 0.01, 0.05} {
 		got := make([][]float64, len(alone))
 		for round := range rounds {

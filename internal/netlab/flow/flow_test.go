@@ -75,10 +75,11 @@ func change(t *testing.T, k *netlab.Link, f func(c *netlab.Conditions)) {
 	}
 }
 
-// synchronous are the sessions that must lose nothing: within a cluster and between two.
+// synchronous are the sessions that must lose nothing: within a cluster, and between
+// two, with protected frames.
 func synchronous() map[string]flow.Spec {
 	return map[string]flow.Spec{
-		"intra": {Mode: microproto.ModeSynchronous, Intra: true}, "inter": {Mode: microproto.ModeSynchronous},
+		"intra": {Mode: microproto.ModeSynchronous, Intra: true}, "inter": {Mode: microproto.ModeSynchronous, Protected: true},
 	}
 }
 
@@ -119,6 +120,7 @@ func TestNothingIsLost(t *testing.T) {
 			require.EqualValues(t, 120, got.Messages)
 			require.EqualValues(t, 120*3001, got.Bytes)
 			require.Positive(t, sent.Session.Retransmitted)
+			require.Equal(t, s.Protected, len(sent.Session.Protection) > 0)
 		})
 	}
 }

@@ -92,11 +92,25 @@ func (e *end) node() (*driver.Node, error) {
 	if !e.Intra {
 		cluster = endName(e.Sends)
 	}
+	identity, protect, err := e.protection()
+	if err != nil {
+		return nil, err
+	}
 	return driver.New(driver.Config{
+		Identity: identity, Protect: protect,
 		Name: endName(e.Sends), Link: link, Network: p2psap.Ethernet, Listen: net.JoinHostPort(e.Listen, "0"),
 		Catalog: ctp.Catalog(), Policy: e.policy(), Run: "flow", Version: "flow", Cluster: cluster,
 		Linger: 100 * time.Millisecond,
 	})
+}
+
+// protection is that between hosts, or none: the hosts of a lab are one to the driver.
+func (e *end) protection() (*driver.Identity, p2psap.Protection, error) {
+	if !e.Protected {
+		return nil, p2psap.ProtectNever, nil
+	}
+	identity, err := driver.NewIdentity([]byte("what the ends of a flow share"), "flow")
+	return identity, p2psap.ProtectAlways, err
 }
 
 // policy is Table I with the optional rows that the flow asks for.

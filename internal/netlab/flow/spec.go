@@ -21,6 +21,8 @@ type Spec struct {
 	Mode    microproto.Mode
 	Intra   bool               // both ends in one cluster; otherwise in two
 	Options microproto.Options // for the micro-protocols
+	// Protected frames, and TLS for the control channel.
+	Protected bool
 	// Optional micro-protocols stand behind the column's own.
 	Optional []string
 	// Bytes of a message; 0: synchronous, as many as fill eight segments; asynchronous,
