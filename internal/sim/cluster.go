@@ -28,6 +28,7 @@ type Cluster struct {
 	carried map[wireEnd]microproto.Instant // last delivery of a control connection
 	lastID  p2psap.ConnID
 	memory  mptest.Frames
+	attack  *attacker // nil: nobody attacks
 	events  uint64
 	ended   microproto.Instant // when the last session was closed
 
@@ -69,6 +70,9 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 			l.Receive(0, func(f microproto.Frame) { c.arrive(solver.Rank(lo), solver.Rank(hi), f) })
 			l.Receive(1, func(f microproto.Frame) { c.arrive(solver.Rank(hi), solver.Rank(lo), f) })
 		}
+	}
+	if s.Attack > 0 {
+		c.attack = newAttacker(c)
 	}
 	c.plan()
 	return c, nil

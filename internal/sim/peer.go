@@ -87,7 +87,7 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	p.node, err = p2psap.NewNode(p2psap.NodeConfig{
 		Name: nameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Link: contact{c, rank},
 		Network: p2psap.Ethernet, Host: nameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
-		Tracer: tracer{c},
+		Tracer: tracer{c}, Protect: s.Protect, Entropy: s.entropy(rank),
 	})
 	if err != nil {
 		return nil, err
@@ -109,6 +109,19 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 		p.neighbours = append(p.neighbours, nb)
 	}
 	return p, nil
+}
+
+// entropy is where a peer's keys come from, nil without protection.
+func (s *Scenario) entropy(rank solver.Rank) p2psap.Entropy {
+	if s.Protect == p2psap.ProtectDefault {
+		return nil
+	}
+	r := rand.New(rand.NewPCG(s.Seed, 0x656e74726f7079+uint64(rank)))
+	return func(b []byte) {
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+	}
 }
 
 // tracer hands on to the cluster's, which may be set later.

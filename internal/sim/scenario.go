@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -35,6 +36,9 @@ type Scenario struct {
 	Cuts    []Cut
 	Control ControlFaults
 	Stop    Stop
+
+	Protect p2psap.Protection // of every session; the peers are on hosts of their own
+	Attack  float64           // per frame: whoever is on the links strikes
 }
 
 // Cost models what an operation of one peer takes.

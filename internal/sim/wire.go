@@ -157,6 +157,9 @@ func (p *peer) send(f microproto.Frame) {
 		f.Release()
 		return
 	}
+	if p.c.attack != nil {
+		p.c.attack.watch(p.rank, to, f)
+	}
 	from := 0
 	if p.rank > to {
 		from = 1
