@@ -2,6 +2,7 @@ package ctp
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -28,21 +29,32 @@ func TestConformanceOfCUBIC(t *testing.T) {
 
 // windowWatch sees every frame of one end and checks that a new segment only goes
 // when it fits the window: with what is in flight it is at most the window that some
-// acknowledgement since the last one allowed.
+// acknowledgement since the last one allowed. And that new segments go in the order
+// of their numbers, none skipped.
 type windowWatch struct {
-	tb     require.TestingT
-	window *WindowCongestionControl
-	sent   uint64
-	limit  uint64
-	most   int // segments in flight at once
+	tb            require.TestingT
+	window        *WindowCongestionControl
+	sent          uint64
+	limit         uint64
+	most          int    // segments in flight at once
+	next          uint32 // number of the next new segment
+	number, flags int    // where they are in a frame
 }
 
 func watchWindow(r *rig, end int) *windowWatch {
 	w := r.ends[end].Protocol("WindowCongestionControl").(*WindowCongestionControl)
-	return &windowWatch{tb: r.tb, window: w, sent: *w.sentTo, limit: *w.limit}
+	return &windowWatch{
+		tb: r.tb, window: w, sent: *w.sentTo, limit: *w.limit,
+		next:   r.ends[end].Protocol("SequencedSegment").(*SequencedSegment).first,
+		number: offsetOf(r.ends[end], attrNumber), flags: offsetOf(r.ends[end], attrFlags),
+	}
 }
 
-func (w *windowWatch) frame() {
+func (w *windowWatch) frame(data []byte) {
+	if n := binary.BigEndian.Uint32(data[w.number:]); data[w.flags] == flagData && !before(n, w.next) {
+		require.Equal(w.tb, w.next, n, "a segment was skipped")
+		w.next++
+	}
 	c := w.window.shared
 	limit := max(*w.window.limit, *w.window.ackedTo+uint64(max(c.Window, c.Unit)))
 	w.limit = max(w.limit, limit)
@@ -66,8 +78,8 @@ type crossing struct {
 
 func newCrossing(r *rig, sizes []int) *crossing {
 	c := &crossing{rig: r, sizes: sizes}
-	r.OnFrame = func(end int, _ microproto.Frame) bool {
-		c.watches[end].frame()
+	r.OnFrame = func(end int, f microproto.Frame) bool {
+		c.watches[end].frame(f.Data)
 		return true
 	}
 	for end := range 2 {
@@ -235,10 +247,16 @@ func TestControllerIsReplacedWhileRunning(t *testing.T) {
 	require.Len(t, f.rounds[3], 24, "and in slow start")
 	require.NoError(t, f.ends[0].Replace(f.Clock.Now(), "TCPNewRenoCongestionAvoidance", build(t, []string{"TCPNewRenoCongestionAvoidance"}, nil)[0]))
 	require.IsType(t, &CUBIC{}, f.shared().Controller)
-	_, err := f.ends[0].Detach(f.Clock.Now(), CUBICCongestionAvoidance)
+	over, err := ControllerProtocol("Over", func(microproto.Options) (Controller, error) { return &sevens{}, nil })(nil)
+	require.NoError(t, err)
+	require.NoError(t, f.ends[0].Attach(f.Clock.Now(), over, nil))
+	_, err = f.ends[0].Detach(f.Clock.Now(), CUBICCongestionAvoidance)
+	require.ErrorContains(t, err, "detach that first")
+	_, err = f.ends[0].Detach(f.Clock.Now(), "Over")
+	require.NoError(t, err)
+	_, err = f.ends[0].Detach(f.Clock.Now(), CUBICCongestionAvoidance)
 	require.NoError(t, err)
 	require.Same(t, reno, f.shared().Controller)
-	require.EqualValues(t, 24, f.window())
 	f.run(time.Second)
 	require.EqualValues(t, 1, f.accepted(0))
 }
@@ -246,7 +264,7 @@ func TestControllerIsReplacedWhileRunning(t *testing.T) {
 // sevens is a stranger's controller: a window that nothing changes.
 type sevens struct{ Reno }
 
-func (f *sevens) Window() int { return 7 * 1000 }
+func (s *sevens) Window() int { return 7 * 1000 }
 
 func TestControllerProtocol(t *testing.T) {
 	c := Catalog()
@@ -301,4 +319,40 @@ func TestInterClusterTranscript(t *testing.T) {
 	require.Len(t, got, 1)
 	require.NoError(t, r.Pair.Close())
 	mptest.Golden(t, "fast_retransmit.txt", text.String())
+}
+
+// wide is a controller that never holds anything back.
+type wide struct{ Reno }
+
+func (w *wide) Window() int { return 1 << 30 }
+
+// One acknowledgement lets everything go that waits, and more is cut at that moment:
+// it goes behind what waited.
+func TestReleasedSegmentsAreNotOvertaken(t *testing.T) {
+	c := Catalog()
+	require.NoError(t, c.Add("Wide", ControllerProtocol("Wide", func(microproto.Options) (Controller, error) { return &wide{}, nil })))
+	r := &rig{tb: t}
+	for i := range r.ends {
+		mps, err := c.Build(append(append([]string(nil), syncInter...), "Wide"), microproto.Options{OptionInFlightCount: 100})
+		require.NoError(t, err)
+		r.ends[i], err = microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 160}, mps...)
+		require.NoError(t, err)
+	}
+	r.Pair = mptest.NewPair(r.ends[0], r.ends[1], 1, calm)
+	w := watchWindow(r, 0)
+	r.OnFrame = func(end int, f microproto.Frame) bool {
+		if end == 0 {
+			w.frame(f.Data)
+		}
+		return true
+	}
+	r.open()
+	r.Link.Partition(1, true)
+	_, err := r.send(0, tag, 1, pattern(40_000, 1))
+	require.NoError(t, err)
+	r.run(time.Millisecond)
+	require.EqualValues(t, 101, w.next, "a hundred went")
+	r.Link.Partition(1, false)
+	r.run(time.Second) // a time-out brings the acknowledgement of all of them at once
+	require.EqualValues(t, 1, r.accepted(0))
 }

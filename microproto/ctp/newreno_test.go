@@ -254,6 +254,40 @@ func TestTimeout(t *testing.T) {
 	require.EqualValues(t, 12, f.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
 }
 
+// The same segment times out again: the threshold stays half of the flight that was
+// lost (RFC 5681 §3.1), and slow start goes on up to it.
+func TestSecondTimeoutKeepsTheThreshold(t *testing.T) {
+	f := newFlights(t, nil)
+	f.lose = func(n uint32, copy int) bool { return losing(span(10, 21)...)(n, copy) || n == 10 && copy == 2 }
+	f.write(200)
+	timeouts := f.timeouts()
+	f.run(800 * time.Millisecond)
+	require.Equal(t, []time.Duration{240 * time.Millisecond, 640 * time.Millisecond}, *timeouts)
+	require.EqualValues(t, 6, f.threshold())
+	// Of a flight that is being sent again no more than the window is out.
+	f = newFlights(t, nil)
+	f.lose = func(n uint32, copy int) bool {
+		return losing(span(10, 21)...)(n, copy) || n >= 13 && n < 17 && copy == 2
+	}
+	f.write(200)
+	timeouts = f.timeouts()
+	f.run(800 * time.Millisecond)
+	require.Len(t, *timeouts, 2)
+	require.EqualValues(t, 2, f.threshold(), "half of four")
+}
+
+// What is in flight when recovery ends bounds the window, so that no burst follows
+// (RFC 6582 §3.2 step 5, option 1).
+func TestNoBurstAfterRecovery(t *testing.T) {
+	f := newFlights(t, nil)
+	f.lose = losing(10)
+	f.write(21)
+	f.until(5)
+	require.EqualValues(t, 1, f.accepted(0))
+	require.EqualValues(t, 6, f.threshold())
+	require.EqualValues(t, 2, f.window())
+}
+
 // After a time-out L is 1: an acknowledgement of two segments opens the window by
 // one (RFC 3465 §2.3).
 func TestCautiousAfterTimeout(t *testing.T) {
