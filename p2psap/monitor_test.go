@@ -1,0 +1,131 @@
+package p2psap
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+)
+
+const ms = time.Millisecond
+
+func TestJudge(t *testing.T) {
+	var w Watch
+	require.NoError(t, w.withDefaults())
+	near := Conditions{Mode: microproto.ModeSynchronous, Locality: SameCluster, Network: Ethernet}
+	far, lossy := near, near
+	far.Distance, lossy.Lossy = Far, true
+	other := near
+	other.Locality = OtherCluster
+	for _, x := range []struct {
+		what     string
+		from     Conditions
+		path     Path
+		distance Distance
+		lossy    bool
+	}{
+		{"nothing is known", near, Path{}, DistanceUnknown, false},
+		{"near", near, Path{RTT: ms}, DistanceUnknown, false},
+		{"between the limits, from near", near, Path{RTT: 3 * ms}, DistanceUnknown, false},
+		{"far", near, Path{RTT: 5 * ms}, Far, false},
+		{"between the limits, from far", far, Path{RTT: 3 * ms}, Far, false},
+		{"near again", far, Path{RTT: ms / 2}, Near, false},
+		{"another cluster, as told", other, Path{RTT: 3 * ms}, DistanceUnknown, false},
+		{"another cluster, and near", other, Path{RTT: ms / 2}, Near, false},
+		{"a little loss", near, Path{Loss: 0.04}, DistanceUnknown, false},
+		{"much loss", near, Path{Loss: 0.06}, DistanceUnknown, true},
+		{"less of it", lossy, Path{Loss: 0.01}, DistanceUnknown, true},
+		{"none any more", lossy, Path{Loss: 0.004}, DistanceUnknown, false},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			to := w.Judge(x.from, x.path)
+			require.Equal(t, x.distance, to.Distance)
+			require.Equal(t, x.lossy, to.Lossy)
+			require.Equal(t, x.from.Mode, to.Mode)
+			require.Equal(t, to, w.Judge(to, x.path), "a second look changes nothing")
+		})
+	}
+	_, err := NewNode(NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Link: worldLink{}, Watch: Watch{FarAbove: 1, NearBelow: 2}})
+	require.ErrorContains(t, err, "do not fit together")
+}
+
+// A path that swings between two measurements changes a session's conditions only if
+// they lie on different sides of both limits.
+func TestJudgeHasHysteresis(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := Watch{}
+		require.NoError(t, w.withDefaults())
+		draw := func(name string) Path {
+			return Path{
+				RTT:  time.Duration(rapid.Int64Range(1, int64(10*ms)).Draw(t, name)),
+				Loss: rapid.Float64Range(0, 0.1).Draw(t, name+" loss"),
+			}
+		}
+		a, b := draw("a"), draw("b")
+		c := Conditions{Mode: microproto.ModeSynchronous, Locality: SameCluster, Network: Ethernet}
+		c = w.Judge(w.Judge(c, a), b)
+		swings := w.Judge(c, a) != c
+		straddles := max(a.RTT, b.RTT) > w.FarAbove && min(a.RTT, b.RTT) < w.NearBelow ||
+			max(a.Loss, b.Loss) > w.LossyAbove && min(a.Loss, b.Loss) < w.CleanBelow
+		if swings && !straddles {
+			t.Fatalf("%v and %v change %v", a, b, c)
+		}
+	})
+}
+
+// However the distance swings, there is at most one change in a dwell time, and those
+// that the scheme asks for are neither delayed nor counted.
+func TestDwell(t *testing.T) {
+	for seed := range uint64(4) {
+		d := newDuel(seed)
+		d.breaks, d.late, d.refuse, d.latency = 0, 0, 0, 100*time.Microsecond
+		d.link.SetFaults(mptest.Faults{Delay: d.latency})
+		const dwell = 2500 * ms
+		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) { c.Watch = Watch{Declared: true, Dwell: dwell, LossyAbove: 1} })
+		var changes []microproto.Instant // by a monitor
+		wishes, last := 0, len(d.ends[0].n.session(d.ends[0].id).composition.Protocols)
+		begin := d.clock.Now()
+		for step := 0; d.clock.Now().Sub(begin) < 30*time.Second && d.fault == nil; step++ {
+			if step%200 == 0 {
+				d.link.SetFaults(mptest.Faults{Delay: []time.Duration{50 * time.Microsecond, 30 * ms}[step/200%2]})
+			}
+			for i, e := range d.ends {
+				e.send()
+				for tag := 1; tag <= duelSlots; tag++ {
+					for e.receive(tag) {
+						continue
+					}
+				}
+				if step%50 == 25+i {
+					asked := d.clock.Now()
+					e.adapt(func(int) microproto.Mode { return microproto.ModeSynchronous })
+					e.settle()
+					if i == 1 {
+						d.until(time.Second, "a wish", func() bool { e.look(); return e.adapting == 0 })
+						require.Less(t, d.clock.Now().Sub(asked), dwell/5, "the monitor delays the scheme")
+						wishes++
+					}
+				}
+				e.look()
+				e.settle()
+			}
+			if s := d.ends[0].n.session(d.ends[0].id); s != nil && len(s.composition.Protocols) != last {
+				last = len(s.composition.Protocols)
+				changes = append(changes, d.clock.Now())
+			}
+			until := d.clock.Now().Add(5 * ms)
+			d.clock.At(until, func() {})
+			d.until(time.Second, "time passes", func() bool { return d.clock.Now() >= until })
+		}
+		require.NoError(t, d.fault)
+		require.Greater(t, len(changes), 3, "seed %d: the monitor follows the path", seed)
+		require.Greater(t, wishes, 5)
+		for i := 1; i < len(changes); i++ {
+			require.GreaterOrEqual(t, changes[i].Sub(changes[i-1])+10*ms, dwell, "seed %d: two changes within a dwell time", seed)
+		}
+	}
+}
