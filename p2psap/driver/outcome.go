@@ -146,6 +146,7 @@ func (n *Node) Close() error {
 	n.alarm.close()
 	err := n.config.Link.Close()
 	n.running.Wait()
+	n.reportRefusals()
 	close(n.done)
 	return err
 }

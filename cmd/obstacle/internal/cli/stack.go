@@ -19,17 +19,21 @@ type column struct {
 	Network     string           `json:"network"`
 	Composition []string         `json:"composition"`
 	Options     map[string]int64 `json:"options"`
-	Missing     []string         `json:"missing"` // micro-protocols that are not built
+	Missing     []string         `json:"missing"`    // micro-protocols that are not built
+	Protection  []string         `json:"protection"` // with --protect: the composite below it
 }
 
 func (a *app) stackCommand() *cobra.Command {
 	var scheme, locality, network, live, of string
+	var protect bool
 	c := &cobra.Command{
 		Use:   "stack",
 		Short: "Print the composition for a context, or all of Table I",
 		Long: `stack prints of which micro-protocols a channel is composed: for one context
 when all three flags are given, otherwise for every one that matches (Table I of
-the 2013 paper). What this program has not built is marked.
+the 2013 paper). What this program has not built is marked. --protect adds the
+composite that seals frames between hosts; it stands below, and is no part of the
+table.
 
 With --live it asks a running solve (obstacle solve --status HOST:PORT) for the
 compositions that its sessions have now, and with --of it reads them from what a
@@ -51,6 +55,11 @@ solve has printed with --format json.`,
 			if err != nil {
 				return err
 			}
+			for i := range columns {
+				if protect {
+					columns[i].Protection = p2psap.ProtectionStack()
+				}
+			}
 			return a.print(struct {
 				Columns []column `json:"columns"`
 			}{columns}, func(w io.Writer) {
@@ -67,6 +76,7 @@ solve has printed with --format json.`,
 	f.StringVar(&of, "of", "", "file with the JSON of a solve (- for standard input): the compositions of its sessions")
 	f.StringVar(&scheme, "scheme", "", "sync or async")
 	f.StringVar(&locality, "locality", "", "intra or inter: peers in one cluster, or in different ones")
+	f.BoolVar(&protect, "protect", false, "show the composite that seals frames between hosts, too")
 	f.StringVar(&network, "network", "", "ether, ib, shm or memory (the last two take the InfiniBand columns)")
 	return c
 }
@@ -127,7 +137,7 @@ func (a *app) column(scheme, locality, network string) (column, error) {
 		}
 	}
 	composed, err := p2psap.TablePolicy{}.Compose(c)
-	col := column{scheme, locality, network, composed.Protocols, composed.Options, []string{}}
+	col := column{scheme, locality, network, composed.Protocols, composed.Options, []string{}, []string{}}
 	for _, name := range composed.Protocols {
 		if !a.catalog.Has(name) {
 			col.Missing = append(col.Missing, name)
@@ -147,6 +157,18 @@ func oneColumn(w io.Writer, c column) {
 	}
 	for _, k := range sortedKeys(c.Options) {
 		fmt.Fprintf(w, "  %s = %d\n", k, c.Options[k])
+	}
+	below(w, c)
+}
+
+// below prints the composite that seals the frames of a column.
+func below(w io.Writer, c column) {
+	if len(c.Protection) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "below it, between CTP* and the link, a composite of its own seals frames (--protect):")
+	for _, name := range c.Protection {
+		fmt.Fprintf(w, "  %s\n", name)
 	}
 }
 
@@ -174,6 +196,9 @@ func (a *app) tableI(w io.Writer, columns []column) {
 	})
 	if slices.ContainsFunc(columns, func(c column) bool { return len(c.Missing) > 0 }) {
 		fmt.Fprintln(w, "x: built; o: part of the column, not built in this release: a session that needs it is refused")
+	}
+	if len(columns) > 0 {
+		below(w, columns[0])
 	}
 }
 

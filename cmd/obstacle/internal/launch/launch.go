@@ -292,7 +292,7 @@ func (r *run) outcome() *Outcome {
 			<-m.attended // nothing is placed any more
 		}
 	}
-	o := &Outcome{U: r.u, Setup: r.started.Sub(r.begin), Gather: time.Since(r.started)}
+	o := &Outcome{U: r.u, Strangers: r.refused.Load(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started)}
 	o.Run = o.Gather
 	if !r.verdict.IsZero() {
 		o.Run = r.verdict.Sub(r.started)

@@ -97,6 +97,8 @@ type Outcome struct {
 	Setup  time.Duration // from the call of Run to the first relaxation
 	Run    time.Duration // from the first relaxation to the last peer's verdict, as the launcher saw it
 	Gather time.Duration // until every block had come
+
+	Strangers int64 // came to the rendezvous and were sent away
 }
 
 // StopTime bounds how long peers may take to end after they were asked to,

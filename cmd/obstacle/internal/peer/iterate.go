@@ -39,7 +39,7 @@ func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle in
 	}
 	out.CPUSeconds = (host.CPUTime() - used).Seconds()
 	out.Points, out.Kernel = r.Box().Points(), kernel.Best().Name()
-	out.IdleBytes, out.Sessions = idle, p.sessions()
+	out.IdleBytes, out.Sessions, out.Refused = idle, p.sessions(), p.refused()
 	if err := p.handOver(r, out); err != nil {
 		return errOver
 	}

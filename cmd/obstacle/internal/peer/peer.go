@@ -115,6 +115,7 @@ type peer struct {
 
 	assign  rendezvous.Assign
 	initial []float64
+	link    *ether.Link
 	node    *driver.Node
 }
 
@@ -172,6 +173,7 @@ func (p *peer) listen() error {
 		link.Close()
 		return err
 	}
+	p.link = link
 	p.node, err = driver.New(driver.Config{
 		Identity: identity, Protect: protect,
 		Name: nodeName(p.welcome.Rank), Link: link, Network: p2psap.Ethernet,

@@ -51,6 +51,23 @@ func described(i p2psap.SessionInfo) rendezvous.Session {
 	return s
 }
 
+// refused counts what did not come from a peer of the run: at the node, and at the
+// link below it.
+func (p *peer) refused() map[string]uint64 {
+	out := map[string]uint64{}
+	stats := p.node.Stats()
+	for _, r := range stats.Refusals() {
+		out[r.Reason] = r.Count
+	}
+	l := p.link.Stats()
+	for reason, count := range map[string]uint64{"datagram.address": l.Unknown, "datagram.truncated": l.Truncated, "datagram.memory": l.NoBuffer} {
+		if count > 0 {
+			out[reason] = count
+		}
+	}
+	return out
+}
+
 // rankOf is the rank of the node of a name, −1 of another's.
 func rankOf(node string) int {
 	rank, err := strconv.Atoi(strings.TrimPrefix(node, namePrefix))

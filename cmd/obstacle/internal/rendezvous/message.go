@@ -158,6 +158,9 @@ type Result struct {
 	IdleBytes  int64   `json:"idle_bytes"`  // resident peak before the block was made
 	Kernel     string  `json:"kernel"`
 
+	// Refused counts what did not come from a peer of the run, or came twice, by reason.
+	Refused map[string]uint64 `json:"refused"`
+
 	Sessions []Session `json:"sessions"`
 }
 

@@ -58,13 +58,16 @@ type Solution struct {
 	LauncherPeak    int64   `json:"launcher_peak_resident_bytes"`
 	Kernel          string  `json:"kernel"`
 
-	Composition []string  `json:"composition"`
-	Sessions    []Session `json:"sessions"` // each as either end saw it
-	PerPeer     []Peer    `json:"per_peer"`
-	Probes      []Probe   `json:"probes"`
-	Outputs     []string  `json:"outputs"`
-	Seed        uint64    `json:"seed"`
-	Version     string    `json:"version"`
+	// Refused counts what did not come from a peer of the run, or came twice, by
+	// reason (docs/security.md); none of it changed anything.
+	Refused     map[string]uint64 `json:"refused"`
+	Composition []string          `json:"composition"`
+	Sessions    []Session         `json:"sessions"` // each as either end saw it
+	PerPeer     []Peer            `json:"per_peer"`
+	Probes      []Probe           `json:"probes"`
+	Outputs     []string          `json:"outputs"`
+	Seed        uint64            `json:"seed"`
+	Version     string            `json:"version"`
 }
 
 // Peer is one peer's part in a run.
@@ -123,7 +126,22 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 		s.PointsPerSecond = relaxed / s.Seconds
 	}
 	s.traffic(o)
+	s.Refused = refused(o)
 	s.Sessions = sessions(o)
+}
+
+// refused adds up what the peers and the rendezvous sent away.
+func refused(o *launch.Outcome) map[string]uint64 {
+	out := map[string]uint64{}
+	for _, p := range o.Peers {
+		for reason, count := range p.Refused {
+			out[reason] += count
+		}
+	}
+	if o.Strangers > 0 {
+		out["rendezvous.stranger"] = uint64(o.Strangers)
+	}
+	return out
 }
 
 // traffic adds up the halo sessions. What one end sent and the other has not

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -39,12 +41,29 @@ func (s *Solution) Text(w io.Writer) {
 	if s.Messages > 0 {
 		fmt.Fprintf(t, "halos\t%d messages, %.1f MB; not received %d, retransmitted segments %d\n", s.Messages, float64(s.Bytes)/1e6, s.MessagesLost, s.Retransmitted)
 	}
+	if r := strange(s.Refused); r != "" {
+		fmt.Fprintf(t, "refused\t%s (docs/security.md)\n", r)
+	}
 	for _, p := range s.Probes {
 		fmt.Fprintf(t, "u%v\t%.17g\n", tuple(p.At), p.U)
 	}
 	for _, o := range s.Outputs {
 		fmt.Fprintf(t, "written\t%s\n", o)
 	}
+}
+
+// strange lists what no peer of a run does by itself; networks double frames and
+// deliver some late.
+func strange(refused map[string]uint64) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		switch name {
+		case "frame.session", "frame.epoch", "frame.replayed", "frame.old":
+		default:
+			out = append(out, fmt.Sprintf("%s %d", name, refused[name]))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 func (s *Solution) where() string {
