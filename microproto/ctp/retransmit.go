@@ -154,7 +154,10 @@ func (r *Retransmit) keep(x *microproto.Exec, m *microproto.Message) {
 	for i := range k {
 		r.entries.push(entry{m: m, length: min(m.Unit(), n-i*m.Unit())})
 	}
-	if r.passed == r.entries.n-k && r.room(k, n) {
+	// Those let go by an acknowledgement may still be on their way; a congestion window
+	// keeps the order itself.
+	first := *r.sentNext == r.number.Get(m) || *r.limit != math.MaxUint64
+	if r.passed == r.entries.n-k && r.room(k, n) && first {
 		r.pass(k, n)
 	} else {
 		x.Hold(m, r.hold)
