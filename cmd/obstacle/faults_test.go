@@ -152,6 +152,10 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	close(stop)
 	wait.Wait()
 	require.Equal(t, 0, code)
+	refused := r.solution().Refused
+	require.Positive(t, refused["stranger.refused"], "%v", refused)
+	require.Positive(t, refused["datagram.address"], "%v", refused)
+	require.Positive(t, refused["rendezvous.stranger"], "%v", refused)
 	p, _, err := file.Load("membrane", []int{n})
 	require.NoError(t, err)
 	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
