@@ -153,6 +153,10 @@ func (b *bench) ours(ctx context.Context, p place) (*carrier, error) {
 	return b.own(ctx, p, "p2psap", kindOurs)
 }
 
+func (b *bench) oursSealed(ctx context.Context, p place) (*carrier, error) {
+	return b.own(ctx, p, "p2psap, protected", kindSealed)
+}
+
 func (b *bench) oursAsync(ctx context.Context, p place) (*carrier, error) {
 	return b.own(ctx, p, "p2psap, asynchronous", kindAsync)
 }

@@ -17,9 +17,10 @@ import (
 
 // The transports of which this program itself is an end.
 const (
-	kindOurs  = "p2psap"
-	kindAsync = "p2psap-async"
-	kindTCP   = "tcp"
+	kindOurs   = "p2psap"
+	kindSealed = "p2psap-sealed" // protected, as it is between hosts
+	kindAsync  = "p2psap-async"
+	kindTCP    = "tcp"
 )
 
 // callSizes are the messages whose asynchronous Send is timed, one slot each.
@@ -35,11 +36,16 @@ func serveEnd(ctx context.Context, kind, host, call string, in io.Reader, out io
 	case kindTCP:
 		c, err = newStream(ctx, host, call, said)
 	case kindOurs:
-		c, err = newSession(ctx, host, call, microproto.ModeSynchronous, said)
+		c, err = newSession(ctx, host, call, microproto.ModeSynchronous, nil, said)
+	case kindSealed:
+		var i *driver.Identity
+		if i, err = driver.NewIdentity([]byte("known to both ends of a benchmark"), "bench"); err == nil {
+			c, err = newSession(ctx, host, call, microproto.ModeSynchronous, i, said)
+		}
 	case kindAsync:
-		c, err = newSession(ctx, host, call, microproto.ModeAsynchronous, said)
+		c, err = newSession(ctx, host, call, microproto.ModeAsynchronous, nil, said)
 	default:
-		err = fmt.Errorf("-end %s: there are %s, %s and %s", kind, kindOurs, kindAsync, kindTCP)
+		err = fmt.Errorf("-end %s: there are %s, %s, %s and %s", kind, kindOurs, kindSealed, kindAsync, kindTCP)
 	}
 	if err != nil {
 		return err
@@ -89,7 +95,7 @@ type session struct {
 	async  bool
 }
 
-func newSession(ctx context.Context, host, call string, mode microproto.Mode, said func(string)) (*session, error) {
+func newSession(ctx context.Context, host, call string, mode microproto.Mode, i *driver.Identity, said func(string)) (*session, error) {
 	names := [2]string{"called", "caller"}
 	me := 0
 	if call != "" {
@@ -99,7 +105,12 @@ func newSession(ctx context.Context, host, call string, mode microproto.Mode, sa
 	if err != nil {
 		return nil, err
 	}
+	protect := p2psap.ProtectNever
+	if i != nil {
+		protect = p2psap.ProtectAlways
+	}
 	node, err := driver.New(driver.Config{
+		Identity: i, Protect: protect,
 		Name: names[me], Link: link, Listen: net.JoinHostPort(host, "0"), Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "bench",
 	})
 	if err != nil {
