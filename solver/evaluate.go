@@ -56,6 +56,22 @@ func AtStart(p *Problem, values []float64) ([]float64, error) {
 	return p.before(Box{Hi: p.N}, values)
 }
 
+// MaxError is the largest distance of u from the exact solution at the grid points; NaN
+// where none is known.
+func MaxError(p *Problem, u []float64) float64 {
+	if p.Exact == nil || len(u) != p.Points() {
+		return math.NaN()
+	}
+	worst := 0.0
+	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
+		if e := math.Abs(u[d] - p.Exact(p.At(idx[0], idx[1], idx[2]))); e > worst || math.IsNaN(e) {
+			worst = e
+		}
+		return true
+	})
+	return worst
+}
+
 func evaluate(p *Problem, before []float64, dt float64, u []float64, e Executor) (Evaluation, error) {
 	if len(u) != p.Points() {
 		return Evaluation{}, p.refuse("a vector of %d values to evaluate; the grid has %d points", len(u), p.Points())

@@ -53,11 +53,15 @@ func (p *Problem) Steps() int {
 
 // AtStep is what step m solves, 1 ≤ m ≤ Steps, but for the term u(t_m−1)/Δt of the
 // source, which is known only then: a stationary problem with 1/Δt in its reaction.
-// Of a stationary problem it is the problem itself.
+// AtStep(0) has the functions of the start and nothing added. Of a stationary problem
+// it is the problem itself.
 func (p *Problem) AtStep(m int) *Problem {
 	e := p.Evolution
-	if e == nil {
+	switch {
+	case e == nil:
 		return p
+	case m == 0:
+		return p.start()
 	}
 	q := *e.At(e.Time(m))
 	q.Name, q.Dimension, q.N, q.Lo, q.Hi = p.Name, p.Dimension, p.N, p.Lo, p.Hi

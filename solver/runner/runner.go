@@ -227,6 +227,9 @@ func (r *Runner) transmit(nb *neighbour, s Socket, closed *bool, wanted bool, ta
 // box has points.
 func (r *Runner) Solution(dst []float64) { r.worker.Solution(dst) }
 
+// Steps is the number of time steps of the run, 0 if the problem is stationary.
+func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
+
 // Box is the peer's box.
 func (r *Runner) Box() solver.Box { return r.worker.Box() }
 

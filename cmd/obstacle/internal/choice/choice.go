@@ -3,6 +3,7 @@ package choice
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,15 +14,16 @@ import (
 // maxDelay bounds K of delay:K.
 const maxDelay = 1 << 20
 
-// Scheme reads the word of --scheme.
-func Scheme(s string) (solver.Scheme, error) {
+// Scheme reads the word of --scheme. clusters are the labels of the peers, by rank,
+// which hybrid needs; a peer without a label is a cluster of its own.
+func Scheme(s string, clusters []string) (solver.Scheme, error) {
 	switch s {
 	case "sync":
 		return solver.Synchronous(), nil
 	case "async":
 		return solver.Asynchronous(), nil
 	case "hybrid":
-		return nil, fmt.Errorf("--scheme hybrid: not built in this release; there are sync, async and delay:K")
+		return solver.Hybrid(numbered(clusters)), nil
 	}
 	if bound, is := strings.CutPrefix(s, "delay:"); is {
 		k, err := strconv.Atoi(bound)
@@ -31,6 +33,18 @@ func Scheme(s string) (solver.Scheme, error) {
 		return solver.BoundedDelay(k), nil
 	}
 	return nil, fmt.Errorf("--scheme %q%s: want sync, async, delay:K or hybrid", s, problems.Suggest(s, []string{"sync", "async", "hybrid", "delay:1"}))
+}
+
+// numbered gives equal labels equal numbers.
+func numbered(labels []string) []int {
+	out := make([]int, len(labels))
+	for r, l := range labels {
+		out[r] = r
+		if i := slices.Index(labels, l); l != "" {
+			out[r] = i
+		}
+	}
+	return out
 }
 
 // Order reads the word of --order.

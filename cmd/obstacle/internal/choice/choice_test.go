@@ -10,18 +10,31 @@ import (
 
 func TestScheme(t *testing.T) {
 	for _, word := range []string{"sync", "async", "delay:0", "delay:3", "delay:1048576"} {
-		s, err := Scheme(word)
+		s, err := Scheme(word, nil)
 		require.NoError(t, err)
 		require.Equal(t, word, s.Name(), "what is sent to a peer is read there again")
 		require.Equal(t, word != "sync", s.Asynchronous())
 	}
 	for word, why := range map[string]string{
-		"hybrid": "not built in this release", "asinc": `did you mean "async"`, "": "want sync",
+		"asinc": `did you mean "async"`, "": "want sync",
 		"delay:": "whole number", "delay:-1": "whole number", "delay:1.5": "whole number", "delay:9999999": "whole number",
 	} {
-		_, err := Scheme(word)
+		_, err := Scheme(word, nil)
 		require.ErrorContains(t, err, why, word)
 	}
+}
+
+func TestHybridOfLabels(t *testing.T) {
+	s, err := Scheme("hybrid", []string{"a", "b", "a", "", ""})
+	require.NoError(t, err)
+	require.Equal(t, "hybrid", s.Name())
+	together := func(a, b solver.Rank) bool { return !solver.Between(s, a, b).Asynchronous() }
+	require.True(t, together(0, 2))
+	require.False(t, together(0, 1))
+	require.False(t, together(3, 4), "without a label each is alone")
+	s, err = Scheme("hybrid", []string{"a", "a"})
+	require.NoError(t, err)
+	require.True(t, solver.Lockstep(s))
 }
 
 func TestOrder(t *testing.T) {

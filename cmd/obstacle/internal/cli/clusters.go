@@ -13,11 +13,13 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/solver"
 )
 
 // label decides who tells the peers' clusters: --clusters, --topology, or nobody (then
 // they find out). It returns nil in the last case.
-func (q *request) label(peers int) (launch.Label, error) {
+func (q *request) label(p solver.Partition) (launch.Label, error) {
+	peers := p.Peers()
 	switch {
 	case q.clusters < 0:
 		return nil, usage("--clusters %d: want 1 or more, or 0 to have it found out", q.clusters)
@@ -31,9 +33,9 @@ func (q *request) label(peers int) (launch.Label, error) {
 				return nil, err
 			}
 		}
-		clusters := q.clusters
+		clusters := solver.Clusters(p, q.clusters)
 		return func(rank int, _ string, _ []netip.Addr) (string, error) {
-			return strconv.Itoa(rank * clusters / peers), nil
+			return strconv.Itoa(clusters[rank]), nil
 		}, nil
 	case q.topology == "":
 		return nil, nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // comparison is the JSON of compare.
@@ -68,12 +66,15 @@ peer with the same method and threads, none of it slowed by --slow.`,
 		Example: "  obstacle compare membrane --n 24 --peers 2 --rounds 1",
 		Args:    oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if !c.Flags().Changed("schemes") && (q.clusters > 1 || q.topology != "") {
+				schemes = append(schemes, "hybrid")
+			}
 			return a.compare(c.Context(), q, args[0], schemes, peers, rounds, out)
 		},
 	}
 	f := c.Flags()
 	q.flags(f)
-	f.StringSliceVar(&schemes, "schemes", []string{"sync", "async"}, "schemes to compare: sync, async, delay:K")
+	f.StringSliceVar(&schemes, "schemes", []string{"sync", "async"}, "schemes to compare: sync, async, delay:K, hybrid (by default when there are clusters)")
 	f.IntSliceVar(&peers, "peers", []int{2}, "numbers of peers, P1,P2,…")
 	f.IntVar(&rounds, "rounds", 3, "rounds; the runs of a round come one after the other")
 	f.StringVar(&out, "out", "", "write a figure of the efficiency: .png, .svg or .pdf")
@@ -177,15 +178,20 @@ func slowAmong(flags []string, p int) []string {
 
 // once runs a trial and adds its times.
 func (a *app) once(ctx context.Context, t *trial, interrupt <-chan struct{}) error {
-	o, err := a.execute(ctx, &t.request, t.work, interrupt)
+	steps, err := newRecorder(t.work, nil, 1)
 	if err != nil {
 		return err
 	}
-	e, err := solver.Evaluate(t.work.problem, o.U, parallel(runtime.GOMAXPROCS(0)))
+	o, err := a.execute(ctx, &t.request, t.work, steps, interrupt)
+	if err != nil {
+		return err
+	}
+	e, evolution, err := a.judge(t.work, o, steps, t.request.reconfigure)
 	if err != nil {
 		return failed(err)
 	}
 	s := a.describe(&t.request, t.work)
+	s.Evolution = evolution
 	s.Add(o, t.work.partition, e)
 	if err := verdict(s); err != nil {
 		fmt.Fprintf(a.err, "obstacle: %s on %d peers: %s\n", s.Scheme, s.Peers, s.Reason)

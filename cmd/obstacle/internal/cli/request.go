@@ -47,6 +47,7 @@ type request struct {
 	mtu         int
 	protect     string
 	params      []string
+	reconfigure string
 	trace       string
 	rendezvous  string
 	secretFile  string
@@ -77,6 +78,7 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.Float64SliceVar(&q.weights, "weights", nil, "shares of the peers' slabs, W0,W1,…")
 	f.StringVar(&q.protect, "protect", "auto", "encrypt and authenticate what peers exchange: auto (between hosts), always or never")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
+	f.StringVar(&q.reconfigure, "reconfigure", "step", "asynchronous sessions exchange the start of a time step in synchronous mode (step), or never change")
 	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE of a built-in problem (repeatable)")
 }
 
@@ -105,8 +107,11 @@ func (q *request) resolve(ref string) (*work, error) {
 	}
 	w := &work{}
 	var err error
-	if w.scheme, err = choice.Scheme(q.scheme); err != nil {
+	if w.scheme, err = choice.Scheme(q.scheme, nil); err != nil {
 		return nil, badInput(err)
+	}
+	if _, err = q.reconfigures(); err != nil {
+		return nil, err
 	}
 	if w.order, err = choice.Order(q.order); err != nil {
 		return nil, badInput(err)
@@ -124,8 +129,11 @@ func (q *request) resolve(ref string) (*work, error) {
 	if err := q.workers(w); err != nil {
 		return nil, badInput(err)
 	}
-	if w.label, err = q.label(w.peers); err != nil {
+	if w.label, err = q.label(w.partition); err != nil {
 		return nil, err
+	}
+	if q.scheme == "hybrid" && w.label == nil {
+		return nil, usage("--scheme hybrid: which peers form a cluster has to be said: give --clusters C or --topology FILE")
 	}
 	if w.slow, err = slowdowns(q.slow, w.peers); err != nil {
 		return nil, badInput(err)

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -27,6 +26,7 @@ import (
 func (a *app) solveCommand() *cobra.Command {
 	q := &request{catalog: a.catalog}
 	var out, probes []string
+	every := 1
 	c := &cobra.Command{
 		Use:   "solve PROBLEM",
 		Short: "Solve an obstacle problem",
@@ -43,14 +43,15 @@ obstacle peer.`,
   obstacle solve membrane --n 16 --format json`,
 		Args: oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.solve(c.Context(), q, args[0], out, probes)
+			return a.solve(c.Context(), q, args[0], out, every, probes)
 		},
 	}
 	f := c.Flags()
 	q.flags(f)
 	f.IntVar(&q.peers, "peers", 0, "peers, each its own process (0: chosen, see the output)")
-	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async or delay:K")
-	f.StringArrayVar(&out, "out", nil, "write the solution: .vti, .npy, .png or .csv (repeatable)")
+	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K or hybrid")
+	f.StringArrayVar(&out, "out", nil, "write the solution: .vti, .npy, .png or .csv, or .pvd for a time series (repeatable)")
+	f.IntVar(&every, "out-every", 1, "with --out FILE.pvd: write every so many time steps, and the last")
 	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point (repeatable)")
 	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
 	f.StringVar(&q.metrics, "metrics", "", "address to serve metrics at")
@@ -61,7 +62,7 @@ obstacle peer.`,
 	return c
 }
 
-func (a *app) solve(ctx context.Context, q *request, ref string, out, probes []string) error {
+func (a *app) solve(ctx context.Context, q *request, ref string, out []string, every int, probes []string) error {
 	for i, o := range out {
 		if err := output.CheckPath(o); err != nil {
 			return badInput(err)
@@ -81,25 +82,36 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out, probes []s
 	for _, warning := range w.problem.Warnings() {
 		a.log.Warn().Msg(warning)
 	}
+	steps, err := newRecorder(w, out, every)
+	if err != nil {
+		return err
+	}
 	ctx, interrupt, stop := interrupts(ctx)
 	defer stop()
-	o, err := a.execute(ctx, q, w, interrupt)
+	o, err := a.execute(ctx, q, w, steps, interrupt)
 	if err != nil {
 		return err
 	}
 	s := a.describe(q, w)
-	e, err := solver.Evaluate(w.problem, o.U, parallel(runtime.GOMAXPROCS(0)))
+	e, evolution, err := a.judge(w, o, steps, q.reconfigure)
 	if err != nil {
 		return failed(err)
 	}
+	s.Evolution = evolution
 	s.Add(o, w.partition, e)
+	end := w.problem.AtStep(o.Steps)
 	for _, p := range places {
-		s.Probes = append(s.Probes, probe(w.problem, o.U, p))
+		s.Probes = append(s.Probes, probe(end, o.U, p))
+	}
+	if err := steps.close(); err != nil {
+		return failed(err)
 	}
 	writing := time.Now()
 	for _, name := range out {
-		if err := output.Write(name, output.Solution{Problem: w.problem, U: o.U}); err != nil {
-			return failed(err)
+		if !output.IsSeries(name) {
+			if err := output.Write(name, output.Solution{Problem: end, U: o.U}); err != nil {
+				return failed(err)
+			}
 		}
 		s.Outputs = append(s.Outputs, name)
 	}
@@ -112,12 +124,12 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out, probes []s
 }
 
 // execute runs w, with a bar on a terminal.
-func (a *app) execute(ctx context.Context, q *request, w *work, interrupt <-chan struct{}) (*launch.Outcome, error) {
+func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder, interrupt <-chan struct{}) (*launch.Outcome, error) {
 	plan, err := a.plan(q, w)
 	if err != nil {
 		return nil, err
 	}
-	plan.Interrupt = interrupt
+	plan.Interrupt, plan.Steps = interrupt, steps.step
 	if q.status != "" {
 		plan.Status = &launch.Status{}
 		stop, err := a.serveStatus(q.status, w, plan.Status)
@@ -128,7 +140,10 @@ func (a *app) execute(ctx context.Context, q *request, w *work, interrupt <-chan
 	}
 	if terminal(a.err) {
 		bar := progress.New(a.err, w.spec.Name(), q.tol)
-		plan.Watch = func(p launch.Progress) { bar.Update(p.Elapsed, p.Sweep, p.Residual) }
+		plan.Watch = func(p launch.Progress) {
+			bar.Step(p.Step, w.problem.Steps())
+			bar.Update(p.Elapsed, p.Sweep, p.Residual)
+		}
 		defer bar.Done()
 	}
 	o, err := launch.Run(ctx, plan)

@@ -168,9 +168,10 @@ func (r *run) label(rank int, conn *rendezvous.Conn, j rendezvous.Join) (string,
 // attend reads what a peer sends, places its block, and passes on the rest.
 func (r *run) attend(m *member) {
 	defer close(m.attended)
-	var at int64
+	var at, stepAt int64
+	step := 1
 	for {
-		msg, err := m.conn.Receive(rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk, rendezvous.KindResult, rendezvous.KindSessions)
+		msg, err := m.conn.Receive(rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk, rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = errors.New("end of stream")
@@ -178,13 +179,28 @@ func (r *run) attend(m *member) {
 			r.emit(occurrence{rank: m.rank, closed: err})
 			return
 		}
+		if s, is := msg.(rendezvous.Step); is {
+			if err := r.stepDone(m, s, step, stepAt); err != nil {
+				m.conn.Close()
+				r.emit(occurrence{rank: m.rank, closed: err})
+				return
+			}
+			step, stepAt = step+1, 0
+		}
 		c, is := msg.(rendezvous.Chunk)
 		if !is {
 			r.emit(occurrence{rank: m.rank, message: msg})
 			continue
 		}
 		err = errors.New("it is out of order")
-		if c.Stream == rendezvous.StreamSolution && c.Offset == at {
+		if c.Stream == rendezvous.StreamStep && c.Offset == stepAt && r.series != nil {
+			m.held.Store(true)
+			err = r.series.put(step, m.box, c.Offset, c.Data)
+			m.held.Store(false)
+			if stepAt += int64(len(c.Data)); err == nil {
+				continue
+			}
+		} else if c.Stream == rendezvous.StreamSolution && c.Offset == at {
 			err = blocks.Put(r.u, r.Problem.N, m.box, c.Offset, c.Data)
 		}
 		if err != nil {
@@ -257,7 +273,7 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
 		Scheme: r.Scheme, Order: r.Order, Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
 		Threads: r.Threads, Slow: slow,
-		Initial: r.Initial != nil, Status: r.Status != nil,
+		Initial: r.Initial != nil, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}
 }
 

@@ -35,6 +35,10 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	for rank := range p.Partition.Peers() {
 		r.members = append(r.members, &member{rank: rank, box: p.Partition.Box(solver.Rank(rank))})
 	}
+	var err error
+	if r.series, err = newSeries(&p); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	r.ctx = ctx
 	defer r.release(cancel)
@@ -61,6 +65,7 @@ type run struct {
 	listener net.Listener
 	members  []*member
 	u        []float64
+	series   *series // nil: the problem is stationary
 	happen   chan occurrence
 	refused  atomic.Int64 // connections that were sent away
 
@@ -191,7 +196,7 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 			if r.beat.Sweep == 0 && msg.Sweep > 0 {
 				r.Log.Info().Msg("relaxing")
 			}
-			r.beat.Sweep = msg.Sweep
+			r.beat.Step, r.beat.Sweep = msg.Step, msg.Sweep
 		}
 		if res := float64(msg.Residual); !math.IsNaN(res) {
 			r.beat.Residual = res
@@ -219,6 +224,7 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 			text = fmt.Sprintf("%s was lost: %s says %s", r.members[blame], m, msg.Error)
 		}
 		r.fail(failure{reported, blame, text})
+	case rendezvous.Step:
 	default:
 		m.gone = true
 		m.conn.Close()
@@ -229,6 +235,9 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 // listen finds peers that have been silent for too long.
 func (r *run) listen() {
 	for _, m := range r.members {
+		if m.held.Load() {
+			m.heard = time.Now()
+		}
 		if quiet := time.Since(m.heard); !m.done() && quiet > r.PeerTimeout {
 			m.gone = true
 			r.fail(failure{silent, m.rank, fmt.Sprintf("%s has been silent for %v (--peer-timeout %v)", m, quiet.Round(10*time.Millisecond), r.PeerTimeout)})
@@ -286,6 +295,9 @@ func (r *run) overdue() {
 // outcome sums up; the peers may go.
 func (r *run) outcome() *Outcome {
 	close(r.over)
+	if r.series != nil {
+		r.series.close()
+	}
 	for _, m := range r.members {
 		if !m.done() || m.missing() {
 			m.conn.Close()
@@ -305,7 +317,9 @@ func (r *run) outcome() *Outcome {
 		}
 		if m.missing() {
 			o.Missing = append(o.Missing, m.rank)
-			startingValues(r.Problem, r.Initial, m.box, r.u)
+			if r.series == nil {
+				startingValues(r.Problem, r.Initial, m.box, r.u)
+			}
 		}
 		o.Peers = append(o.Peers, res)
 		o.Hosts = append(o.Hosts, rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label})
@@ -316,6 +330,9 @@ func (r *run) outcome() *Outcome {
 		if r.failure != nil {
 			o.Failure = r.failure.text
 		}
+	}
+	if r.series != nil {
+		r.series.sum(o)
 	}
 	return o
 }

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
@@ -27,9 +28,10 @@ type member struct {
 	ready    bool
 	heard    time.Time
 	result   *rendezvous.Result
-	received int64 // bytes of its block
-	gone     bool  // its connection has ended
-	exited   bool  // its process has ended
+	received int64       // bytes of its block
+	held     atomic.Bool // the launcher keeps it waiting
+	gone     bool        // its connection has ended
+	exited   bool        // its process has ended
 }
 
 // String names the peer for people.

@@ -29,6 +29,7 @@ type Plan struct {
 	MaxSweeps   uint64        // 0: no bound
 	MaxTime     time.Duration // from the first relaxation; 0: no bound
 	Threads     int           // of each peer
+	Reconfigure bool          // sessions change their mode at boundaries of time steps
 	Slow        map[int]float64
 	Label       Label  // declares the peers' clusters; nil: they find out
 	MTU         int    // 0: that of the interface
@@ -45,6 +46,10 @@ type Plan struct {
 	// Spawn starts the peers of a run on this host; rendezvous is the address to
 	// join. Nil when Address is set.
 	Spawn func(ctx context.Context, rank int, rendezvous string) (Child, error)
+
+	// Steps is told u(0) and the end of every time step, one after the other, from
+	// goroutines of the run; u is only valid during the call. May be nil.
+	Steps func(m int, t float64, u []float64) error
 
 	Interrupt <-chan struct{} // closed: end with the best iterate
 	Status    *Status         // kept up to date; nil: nobody wants to know
@@ -70,6 +75,7 @@ type Child interface {
 // Progress is how far a run is.
 type Progress struct {
 	Elapsed  time.Duration // since the first relaxation
+	Step     int           // time step in progress; 0: the problem is stationary
 	Sweep    uint64        // of rank 0
 	Residual float64       // relative; NaN: not known yet
 }
@@ -91,6 +97,13 @@ type Outcome struct {
 	Missing []int
 	Reason  string
 	Failure string // when Reason is Failed: what happened, in one sentence
+
+	// Of a nonstationary run, whose U is the end of the last complete step (u(0) if
+	// there is none).
+	Steps    int    // complete
+	StepList []Step // all of them, or every so many where they are many
+	Worst    Pair   // that with the largest residual
+	Last     Pair
 
 	Peers  []rendezvous.Result // by rank; of a lost peer only Points is set
 	Hosts  []rendezvous.Member

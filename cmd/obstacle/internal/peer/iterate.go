@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
@@ -25,7 +24,9 @@ func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle in
 	if p.assign.Status {
 		go p.tellSessions(telling)
 	}
+	p.reporter = newReporter(p.conn, r.Box().Points(), r.Steps())
 	res, err := r.Run(ctx)
+	p.reporter.close()
 	enough()
 	select {
 	case <-o.bye:
@@ -65,6 +66,7 @@ func announced(o *orders) (rendezvous.Lost, bool) {
 func account(res *runner.Result, err error) rendezvous.Result {
 	out := rendezvous.Result{
 		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: finite.Number(res.Residual),
+		Steps: res.Steps, Reconfigurations: res.Changes, ReconfigurationSeconds: res.Changing.Seconds(), StaleFaces: res.Stale,
 		Snapshots: res.Snapshots, Seconds: res.Elapsed.Seconds(), Sessions: []rendezvous.Session{},
 	}
 	if err != nil {
@@ -105,14 +107,8 @@ func lostRank(err error) int {
 func (p *peer) handOver(r *runner.Runner, out rendezvous.Result) error {
 	u := make([]float64, r.Box().Points())
 	r.Solution(u)
-	buf := make([]byte, min(rendezvous.MaxChunk, 8*len(u)))
-	for at := 0; at < len(u); {
-		piece := buf[:min(len(buf), 8*(len(u)-at))]
-		blocks.Encode(piece, u[at:at+len(piece)/8])
-		if err := p.conn.Send(rendezvous.Chunk{Stream: rendezvous.StreamSolution, Offset: 8 * int64(at), Data: piece}); err != nil {
-			return err
-		}
-		at += len(piece) / 8
+	if err := sendBlock(p.conn, rendezvous.StreamSolution, u); err != nil {
+		return err
 	}
 	out.PeakBytes = host.PeakBytes()
 	return p.conn.Send(out)

@@ -93,7 +93,7 @@ func (p *peer) beat(ctx context.Context, state *atomic.Pointer[runner.Progress])
 	for {
 		b := rendezvous.Beat{Residual: finite.NaN()}
 		if s := state.Load(); s != nil {
-			b.Sweep, b.Residual = uint64(s.Sweep), finite.Number(s.Residual)
+			b.Step, b.Sweep, b.Residual = s.Step, uint64(s.Sweep), finite.Number(s.Residual)
 		}
 		if p.conn.Send(b) != nil {
 			return
@@ -233,7 +233,11 @@ func (p *peer) stream(s rendezvous.Stream, total int64, take func([]byte)) error
 // join connects to the neighbours, opens the sessions and builds the own block.
 func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
 	a := &p.assign
-	scheme, err := choice.Scheme(a.Scheme)
+	labels := make([]string, len(a.Members))
+	for i, m := range a.Members {
+		labels[i] = m.Cluster
+	}
+	scheme, err := choice.Scheme(a.Scheme, labels)
 	if err != nil {
 		return nil, err
 	}
@@ -258,11 +262,12 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 	return runner.New(ctx, runner.Config{
 		Solver: solver.Config{
 			Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order,
-			Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial,
+			Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure,
 		},
 		Threads: a.Threads, Node: runner.Over(p.node), Names: names, Slow: a.Slow,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopper(ctx, o), Grace: p.timeout(),
+		Step:          p.stepper(problem),
 		Progress:      func(q runner.Progress) { state.Store(&q) },
 		ProgressEvery: launch.BeatEvery(p.timeout()),
 		Log:           p.Log, // it adds the rank itself

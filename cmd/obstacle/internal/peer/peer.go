@@ -113,10 +113,11 @@ type peer struct {
 	welcome rendezvous.Welcome
 	log     zerolog.Logger
 
-	assign  rendezvous.Assign
-	initial []float64
-	link    *ether.Link
-	node    *driver.Node
+	assign   rendezvous.Assign
+	initial  []float64
+	reporter *reporter // of time steps; nil in a stationary run
+	link     *ether.Link
+	node     *driver.Node
 }
 
 // nodeName is the name of a rank's node.

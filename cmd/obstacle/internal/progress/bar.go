@@ -40,6 +40,9 @@ func (b *Bar) Update(elapsed time.Duration, sweep uint64, residual float64) {
 	b.bar.SetCurrent(int64(scale * min(b.estimator.Part(), 0.999)))
 }
 
+// Step tells which time step of how many is in progress; 0 of a stationary problem.
+func (b *Bar) Step(step, of int) { b.estimator.Step(step, of) }
+
 // Done takes the bar away.
 func (b *Bar) Done() {
 	b.bar.Abort(true)

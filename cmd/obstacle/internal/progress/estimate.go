@@ -21,6 +21,7 @@ type Estimator struct {
 	rate     float64 // smoothed decrease of ln(residual) a second
 	rateAt   time.Duration
 	rateFrom float64
+	step, of int // time steps; of 0: the problem is stationary
 }
 
 // window is how long the decrease is measured before it counts.
@@ -49,10 +50,24 @@ func (e *Estimator) Update(elapsed time.Duration, sweep uint64, residual float64
 	}
 }
 
+// Step tells which time step of how many is in progress. Every step begins with a
+// residual of its own.
+func (e *Estimator) Step(step, of int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if step != e.step {
+		e.seen, e.rate = false, 0
+	}
+	e.step, e.of = step, of
+}
+
 // Part is how much of the way is done, 0 to 1, by the logarithm of the residual.
 func (e *Estimator) Part() float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.of > 0 {
+		return float64(max(e.step-1, 0)) / float64(e.of)
+	}
 	if !e.seen || e.Tolerance <= 0 {
 		return 0
 	}
@@ -68,6 +83,12 @@ func (e *Estimator) Left() time.Duration {
 }
 
 func (e *Estimator) left() time.Duration {
+	if e.of > 0 { // steps take about as long as each other
+		if e.step < 2 {
+			return -1
+		}
+		return e.elapsed / time.Duration(e.step-1) * time.Duration(e.of-e.step+1)
+	}
 	if e.rate <= 0 || e.Tolerance <= 0 {
 		return -1
 	}
@@ -81,6 +102,9 @@ func (e *Estimator) text() string {
 	r := math.NaN()
 	if e.seen {
 		r = e.residual
+	}
+	if e.of > 0 {
+		return fmt.Sprintf(" step %d of %d  residual %s of %.0e  sweep %d  %s, left %s", e.step, e.of, number(r), e.Tolerance, e.sweep, duration(e.elapsed), duration(e.left()))
 	}
 	return fmt.Sprintf(" residual %s of %.0e  sweep %d  %s, left %s", number(r), e.Tolerance, e.sweep, duration(e.elapsed), duration(e.left()))
 }

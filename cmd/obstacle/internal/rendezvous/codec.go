@@ -33,7 +33,7 @@ func bound(k Kind) int {
 		return MaxBody
 	case KindChunk:
 		return MaxChunk + chunkHeader
-	case KindReady, KindStart, KindBeat, KindStop, KindLost, KindBye:
+	case KindStep, KindReady, KindStart, KindBeat, KindStop, KindLost, KindBye:
 		return MaxGreeting
 	}
 	return 0
@@ -70,6 +70,8 @@ func blank(k Kind) any {
 		return new(Bye)
 	case KindSessions:
 		return new(Sessions)
+	case KindStep:
+		return new(Step)
 	}
 	return nil
 }
@@ -156,7 +158,7 @@ func decodeChunk(body []byte) (Message, error) {
 		return nil, fmt.Errorf("%w: a chunk of %d bytes", ErrMalformed, len(body))
 	}
 	c := Chunk{Stream: Stream(body[0]), Offset: int64(binary.BigEndian.Uint64(body[1:])), Data: body[chunkHeader:]}
-	if c.Stream < StreamProblem || c.Stream > StreamSolution || c.Offset < 0 || c.Offset > maxOffset {
+	if c.Stream < StreamProblem || c.Stream > StreamStep || c.Offset < 0 || c.Offset > maxOffset {
 		return nil, fmt.Errorf("%w: a chunk of stream %d at offset %d", ErrMalformed, c.Stream, c.Offset)
 	}
 	return c, nil

@@ -26,15 +26,16 @@ func samples() []Message {
 		Listen{Control: "127.0.0.1:9"},
 		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
 			N: [3]int{4, 5, 6}, Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, Scheme: "delay:3", Order: "jacobi", Tolerance: 1e-6,
-			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slow: 1.5, Initial: true},
+			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slow: 1.5, Initial: true, Reconfigure: true},
 		Chunk{Stream: StreamSolution, Offset: 1 << 33, Data: []byte{1, 2, 3}},
 		Ready{}, Start{},
-		Beat{Sweep: 5, Residual: 0.1},
+		Beat{Step: 2, Sweep: 5, Residual: 0.1},
 		Stop{},
 		Lost{Rank: 2, Why: "killed"},
 		Result{Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Iterate: 2, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6, CPUSeconds: 7,
-			PeakBytes: 8, IdleBytes: 9, Kernel: "go", Sessions: []Session{{Peer: 1, Mode: "sync", Composition: []string{"A"}, Overwritten: 3}}},
+			Steps: 3, Reconfigurations: 4, ReconfigurationSeconds: 0.5, StaleFaces: 6, PeakBytes: 8, IdleBytes: 9, Kernel: "go", Sessions: []Session{{Peer: 1, Mode: "sync", Composition: []string{"A"}, Overwritten: 3}}},
 		Bye{},
+		Step{Step: 3, Sweeps: 40, Residual: 1e-7},
 		Sessions{Sessions: []Session{{Peer: 1, Name: "halo/0-1", Mode: "async", Locality: "same host", Why: "w", RTTSeconds: 1e-4, Composition: []string{"A"}}}},
 	}
 }
@@ -58,7 +59,7 @@ func TestEveryMessageSurvives(t *testing.T) {
 func TestNotANumberTravelsAsNull(t *testing.T) {
 	b, err := json.Marshal(Beat{Residual: finite.NaN()})
 	require.NoError(t, err)
-	require.JSONEq(t, `{"sweep":0,"residual":null}`, string(b))
+	require.JSONEq(t, `{"step":0,"sweep":0,"residual":null}`, string(b))
 	m, err := Decode(KindBeat, b)
 	require.NoError(t, err)
 	require.True(t, math.IsNaN(float64(m.(Beat).Residual)))

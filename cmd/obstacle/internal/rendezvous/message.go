@@ -29,6 +29,7 @@ const (
 	KindResult
 	KindBye
 	KindSessions // from the peer, between Ready and Result, when the launcher wants it
+	KindStep     // from the peer, between Start and Result, after its block
 )
 
 // Message is one of the types below.
@@ -97,9 +98,10 @@ type Assign struct {
 	MaxSweeps    uint64   `json:"max_sweeps"`
 	MaxTimeMS    int64    `json:"max_time_ms"` // 0: no bound
 	Threads      int      `json:"threads"`
-	Slow         float64  `json:"slow"`    // relaxes this many times slower; 1: as it can
-	Status       bool     `json:"status"`  // tell of the sessions again and again
-	Initial      bool     `json:"initial"` // the starting iterate of the own box follows in chunks
+	Slow         float64  `json:"slow"`        // relaxes this many times slower; 1: as it can
+	Status       bool     `json:"status"`      // tell of the sessions again and again
+	Reconfigure  bool     `json:"reconfigure"` // sessions change their mode at boundaries of time steps
+	Initial      bool     `json:"initial"`     // the starting iterate of the own box follows in chunks
 }
 
 // Stream tells what a Chunk is part of.
@@ -110,6 +112,7 @@ const (
 	StreamProblem Stream = iota + 1
 	StreamInitial
 	StreamSolution
+	StreamStep // from the peer: its block at the end of a time step
 )
 
 // Chunk is a run of bytes of a stream, in order. Data is only valid until the
@@ -128,6 +131,7 @@ type Start struct{}
 
 // Beat says that a peer lives, and how far it is.
 type Beat struct {
+	Step     int           `json:"step"` // time step in progress; 0: the problem is stationary
 	Sweep    uint64        `json:"sweep"`
 	Residual finite.Number `json:"residual"` // relative, of the whole; not a number: not known yet
 }
@@ -151,6 +155,11 @@ type Result struct {
 	Residual  finite.Number `json:"residual"`
 	Snapshots int           `json:"snapshots"`
 	Points    int           `json:"points"`
+
+	Steps                  int     `json:"steps"` // complete time steps
+	Reconfigurations       int     `json:"reconfigurations"`
+	ReconfigurationSeconds float64 `json:"reconfiguration_seconds"` // waiting for neighbours included
+	StaleFaces             uint64  `json:"stale_faces"`             // of an old time step, dropped
 
 	Seconds    float64 `json:"seconds"`     // from the first relaxation to the verdict
 	CPUSeconds float64 `json:"cpu_seconds"` // of the process, since Start

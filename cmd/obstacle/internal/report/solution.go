@@ -60,14 +60,17 @@ type Solution struct {
 
 	// Refused counts what did not come from a peer of the run, or came twice, by
 	// reason (docs/security.md); none of it changed anything.
-	Refused     map[string]uint64 `json:"refused"`
-	Composition []string          `json:"composition"`
-	Sessions    []Session         `json:"sessions"` // each as either end saw it
-	PerPeer     []Peer            `json:"per_peer"`
-	Probes      []Probe           `json:"probes"`
-	Outputs     []string          `json:"outputs"`
-	Seed        uint64            `json:"seed"`
-	Version     string            `json:"version"`
+	Refused map[string]uint64 `json:"refused"`
+
+	*Evolution // nil: the problem is stationary
+
+	Composition []string  `json:"composition"`
+	Sessions    []Session `json:"sessions"` // each as either end saw it
+	PerPeer     []Peer    `json:"per_peer"`
+	Probes      []Probe   `json:"probes"`
+	Outputs     []string  `json:"outputs"`
+	Seed        uint64    `json:"seed"`
+	Version     string    `json:"version"`
 }
 
 // Peer is one peer's part in a run.

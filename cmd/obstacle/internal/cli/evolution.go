@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"errors"
+	"math"
+	"runtime"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// reconfigures reads the word of --reconfigure.
+func (q *request) reconfigures() (bool, error) {
+	switch q.reconfigure {
+	case "", "step":
+		return true, nil
+	case "never":
+		return false, nil
+	}
+	return false, usage("--reconfigure %q: want step or never", q.reconfigure)
+}
+
+// recorder looks at every complete time step: the error where an exact solution is
+// known, and the files of time series. It is told by one goroutine at a time.
+type recorder struct {
+	problem *solver.Problem
+	every   int
+	series  []*output.Series
+
+	worst     float64 // largest error; NaN: no exact solution
+	worstStep int
+}
+
+// newRecorder prepares the series among the outputs of a run; of a stationary problem
+// there can be none.
+func newRecorder(w *work, out []string, every int) (*recorder, error) {
+	r := &recorder{problem: w.problem, every: every, worst: math.NaN()}
+	if every < 1 {
+		return nil, usage("--out-every %d: want 1 or more", every)
+	}
+	for _, name := range out {
+		if !output.IsSeries(name) {
+			continue
+		}
+		if w.problem.Steps() == 0 {
+			return nil, usage("--out %s: a time series of a problem that does not change in time; give .vti", name)
+		}
+		s, err := output.CreateSeries(name, w.problem.Steps())
+		if err != nil {
+			return nil, badInput(err)
+		}
+		r.series = append(r.series, s)
+	}
+	return r, nil
+}
+
+// step is launch.Plan.Steps.
+func (r *recorder) step(m int, t float64, u []float64) error {
+	at := r.problem.AtStep(m)
+	if e := solver.MaxError(at, u); m > 0 && (!(e <= r.worst)) && !math.IsNaN(e) {
+		r.worst, r.worstStep = e, m
+	}
+	if m%r.every != 0 && m != r.problem.Steps() {
+		return nil
+	}
+	for _, s := range r.series {
+		if err := s.Add(m, t, output.Solution{Problem: at, U: u}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends the series.
+func (r *recorder) close() error {
+	var errs []error
+	for _, s := range r.series {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// judge recomputes what is known of a run's answer. Of a nonstationary problem that is
+// the end of the last complete step, with the residual of the worst one; both are
+// judged from assembled vectors.
+func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string) (solver.Evaluation, *report.Evolution, error) {
+	threads := parallel(runtime.GOMAXPROCS(0))
+	if w.problem.Evolution == nil {
+		e, err := solver.Evaluate(w.problem, o.U, threads)
+		return e, nil, err
+	}
+	out := report.NewEvolution(w.problem, o, reconfigure)
+	if o.Last.Step == 0 { // not one step: nothing to judge
+		nan := math.NaN()
+		return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan}, out, nil
+	}
+	last, err := solver.EvaluateStep(w.problem, o.Last.Step, o.Last.Before, o.Last.End, threads)
+	if err != nil {
+		return last, out, err
+	}
+	worst := last
+	if o.Worst.Step != o.Last.Step {
+		if worst, err = solver.EvaluateStep(w.problem, o.Worst.Step, o.Worst.Before, o.Worst.End, threads); err != nil {
+			return last, out, err
+		}
+	}
+	out.LastResidual, out.WorstResidual = finite.Number(last.RelativeResidual), finite.Number(worst.RelativeResidual)
+	out.MaxErrorSteps, out.MaxErrorStep = finite.Number(r.worst), r.worstStep
+	if worst.RelativeResidual < last.RelativeResidual {
+		out.WorstResidual, out.WorstStep = out.LastResidual, o.Last.Step
+	}
+	last.RelativeResidual = max(last.RelativeResidual, worst.RelativeResidual)
+	last.ErrorBound = math.NaN() // of one step only
+	return last, out, nil
+}

@@ -1,0 +1,117 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// stepsOf is a series of so many steps on four points of two peers.
+func stepsOf(t *testing.T, steps int, took func(int, float64, []float64) error) (*series, solver.Partition) {
+	t.Helper()
+	spec, err := file.Builtin("front1d", []string{fmt.Sprintf("steps=%d", steps), "end=1"})
+	require.NoError(t, err)
+	p, err := spec.BuildValid([]int{4})
+	require.NoError(t, err)
+	cut, err := solver.Slabs(p.N, 2, nil)
+	require.NoError(t, err)
+	s, err := newSeries(&Plan{Problem: p, Partition: cut, Steps: took})
+	require.NoError(t, err)
+	return s, cut
+}
+
+// hand gives a peer's block, all of whose values are v, and says that it is whole.
+func hand(s *series, cut solver.Partition, rank, m int, v, residual float64) error {
+	box := cut.Box(solver.Rank(rank))
+	u := make([]float64, box.Points())
+	for i := range u {
+		u[i] = v
+	}
+	data := make([]byte, blocks.Bytes(box))
+	blocks.Encode(data, u)
+	if err := s.put(m, box, 0, data); err != nil {
+		return err
+	}
+	return s.complete(rank, rendezvous.Step{Step: m, Sweeps: uint64(10*m + rank), Residual: finite.Number(residual)})
+}
+
+func TestSeriesAssemblesSteps(t *testing.T) {
+	var seen []string
+	s, cut := stepsOf(t, 4, func(m int, at float64, u []float64) error {
+		seen = append(seen, fmt.Sprint(m, at, m == 0 || u[0] == float64(m) && u[3] == -float64(m)))
+		return nil
+	})
+	residuals := []float64{0, 1e-8, 9e-7, 1e-9, 2e-8}
+	for m := 1; m <= 4; m++ {
+		require.NoError(t, hand(s, cut, 1, m, -float64(m), residuals[m]))
+		require.Equal(t, m-1, s.done, "one block is not there yet")
+		require.NoError(t, hand(s, cut, 0, m, float64(m), residuals[m]))
+	}
+	require.Equal(t, []string{"0 0 true", "1 0.25 true", "2 0.5 true", "3 0.75 true", "4 1 true"}, seen)
+	var o Outcome
+	s.sum(&o)
+	require.Equal(t, []float64{4, 4, -4, -4}, o.U)
+	require.Equal(t, 4, o.Steps)
+	require.Equal(t, Pair{4, []float64{3, 3, -3, -3}, []float64{4, 4, -4, -4}}, o.Last)
+	require.Equal(t, Pair{2, []float64{1, 1, -1, -1}, []float64{2, 2, -2, -2}}, o.Worst)
+	require.Len(t, o.StepList, 4)
+	require.Equal(t, Step{3, []uint64{30, 31}, 1e-9}, o.StepList[2])
+	require.ErrorIs(t, hand(s, cut, 0, 5, 1, 1), errSeries, "there is no step 5")
+}
+
+// A peer that is a step ahead waits for the others; nothing is overwritten meanwhile,
+// and the end of the run lets it go.
+func TestSeriesHoldsWhoIsAhead(t *testing.T) {
+	s, cut := stepsOf(t, 4, nil)
+	require.NoError(t, hand(s, cut, 0, 1, 1, 1e-7))
+	ahead := make(chan error)
+	go func() { ahead <- hand(s, cut, 0, 2, 2, 1e-7) }()
+	require.NoError(t, hand(s, cut, 1, 1, -1, 1e-7))
+	require.NoError(t, <-ahead)
+	require.Equal(t, []float64{1, 1, -1, -1}, s.at(1))
+	go func() { ahead <- hand(s, cut, 0, 3, 3, 1e-7) }()
+	s.close()
+	require.ErrorIs(t, <-ahead, errSeries)
+	var o Outcome
+	s.sum(&o)
+	require.Equal(t, []float64{1, 1, -1, -1}, o.U, "the last complete step")
+	require.Equal(t, 1, o.Steps)
+}
+
+func TestSeriesTellsWhatCannotBeWritten(t *testing.T) {
+	full := errors.New("the disk is full")
+	s, cut := stepsOf(t, 2, func(m int, _ float64, _ []float64) error {
+		if m == 1 {
+			return full
+		}
+		return nil
+	})
+	for m := 1; m <= 2; m++ {
+		require.NoError(t, hand(s, cut, 0, m, 1, 1e-7))
+		require.NoError(t, hand(s, cut, 1, m, 1, 1e-7))
+	}
+	o := Outcome{Reason: Converged}
+	s.sum(&o)
+	require.Equal(t, Failed, o.Reason)
+	require.Contains(t, o.Failure, "the disk is full")
+}
+
+// Of many steps the list holds some.
+func TestSeriesListIsBounded(t *testing.T) {
+	s, cut := stepsOf(t, 2500, nil)
+	for m := 1; m <= 2500; m++ {
+		require.NoError(t, hand(s, cut, 0, m, 1, 1e-7))
+		require.NoError(t, hand(s, cut, 1, m, 1, 1e-7))
+	}
+	require.LessOrEqual(t, len(s.list), maxList)
+	require.Equal(t, 3, s.list[0].Step)
+	require.Equal(t, 2500, s.list[len(s.list)-1].Step)
+}
