@@ -86,7 +86,7 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	var err error
 	p.node, err = p2psap.NewNode(p2psap.NodeConfig{
 		Name: nameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Link: contact{c, rank},
-		Network: p2psap.Ethernet, Host: nameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
+		Network: p2psap.Ethernet, Cluster: s.label(rank), Host: nameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
 		Tracer: tracer{c}, Protect: s.Protect, Entropy: s.entropy(rank),
 	})
 	if err != nil {

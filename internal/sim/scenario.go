@@ -27,8 +27,9 @@ type Scenario struct {
 
 	Reconfigure bool // at boundaries of time steps
 
-	Costs []Cost // by rank
-	MTU   int
+	Clusters []int  // by rank: sessions between them take the inter-cluster columns; nil: one
+	Costs    []Cost // by rank
+	MTU      int
 
 	Faults  mptest.Faults // of every link, until Calm
 	After   mptest.Faults // from then on
@@ -111,8 +112,17 @@ func Draw(seed uint64) (*Scenario, error) {
 // of a seed is what it was before there were any.
 func drawClusters(r *rand.Rand, s *Scenario) {
 	if chance(r, 0.15) {
-		s.Scheme = solver.Hybrid(solver.Clusters(s.Partition, 1+r.IntN(s.Peers())))
+		s.Clusters = solver.Clusters(s.Partition, 1+r.IntN(s.Peers()))
+		s.Scheme = solver.Hybrid(s.Clusters)
 	}
+}
+
+// label is the declared cluster of a rank; empty where none is declared.
+func (s *Scenario) label(r solver.Rank) string {
+	if s.Clusters == nil {
+		return ""
+	}
+	return fmt.Sprint(s.Clusters[r])
 }
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
