@@ -1,0 +1,136 @@
+// Package examples tests what strangers do with the module: they copy an example into
+// a module of their own, or follow the guide. Packages that are internal cannot be
+// imported there, so what works here uses public ones only.
+package examples
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// repository is the root of the module under test.
+func repository(t *testing.T) string {
+	_, file, _, ok := runtime.Caller(0)
+	require.True(t, ok)
+	return filepath.Dir(filepath.Dir(file))
+}
+
+// outside is the environment of a module that finds everything in the local module
+// cache: nothing is downloaded.
+func outside(t *testing.T) []string {
+	env := []string{"GOFLAGS=", "GOPROXY=off", "GOWORK=off", "GOTOOLCHAIN=local", "GO111MODULE=on"}
+	for _, v := range os.Environ() {
+		switch name, _, _ := strings.Cut(v, "="); name {
+		case "GOFLAGS", "GOPROXY", "GOWORK", "GOTOOLCHAIN", "GO111MODULE", "P2PDC":
+		default:
+			env = append(env, v)
+		}
+	}
+	return append(env, "P2PDC="+repository(t))
+}
+
+func shell(t *testing.T, dir, script string) string {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no sh")
+	}
+	c := exec.CommandContext(t.Context(), "sh", "-e")
+	c.Dir, c.Env, c.Stdin = dir, outside(t), strings.NewReader(script)
+	var errs strings.Builder
+	c.Stderr = &errs
+	out, err := c.Output()
+	require.NoError(t, err, "%s\n%s", out, errs.String())
+	return string(out)
+}
+
+// The examples that are meant to be copied build, pass their tests and run in an empty
+// module.
+func TestExamplesOutside(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	for name, want := range map[string]string{"fec": "with FEC", "congestion": "Vegas"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			files, err := filepath.Glob(filepath.Join(repository(t), "examples", name, "*.go"))
+			require.NoError(t, err)
+			require.NotEmpty(t, files)
+			for _, f := range files {
+				text, err := os.ReadFile(f)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(f)), text, 0o644))
+			}
+			out := shell(t, dir, `
+go mod init example.com/stranger
+go mod edit -require github.com/p2pdc/p2pdc@v0.0.0 -replace github.com/p2pdc/p2pdc=$P2PDC
+sed -n '/^require (/,/^)/p' $P2PDC/go.mod >> go.mod
+cp $P2PDC/go.sum .
+go test -run TestRun .
+go run .
+`)
+			require.Contains(t, out, "ok")
+			require.Contains(t, out, want)
+		})
+	}
+}
+
+// The guide for a new micro-protocol is followed to the letter: its commands are run, its
+// files written, and what it says is printed must be printed.
+func TestGuide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	text, err := os.Open(filepath.Join(repository(t), "docs", "new-microprotocol.md"))
+	require.NoError(t, err)
+	defer text.Close()
+	script, want := follow(t, text)
+	require.GreaterOrEqual(t, len(want), 2)
+	out := shell(t, t.TempDir(), script)
+	for _, w := range want {
+		_, rest, found := strings.Cut(out, w)
+		require.True(t, found, "the guide promises %q; printed was\n%s", w, out)
+		out = rest
+	}
+}
+
+// follow makes a script of a guide's fenced blocks: sh is run, go NAME becomes that
+// file, text is output that is promised.
+func follow(t *testing.T, guide *os.File) (script string, want []string) {
+	var s, promised strings.Builder
+	in := ""
+	lines := bufio.NewScanner(guide)
+	for lines.Scan() {
+		line := lines.Text()
+		language, name, _ := strings.Cut(strings.TrimPrefix(line, "```"), " ")
+		switch {
+		case in == "" && strings.HasPrefix(line, "```"):
+			if in = language; in == "go" {
+				require.NotEmpty(t, name, "a file of the guide has no name")
+				s.WriteString("cat > " + name + " <<'END OF FILE'\n")
+			}
+		case line == "```":
+			switch in {
+			case "go":
+				s.WriteString("END OF FILE\n")
+			case "text":
+				want = append(want, strings.TrimSuffix(promised.String(), "\n"))
+				promised.Reset()
+			}
+			in = ""
+		case in == "sh", in == "go":
+			s.WriteString(line + "\n")
+		case in == "text":
+			promised.WriteString(line + "\n")
+		}
+	}
+	require.NoError(t, lines.Err())
+	require.Empty(t, in, "a block of the guide does not end")
+	return s.String(), want
+}
