@@ -28,7 +28,7 @@ type Controller interface {
 	// Recovered: the episode has ended; inFlight is what is in flight now.
 	Recovered(now microproto.Instant, inFlight int)
 	// TimedOut: the retransmission time-out has passed. again: for the same segment
-	// as last time, and nothing was acknowledged since.
+	// as last time, or in an episode that Congested told of; the threshold stays.
 	TimedOut(now microproto.Instant, inFlight int, again bool)
 	// Idled: nothing was in flight and nothing was sent for idle, more than one
 	// rto; data is about to go (RFC 5681 §4.1).

@@ -166,7 +166,9 @@ func (n *TCPNewRenoCongestionAvoidance) timeout(x *microproto.Exec, _ *microprot
 		// Of what was sent before the last time-out no more than the window is out.
 		flight = min(flight, n.shared.Window)
 	}
-	again := n.expired && n.timedOut == *n.ackedTo
+	// In recovery the threshold is that of its beginning: what was sent since stays
+	// unacknowledged behind the gap, and half of that is more than the path bears.
+	again := n.recovering || n.expired && n.timedOut == *n.ackedTo
 	n.shared.Controller.TimedOut(x.Now(), flight, again)
 	n.expired, n.timedOut = true, *n.ackedTo
 	n.recovering, n.episode, n.recover = false, true, *n.sentTo

@@ -1,0 +1,74 @@
+package ctp
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/stretchr/testify/require"
+)
+
+// goodput is what a sender that always has more carries in d over 50 Mbit/s with a
+// round trip of 20 ms and a queue of a hundred segments, in Mbit/s of payload.
+func goodput(tb testing.TB, names []string, loss float64, seed uint64, d time.Duration) float64 {
+	o := microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
+	// Forty-three segments of 1464 bytes are on their way in 10 ms.
+	r := newRig(tb, names, o, 1464, seed, mptest.Faults{Delay: way, Rate: 50e6 / 8, Capacity: 143})
+	random := rand.New(rand.NewPCG(seed, 1))
+	r.OnFrame = func(end int, _ microproto.Frame) bool { return end != 0 || random.Float64() >= loss }
+	r.open()
+	data, dst := pattern(64<<10, 1), make([]byte, 64<<10)
+	sent, received := uint64(0), 0
+	for time.Duration(r.Clock.Now()) < d {
+		for {
+			if _, err := r.send(0, tag, sent, data); err != nil {
+				require.ErrorIs(tb, err, microproto.ErrBusy)
+				break
+			}
+			sent++
+		}
+		for {
+			if _, err := r.receive(1, tag, dst, nil); err != nil {
+				require.ErrorIs(tb, err, microproto.ErrNothing)
+				break
+			}
+			received += len(dst)
+		}
+		r.run(2 * time.Millisecond)
+	}
+	return float64(received) * 8 / d.Seconds() / 1e6
+}
+
+// A path that loses nothing but what its queue does not take is filled to 85 per
+// cent, the slow start that overshoots it included; with losses by chance the rate is
+// about MSS/RTT · √(3/2p) (Mathis, Semke, Mahdavi and Ott 1997), less the time-outs.
+func TestGoodput(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		names     []string
+		loss      float64
+		low, high float64
+	}{
+		{"NewReno, no loss", syncInter, 0, 0.85 * 50, 50},
+		{"CUBIC, no loss", syncCubic, 0, 0.85 * 50, 50},
+		{"NewReno, 0.1 %", syncInter, 0.001, 13, 28},
+		{"NewReno, 1 %", syncInter, 0.01, 4.8, 8.4},
+		{"NewReno, 5 %", syncInter, 0.05, 1.5, 3.1},
+		{"CUBIC, 1 %", syncCubic, 0.01, 5, 11},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seeds, total := uint64(2), 0.0
+			if c.loss == 0 {
+				seeds = 1 // it draws nothing
+			}
+			for seed := range seeds {
+				total += goodput(t, c.names, c.loss, seed, 15*time.Second) / float64(seeds)
+			}
+			t.Logf("%.1f Mbit/s", total)
+			require.GreaterOrEqual(t, total, c.low)
+			require.LessOrEqual(t, total, c.high)
+		})
+	}
+}
