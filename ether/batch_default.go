@@ -3,6 +3,7 @@
 package ether
 
 import (
+	"errors"
 	"hash/fnv"
 	"net"
 	"net/netip"
@@ -13,10 +14,7 @@ import (
 )
 
 // Elsewhere there are no batches: one datagram a call.
-const (
-	haveBatch   = false
-	segmentsMax = 64
-)
+const segmentsMax = 64
 
 type sockaddr struct{ unixSockaddr }
 
@@ -26,12 +24,16 @@ func sockaddrOf(a netip.AddrPort, scope uint32, inet4 bool) sockaddr {
 
 type batch struct{}
 
-func newBatch(*Link) *batch { return nil }
+func newBatch(*Link) (*batch, error) { return nil, errors.ErrUnsupported }
 
-func (*batch) send(*roster, []microproto.Frame) (int, bool, error) { return 0, false, nil }
-func (*batch) recv([]microproto.Frame, bool) (int, error)          { return 0, net.ErrClosed }
+func (*batch) send(*roster, []microproto.Frame) (int, bool, error) { return 0, false, net.ErrClosed }
+func (*batch) recv([]microproto.Frame, bool) (int, bool, error)    { return 0, false, net.ErrClosed }
 func (*batch) tryRecv([]microproto.Frame) (int, error)             { return 0, net.ErrClosed }
+func (*batch) wake()                                               {}
+func (*batch) awaitWritable()                                      {}
+func (*batch) close()                                              {}
 
+func hasBatch(*net.UDPConn) bool     { return false }
 func hasGSO(syscall.RawConn) bool    { return false }
 func enableGRO(syscall.RawConn) bool { return false }
 func countOverflow(syscall.RawConn)  {}

@@ -12,8 +12,6 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-const haveBatch = true
-
 const (
 	segmentsMax  = 64 // of one GSO datagram: the least of all kernels' UDP_MAX_SEGMENTS
 	messagesMax  = 64 // of one sendmmsg
@@ -65,34 +63,44 @@ type mmsghdr struct {
 	n   uint32
 }
 
-// batch is sendmmsg and recvmmsg over one socket. Its arrays are made once; the
-// two calls run inside the netpoller's RawConn, by closures made once.
+// batch is sendmmsg and recvmmsg over one socket. Its arrays are made once.
 type batch struct {
-	l *Link
+	l      *Link
+	socket *descriptor
 	sender
 	waiting receiver // of Recv
 	looking receiver // of TryRecv
 }
 
-func newBatch(l *Link) *batch {
-	b := &batch{l: l}
-	b.sender.call = b.sendmmsg
-	b.waiting.init(l)
-	b.looking.init(l)
-	return b
+// newBatch takes the link's socket over.
+func newBatch(l *Link) (*batch, error) {
+	d, err := newDescriptor(l.conn)
+	if err != nil {
+		return nil, err
+	}
+	b := &batch{l: l, socket: d}
+	b.waiting.init(l, d)
+	b.looking.init(l, d)
+	return b, nil
 }
 
-func (b *batch) recv(batch []microproto.Frame, whole bool) (int, error) {
+func (b *batch) recv(batch []microproto.Frame, whole bool) (n int, rung bool, err error) {
 	return b.waiting.recv(batch, true, whole)
 }
 
 func (b *batch) tryRecv(batch []microproto.Frame) (int, error) {
-	return b.looking.recv(batch, false, true)
+	n, _, err := b.looking.recv(batch, false, true)
+	return n, err
 }
+
+func (b *batch) wake() { b.socket.ring() }
+
+func (b *batch) awaitWritable() { b.socket.writable() }
+
+func (b *batch) close() { b.socket.close() }
 
 type sender struct {
 	mu       sync.Mutex
-	call     func(fd uintptr) bool
 	messages [messagesMax]mmsghdr
 	vectors  [framesMax]unix.Iovec
 	segments [messagesMax]segmentControl
@@ -103,24 +111,29 @@ type sender struct {
 	pieces   []microproto.Frame
 }
 
-func (b *batch) sendmmsg(fd uintptr) bool {
+func (b *batch) sendmmsg() error {
 	s := &b.sender
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.messages[s.from])),
+	fd, err := b.socket.use()
+	if err != nil {
+		return err
+	}
+	defer b.socket.done()
+	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&s.messages[s.from])),
 		uintptr(s.to-s.from), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	s.sent, s.errno = int(n), errno
 	if errno != 0 {
 		s.sent = 0
 	}
-	return true
+	return nil
 }
 
 // send sends a prefix of frames, all of them valid, and releases it. full tells
-// that the socket has no room; a link turned plain returns early.
+// that the socket has no room.
 func (b *batch) send(r *roster, frames []microproto.Frame) (n int, full bool, err error) {
 	s := &b.sender
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for n < len(frames) && b.l.batched() && !full && err == nil {
+	for n < len(frames) && !full && err == nil {
 		var took int
 		if b.refused(r, &frames[n]) {
 			took, full, err = b.sendPieces(r, &frames[n])
@@ -144,7 +157,7 @@ func (b *batch) sendPieces(r *roster, f *microproto.Frame) (n int, full bool, er
 	s.pieces = s.pieces[:0]
 	f.Retain().Pieces(func(p microproto.Frame) { s.pieces = append(s.pieces, p) })
 	sent := 0
-	for sent < len(s.pieces) && b.l.batched() && !full && err == nil {
+	for sent < len(s.pieces) && !full && err == nil {
 		n, full, err = b.sendSome(r, s.pieces[sent:])
 		sent += n
 	}
@@ -166,7 +179,7 @@ func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool
 	count := b.gather(r, frames)
 	defer s.forget(s.first[count])
 	for s.from, s.to = 0, count; s.from < count; {
-		if err := b.l.raw.Write(s.call); err != nil {
+		if err := b.sendmmsg(); err != nil {
 			return s.first[s.from], false, err
 		}
 		if s.errno == 0 && s.sent > 0 {
@@ -180,10 +193,6 @@ func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool
 			continue
 		case unix.EAGAIN:
 			return first, true, nil
-		case unix.ENOSYS:
-			b.l.log("no sendmmsg here (%v): one datagram a call", s.errno)
-			b.l.plain.Store(true)
-			return first, false, nil
 		}
 		p := r.peer(frames[first].Peer)
 		if (next-first > 1 || frames[first].Count() > 1) && segmentationRefused(s.errno) && p.gso.Swap(false) {

@@ -68,9 +68,8 @@ func (o *Offloads) exchange(address string) error {
 	if n, err := a.Send(out); err != nil || n < frames {
 		return errors.Join(err, fmt.Errorf("ether: %d of %d frames sent", n, frames))
 	}
-	if err := a.conn.SetReadDeadline(time.Now().Add(probeTime)); err != nil {
-		return err
-	}
+	late := time.AfterFunc(probeTime, func() { _ = a.Close() })
+	defer late.Stop()
 	in := make([]microproto.Frame, frames)
 	for got := 0; got < frames; {
 		n, err := a.Recv(in)

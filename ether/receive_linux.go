@@ -16,8 +16,7 @@ import (
 type receiver struct {
 	l        *Link
 	mu       sync.Mutex
-	call     func(fd uintptr) bool // wait and look, bound once
-	peek     func(fd uintptr)
+	socket   *descriptor
 	messages []mmsghdr
 	vectors  []unix.Iovec
 	names    [][unix.SizeofSockaddrInet6]byte
@@ -42,8 +41,8 @@ type cut struct {
 	segmentSize int
 }
 
-func (r *receiver) init(l *Link) {
-	r.l, r.call, r.peek = l, r.wait, r.look
+func (r *receiver) init(l *Link, d *descriptor) {
+	r.l, r.socket = l, d
 	n := receivesLone
 	if l.gro {
 		n = receivesMax
@@ -75,17 +74,15 @@ func (r *receiver) arm(i int) {
 	r.messages[i].n = 0
 }
 
-// wait is called by the netpoller until it says that something was received.
-func (r *receiver) wait(fd uintptr) bool {
-	r.recvmmsg(fd)
-	return r.errno != unix.EAGAIN
-}
-
-func (r *receiver) look(fd uintptr) { r.recvmmsg(fd) }
-
-func (r *receiver) recvmmsg(fd uintptr) {
+// recvmmsg never waits.
+func (r *receiver) recvmmsg() error {
+	fd, err := r.socket.use()
+	if err != nil {
+		return err
+	}
+	defer r.socket.done()
 	for {
-		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages[0])),
+		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.messages[0])),
 			uintptr(len(r.messages)), unix.MSG_DONTWAIT, 0, 0)
 		if errno == unix.EINTR {
 			continue
@@ -93,21 +90,22 @@ func (r *receiver) recvmmsg(fd uintptr) {
 		if r.got, r.errno = int(n), errno; errno != 0 {
 			r.got = 0
 		}
-		return
+		return nil
 	}
 }
 
 // recv hands out frames, after looking or waiting for datagrams when none is left;
-// 0 frames and no error when there were none, or all of them were dropped.
-func (r *receiver) recv(batch []microproto.Frame, waits, whole bool) (n int, err error) {
+// 0 frames and no error when there were none, or all of them were dropped; rung when
+// the wait was ended.
+func (r *receiver) recv(batch []microproto.Frame, waits, whole bool) (n int, rung bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.l.closed.Load() {
-		return 0, net.ErrClosed
+		return 0, false, net.ErrClosed
 	}
 	if r.next == r.got && r.current.buffer == nil {
-		if err := r.fill(waits); err != nil {
-			return 0, err
+		if rung, err = r.fill(waits); err != nil {
+			return 0, false, err
 		}
 	}
 	bytes, count := 0, 0
@@ -130,35 +128,35 @@ func (r *receiver) recv(batch []microproto.Frame, waits, whole bool) (n int, err
 		r.l.count.framesReceived.Add(uint64(count))
 		r.l.count.bytesReceived.Add(uint64(bytes))
 	}
-	return n, nil
+	return n, rung, nil
 }
 
-func (r *receiver) fill(waits bool) (err error) {
+func (r *receiver) fill(waits bool) (rung bool, err error) {
 	for i := 0; i < r.got; i++ {
 		r.arm(i)
 	}
 	r.next, r.got = 0, 0
-	if waits {
-		err = r.l.raw.Read(r.call)
-	} else {
-		err = r.l.raw.Control(r.peek)
+	for {
+		if err = r.recvmmsg(); err != nil || r.errno != unix.EAGAIN || !waits || rung {
+			break
+		}
+		if rung, err = r.socket.readable(); err != nil {
+			break
+		}
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	switch r.errno {
 	case 0:
 		r.l.count.receiveCalls.Add(1)
 	case unix.EAGAIN:
-	case unix.ENOSYS:
-		r.l.log("no recvmmsg here (%v): one datagram a call", r.errno)
-		r.l.plain.Store(true)
 	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOMEM, unix.ENOBUFS:
 		// News of an earlier datagram, or a passing shortage: nothing was received.
 	default:
-		return r.errno
+		return false, r.errno
 	}
-	return nil
+	return rung, nil
 }
 
 // open starts to cut datagram i, or drops it. What is small is copied to a small

@@ -18,16 +18,17 @@ import (
 // several goroutines at once; Recvs take turns.
 type Link struct {
 	config Config
-	conn   *net.UDPConn
-	raw    syscall.RawConn
-	local  netip.AddrPort // unmapped; unspecified when bound to all addresses
-	inet4  bool           // the socket's family
+	conn   *net.UDPConn    // nil with batches: the socket is theirs
+	raw    syscall.RawConn // likewise
+	local  netip.AddrPort  // unmapped; unspecified when bound to all addresses
+	inet4  bool            // the socket's family
 	host   uint64
 
 	pool  *pool
 	count counters
 
-	gso, plain              atomic.Bool // gso: wanted and not given up; plain: without batches
+	gso                     atomic.Bool // wanted and not given up
+	plain                   bool        // without batches
 	gro                     bool
 	receiveBytes, sendBytes int
 
@@ -60,7 +61,7 @@ func Open(c Config) (*Link, error) {
 	}
 	l := &Link{config: c, conn: conn, host: hostID(), pool: newPool(c.BufferBytes)}
 	if err := l.setUp(); err != nil {
-		conn.Close()
+		_ = l.Close()
 		return nil, err
 	}
 	return l, nil
@@ -84,12 +85,15 @@ func (l *Link) setUp() error {
 	}
 	l.frame.Store(int64(frameBytes(mtu, !l.inet4)))
 	l.receiveBytes, l.sendBytes = growQueues(raw, l.config.SocketBytes)
-	l.plain.Store(l.config.DisableBatch || !haveBatch)
-	if !l.plain.Load() {
+	l.plain = l.config.DisableBatch || !hasBatch(l.conn)
+	if !l.plain {
 		l.gso.Store(!l.config.DisableGSO && hasGSO(raw))
 		l.gro = !l.config.DisableGRO && enableGRO(raw)
 		countOverflow(raw)
-		l.batch = newBatch(l)
+		if l.batch, err = newBatch(l); err != nil {
+			return err
+		}
+		l.conn, l.raw = nil, nil
 	}
 	l.single.init(l)
 	return nil
@@ -128,7 +132,7 @@ func (c *Config) listen() (*net.UDPConn, error) {
 // LocalAddr is the address and port that the link is bound to.
 func (l *Link) LocalAddr() netip.AddrPort { return l.local }
 
-func (l *Link) batched() bool { return !l.plain.Load() }
+func (l *Link) batched() bool { return !l.plain }
 
 func (l *Link) log(format string, args ...any) {
 	if l.config.Log != nil {
@@ -184,11 +188,8 @@ func (l *Link) Send(batch []microproto.Frame) (int, error) {
 	n, full, err := 0, false, error(nil)
 	if l.batched() {
 		n, full, err = l.batch.send(r, batch)
-	}
-	if l.plain.Load() && err == nil && !full && n < len(batch) {
-		var m int
-		m, full, err = l.single.send(r, batch[n:])
-		n += m
+	} else {
+		n, full, err = l.single.send(r, batch)
 	}
 	if full {
 		l.count.sendFull.Add(1)
@@ -208,15 +209,23 @@ func (l *Link) receive(batch []microproto.Frame, whole bool) (int, error) {
 		return 0, nil
 	}
 	for {
-		n, err := 0, error(nil)
+		n, rung, err := 0, false, error(nil)
 		if l.batched() {
-			n, err = l.batch.recv(batch, whole)
+			n, rung, err = l.batch.recv(batch, whole)
 		} else {
 			n, err = l.single.recv(batch)
 		}
-		if n > 0 || err != nil {
+		if n > 0 || rung || err != nil {
 			return n, l.errOf(err)
 		}
+	}
+}
+
+// Wake makes a RecvTrains that waits, or else the next one, return without a frame.
+// Where there are no batches it does nothing.
+func (l *Link) Wake() {
+	if l.batched() {
+		l.batch.wake()
 	}
 }
 
@@ -242,7 +251,11 @@ func (l *Link) errOf(err error) error {
 // Writable: f runs on a goroutine of its own, also when the link is closed.
 func (l *Link) Writable(f func()) {
 	go func() {
-		l.awaitWritable()
+		if l.batched() {
+			l.batch.awaitWritable()
+		} else {
+			l.awaitWritable()
+		}
 		f()
 	}()
 }
@@ -250,6 +263,10 @@ func (l *Link) Writable(f func()) {
 // Close unblocks Recv. Frames already received stay valid until released.
 func (l *Link) Close() error {
 	if l.closed.Swap(true) {
+		return nil
+	}
+	if l.batch != nil {
+		l.batch.close()
 		return nil
 	}
 	return l.conn.Close()

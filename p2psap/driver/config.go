@@ -41,12 +41,16 @@ type Config struct {
 
 	PeerTimeout time.Duration // a peer silent for longer is lost; 0: 10 s
 	Heartbeat   time.Duration // 0: PeerTimeout/8, at most 1 s
-	Linger      time.Duration // bounds the wait for last transfers when closing; 0: 2 s
-	Handshake   time.Duration // for a control connection to say hello; 0: 5 s
-	Limits      p2psap.Limits
-	Seed        uint64         // of protocol randomness; 0: from the system
-	Log         zerolog.Logger // its zero value logs nothing
-	Tracer      microproto.Tracer
+	// Look is how long a call that has to wait looks for news itself before it blocks,
+	// which takes a processor meanwhile; 0: 30 µs where there is more than one,
+	// negative: never.
+	Look      time.Duration
+	Linger    time.Duration // bounds the wait for last transfers when closing; 0: 2 s
+	Handshake time.Duration // for a control connection to say hello; 0: 5 s
+	Limits    p2psap.Limits
+	Seed      uint64         // of protocol randomness; 0: from the system
+	Log       zerolog.Logger // its zero value logs nothing
+	Tracer    microproto.Tracer
 }
 
 func (c *Config) core() (p2psap.NodeConfig, error) {

@@ -44,6 +44,7 @@ type Node struct {
 	lost     error
 	arrived  bool    // something happened since WaitAny returned
 	waiters  waiters // of WaitAny
+	look     looker
 	news     waiters // of Connect and Close
 	free     []*waiter
 	stats    Stats
@@ -52,7 +53,9 @@ type Node struct {
 	strangers []net.Conn
 
 	writable atomic.Bool                 // the link has called back
-	pumped   [pumpBatch]microproto.Frame // of Pump
+	looking  atomic.Bool                 // a caller takes in what comes
+	pumped   [pumpBatch]microproto.Frame // by it
+	dueAt    atomic.Int64                // when the core has something to do, an Instant
 }
 
 // Stats counts what the shell saw. See p2psap.NodeCounters for what the core
@@ -96,6 +99,7 @@ func New(c Config) (*Node, error) {
 		_ = n.listener.Close()
 		return fail(err)
 	}
+	n.initLook()
 	n.dialling, n.stop = context.WithCancel(context.Background())
 	n.running.Add(3)
 	go n.receive()
@@ -134,7 +138,9 @@ func (n *Node) settle() {
 		n.carryOut(&n.outputs[i])
 	}
 	clear(n.outputs)
-	d := min(n.core.Deadline(), n.waiters.deadline())
+	due := n.core.Deadline()
+	n.dueAt.Store(int64(due))
+	d := min(due, n.waiters.deadline(), n.handBackAt())
 	if d < n.armed && !n.closed {
 		n.armed = d
 		n.alarm.set(d.Sub(n.now()))
@@ -201,7 +207,11 @@ func (n *Node) receive() {
 			}
 			batch[i] = microproto.Frame{}
 		}
+		aside := n.standAside()
 		n.leave()
+		if aside {
+			<-n.look.resume
+		}
 	}
 }
 
@@ -220,6 +230,7 @@ func (n *Node) keepTime() {
 			n.core.Advance(now)
 		}
 		n.waiters.expire(now)
+		n.expireLook(now)
 		n.leave()
 	}
 }

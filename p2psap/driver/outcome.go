@@ -132,6 +132,7 @@ func (n *Node) Close() error {
 	n.core.Goodbye(n.now())
 	n.settle()
 	n.closed = true
+	n.handBack()
 	n.waiters.all()
 	n.news.all()
 	for _, s := range n.sockets {

@@ -2,11 +2,6 @@ package driver
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// prompt is a link that can be asked without waiting. See ether.Link.TryRecv.
-type prompt interface {
-	TryRecv(batch []microproto.Frame) (int, error)
-}
-
 // joiner is a link that can leave frames together. See ether.Link.RecvTrains.
 type joiner interface {
 	RecvTrains(batch []microproto.Frame) (int, error)
@@ -25,35 +20,41 @@ const (
 // machine whose cores are all busy that may take a time slice. It never blocks; it is
 // for one goroutine at a time.
 func (n *Node) Pump() {
-	link, ok := n.config.Link.(prompt)
-	if !ok {
-		return
+	if n.look.link == nil || !n.looking.CompareAndSwap(false, true) {
+		return // somebody else takes in what comes
 	}
+	defer n.looking.Store(false)
 	for range pumpRounds {
-		k, err := link.TryRecv(n.pumped[:])
-		if err != nil {
-			return // closed, or the receiver's goroutine will find out
-		}
-		n.mu.Lock()
-		now := n.now()
-		if k == 0 && (n.closed || n.core.Deadline() > now) {
-			n.mu.Unlock()
-			return
-		}
-		for i := range n.pumped[:k] {
-			if n.closed {
-				n.pumped[i].Release()
-			} else {
-				n.core.Frame(now, n.pumped[i])
-			}
-			n.pumped[i] = microproto.Frame{}
-		}
-		if !n.closed {
-			n.core.Advance(now)
-		}
-		n.leave()
-		if k < pumpBatch {
+		if k, err := n.takeIn(); err != nil || k < pumpBatch {
 			return
 		}
 	}
+}
+
+// takeIn takes in what has come and runs timers that are due; an error means that the
+// link is closed, or the receiver's goroutine will find out. Who calls it has set
+// looking.
+func (n *Node) takeIn() (int, error) {
+	k, err := n.look.link.TryRecv(n.pumped[:])
+	if err != nil {
+		return 0, err
+	}
+	if k == 0 && n.dueAt.Load() > int64(n.now()) {
+		return 0, nil
+	}
+	n.mu.Lock()
+	now := n.now()
+	for i := range n.pumped[:k] {
+		if n.closed {
+			n.pumped[i].Release()
+		} else {
+			n.core.Frame(now, n.pumped[i])
+		}
+		n.pumped[i] = microproto.Frame{}
+	}
+	if !n.closed && n.core.Deadline() <= now {
+		n.core.Advance(now)
+	}
+	n.leave()
+	return k, nil
 }

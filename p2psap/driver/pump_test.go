@@ -25,6 +25,8 @@ func (d *deaf) Recv([]microproto.Frame) (int, error) {
 	return 0, net.ErrClosed
 }
 
+func (d *deaf) RecvTrains(batch []microproto.Frame) (int, error) { return d.Recv(batch) }
+
 func (d *deaf) Close() error {
 	close(d.closed)
 	return d.Link.Close()

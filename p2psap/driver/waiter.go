@@ -71,13 +71,18 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 	}
 	w.until = until
 	on.list = append(on.list, w)
+	looks, call := n.beginLook()
 	n.leave()
-	var err error
-	select {
-	case <-w.wake:
-	case <-ctx.Done():
-		err = ctx.Err()
+	if call {
+		n.look.link.Wake()
 	}
+	if looks {
+		n.lookFor(w)
+		n.mu.Lock()
+		n.endLook(len(w.wake) > 0)
+		n.mu.Unlock()
+	}
+	err := n.sleep(ctx, w)
 	n.mu.Lock()
 	on.remove(w)
 	select {
@@ -85,5 +90,29 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 	default:
 	}
 	n.free = append(n.free, w)
+	return err
+}
+
+// sleep blocks until the waiter is woken or ctx ends. Somebody else takes in what
+// comes meanwhile.
+func (n *Node) sleep(ctx context.Context, w *waiter) error {
+	if len(w.wake) > 0 {
+		return nil
+	}
+	n.mu.Lock()
+	n.look.blocked++
+	if n.look.ours && !n.looking.Load() {
+		n.handBack()
+	}
+	n.mu.Unlock()
+	var err error
+	select {
+	case <-w.wake:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	n.mu.Lock()
+	n.look.blocked--
+	n.mu.Unlock()
 	return err
 }
