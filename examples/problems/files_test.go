@@ -2,6 +2,7 @@
 package problems
 
 import (
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -30,7 +31,7 @@ func solve(t *testing.T, p *solver.Problem) (solver.Sequence, solver.Evaluation)
 func TestEveryProblemFileIsValid(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
 	require.NoError(t, err)
-	require.Len(t, files, 3)
+	require.Len(t, files, 5)
 	for _, f := range files {
 		d, err := file.Check(f)
 		require.NoError(t, err)
@@ -67,4 +68,50 @@ func TestTerrainIsTheBuiltin(t *testing.T) {
 	}
 	_, e := solve(t, fromFile)
 	require.Positive(t, e.ContactPoints)
+}
+
+// march solves a nonstationary problem step by step.
+func march(t *testing.T, p *solver.Problem) []float64 {
+	s, err := solver.SolveSequential(p, solver.Jacobi, 1e-7, 0, 0, 0)
+	require.NoError(t, err)
+	require.Equal(t, solver.Converged, s.Reason)
+	require.Len(t, s.Steps, p.Steps())
+	return s.U
+}
+
+// lattice is the value of an American put at the money on a binomial tree.
+func lattice(interest, volatility, years float64, steps int) float64 {
+	dt := years / float64(steps)
+	up := math.Exp(volatility * math.Sqrt(dt))
+	p := (math.Exp(interest*dt) - 1/up) / (up - 1/up)
+	discount := math.Exp(-interest * dt)
+	v := make([]float64, steps+1)
+	for n := steps; n >= 0; n-- {
+		for i := range n + 1 {
+			hold := 0.0
+			if n < steps {
+				hold = discount * (p*v[i+1] + (1-p)*v[i])
+			}
+			v[i] = max(hold, 1-math.Pow(up, float64(2*i-n)))
+		}
+	}
+	return v[0]
+}
+
+func TestPut(t *testing.T) {
+	p := load(t, "put.yaml", 255)
+	u := march(t, p)
+	want := lattice(0.05, 0.2, 1, 2000)
+	require.InDelta(t, 0.0609, want, 5e-5)
+	require.InDelta(t, want, u[127], 4e-4, "at the money")
+	require.Equal(t, p.Obstacle(p.At(77, 1, 1)), u[76], "deep in the money it is exercised")
+}
+
+// The membrane lies on the finger where that is, and has not come down behind it.
+func TestFinger(t *testing.T) {
+	u := march(t, load(t, "finger.yaml", 31, 15))
+	at := func(x float64) float64 { return u[7*31+int(x*16)-1] }
+	require.Equal(t, 0.3, at(1.5))
+	require.Less(t, at(0.5), 0.2)
+	require.Positive(t, at(0.5))
 }
