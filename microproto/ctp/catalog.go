@@ -28,6 +28,7 @@ func Catalog() *microproto.Catalog {
 		{"WindowCongestionControl", newWindowCongestionControl},
 		{"TCPNewRenoCongestionAvoidance", newTCPNewReno},
 		{CUBICCongestionAvoidance, newCUBICProtocol},
+		{"NegativeAck", newNegativeAck},
 		{"DCCPAck", newDCCPAck},
 		{"DCCPWindowCongestionControl", newDCCPWindow},
 		{"TCPCongestionAvoidance", newTCPCongestionAvoidance},

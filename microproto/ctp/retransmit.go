@@ -142,6 +142,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
 	microproto.Bind(b, retransmitTimer, microproto.Normal, r.expire)
 	microproto.Bind(b, RetransmitOldest, microproto.Normal, r.again)
 	microproto.Bind(b, WindowMoved, microproto.Normal, r.moved)
+	microproto.Bind(b, segmentNamed, microproto.Normal, r.named)
 	return nil
 }
 
@@ -357,6 +358,21 @@ func (r *Retransmit) again(x *microproto.Exec, _ struct{}) {
 		microproto.Raise(x, microproto.SegmentLost, e.m)
 		r.resend(x, e)
 	}
+}
+
+// named: the other end misses a segment. What was sent again already is left to
+// acknowledgements: the name may be older than the copy.
+func (r *Retransmit) named(x *microproto.Exec, number uint32) {
+	i := int(int32(number - r.una))
+	if i < 0 || i >= r.transmitted() {
+		return
+	}
+	e := r.entries.at(i)
+	if e.sacked || r.copies.Get(e.m) > 0 || !r.alone(x, e) {
+		return
+	}
+	microproto.Raise(x, microproto.SegmentLost, e.m)
+	r.resend(x, e)
 }
 
 // moved: the congestion window allows more, or its recovery has ended and with it
