@@ -46,6 +46,7 @@ type request struct {
 	weights     []float64
 	mtu         int
 	protect     string
+	congestion  string
 	params      []string
 	reconfigure string
 	trace       string
@@ -77,6 +78,7 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.StringVar(&q.partition, "partition", "auto", "auto, slabs, boxes, or PX,PY,PZ parts per axis")
 	f.Float64SliceVar(&q.weights, "weights", nil, "shares of the peers' slabs, W0,W1,…")
 	f.StringVar(&q.protect, "protect", "auto", "encrypt and authenticate what peers exchange: auto (between hosts), always or never")
+	f.StringVar(&q.congestion, "congestion", "newreno", "congestion control of reliable sessions between clusters: newreno or cubic")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
 	f.StringVar(&q.reconfigure, "reconfigure", "step", "asynchronous sessions exchange the start of a time step in synchronous mode (step), or never change")
 	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE of a built-in problem (repeatable)")
@@ -112,6 +114,9 @@ func (q *request) resolve(ref string) (*work, error) {
 	}
 	if _, err = q.reconfigures(); err != nil {
 		return nil, err
+	}
+	if _, err = choice.Congestion(q.congestion); err != nil {
+		return nil, badInput(err)
 	}
 	if w.order, err = choice.Order(q.order); err != nil {
 		return nil, badInput(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
@@ -18,13 +19,14 @@ type column struct {
 	Locality    string           `json:"locality"`
 	Network     string           `json:"network"`
 	Composition []string         `json:"composition"`
+	Optional    []string         `json:"optional"` // of those, the last ones, which --congestion added
 	Options     map[string]int64 `json:"options"`
 	Missing     []string         `json:"missing"`    // micro-protocols that are not built
 	Protection  []string         `json:"protection"` // with --protect: the composite below it
 }
 
 func (a *app) stackCommand() *cobra.Command {
-	var scheme, locality, network, live, of string
+	var scheme, locality, network, congestion, live, of string
 	var protect bool
 	c := &cobra.Command{
 		Use:   "stack",
@@ -33,7 +35,7 @@ func (a *app) stackCommand() *cobra.Command {
 when all three flags are given, otherwise for every one that matches (Table I of
 the 2013 paper). What this program has not built is marked. --protect adds the
 composite that seals frames between hosts; it stands below, and is no part of the
-table.
+table. --congestion adds the row that it stands for, apart from the table's.
 
 With --live it asks a running solve (obstacle solve --status HOST:PORT) for the
 compositions that its sessions have now, and with --of it reads them from what a
@@ -51,7 +53,11 @@ solve has printed with --format json.`,
 				}
 				return a.print(run, run.Text)
 			}
-			columns, err := a.columns(scheme, locality, network)
+			rows, err := choice.Congestion(congestion)
+			if err != nil {
+				return badInput(err)
+			}
+			columns, err := a.columns(scheme, locality, network, p2psap.TablePolicy{Optional: rows})
 			if err != nil {
 				return err
 			}
@@ -76,13 +82,14 @@ solve has printed with --format json.`,
 	f.StringVar(&of, "of", "", "file with the JSON of a solve (- for standard input): the compositions of its sessions")
 	f.StringVar(&scheme, "scheme", "", "sync or async")
 	f.StringVar(&locality, "locality", "", "intra or inter: peers in one cluster, or in different ones")
+	f.StringVar(&congestion, "congestion", "newreno", "newreno, or cubic: its row stands behind those of the table")
 	f.BoolVar(&protect, "protect", false, "show the composite that seals frames between hosts, too")
 	f.StringVar(&network, "network", "", "ether, ib, shm or memory (the last two take the InfiniBand columns)")
 	return c
 }
 
 // columns lists the contexts that match the flags.
-func (a *app) columns(scheme, locality, network string) ([]column, error) {
+func (a *app) columns(scheme, locality, network string, policy p2psap.Policy) ([]column, error) {
 	schemes, err := choose("scheme", scheme, []string{"sync", "async"})
 	if err != nil {
 		return nil, err
@@ -101,7 +108,7 @@ func (a *app) columns(scheme, locality, network string) ([]column, error) {
 	for _, s := range schemes {
 		for _, l := range localities {
 			for _, n := range networks {
-				col, err := a.column(s, l, n)
+				col, err := a.column(s, l, n, policy)
 				if err != nil {
 					return nil, failed(err)
 				}
@@ -123,7 +130,7 @@ func choose(flag, value string, known []string) ([]string, error) {
 	return nil, usage("--%s %q: want one of %s", flag, value, strings.Join(known, ", "))
 }
 
-func (a *app) column(scheme, locality, network string) (column, error) {
+func (a *app) column(scheme, locality, network string, policy p2psap.Policy) (column, error) {
 	c := p2psap.Conditions{Mode: microproto.ModeSynchronous, Locality: p2psap.SameCluster, Network: p2psap.Ethernet}
 	if scheme == "async" {
 		c.Mode = microproto.ModeAsynchronous
@@ -136,8 +143,11 @@ func (a *app) column(scheme, locality, network string) (column, error) {
 			c.Network = n
 		}
 	}
-	composed, err := p2psap.TablePolicy{}.Compose(c)
-	col := column{scheme, locality, network, composed.Protocols, composed.Options, []string{}, []string{}}
+	composed, err := policy.Compose(c)
+	col := column{
+		Scheme: scheme, Locality: locality, Network: network, Composition: composed.Protocols, Options: composed.Options,
+		Optional: append([]string{}, composed.Optional...), Missing: []string{}, Protection: []string{},
+	}
 	for _, name := range composed.Protocols {
 		if !a.catalog.Has(name) {
 			col.Missing = append(col.Missing, name)
@@ -150,8 +160,11 @@ func oneColumn(w io.Writer, c column) {
 	fmt.Fprintf(w, "%s %s %s, from top to bottom:\n", c.Scheme, c.Locality, c.Network)
 	for _, name := range c.Composition {
 		mark := ""
-		if slices.Contains(c.Missing, name) {
+		switch {
+		case slices.Contains(c.Missing, name):
 			mark = "  (not built)"
+		case slices.Contains(c.Optional, name):
+			mark = "  (--congestion)"
 		}
 		fmt.Fprintf(w, "  %s%s\n", name, mark)
 	}
@@ -180,18 +193,13 @@ func (a *app) tableI(w io.Writer, columns []column) {
 		}
 		fmt.Fprintln(w)
 		for _, row := range p2psap.TableRows() {
-			fmt.Fprint(w, row)
-			for _, c := range columns {
-				mark := ""
-				switch {
-				case slices.Contains(c.Missing, row):
-					mark = "o"
-				case slices.Contains(c.Composition, row):
-					mark = "x"
-				}
-				fmt.Fprintf(w, "\t%s", mark)
+			rowOf(w, columns, row)
+		}
+		for i, row := range optionalRows(columns) {
+			if i == 0 {
+				fmt.Fprintln(w, "behind the table:"+strings.Repeat("\t", len(columns)))
 			}
-			fmt.Fprintln(w)
+			rowOf(w, columns, row)
 		}
 	})
 	if slices.ContainsFunc(columns, func(c column) bool { return len(c.Missing) > 0 }) {
@@ -200,6 +208,34 @@ func (a *app) tableI(w io.Writer, columns []column) {
 	if len(columns) > 0 {
 		below(w, columns[0])
 	}
+}
+
+// rowOf prints in which columns a micro-protocol is.
+func rowOf(w io.Writer, columns []column, row string) {
+	fmt.Fprint(w, row)
+	for _, c := range columns {
+		mark := ""
+		switch {
+		case slices.Contains(c.Missing, row):
+			mark = "o"
+		case slices.Contains(c.Composition, row):
+			mark = "x"
+		}
+		fmt.Fprintf(w, "\t%s", mark)
+	}
+	fmt.Fprintln(w)
+}
+
+// optionalRows lists the rows that options added to some column, each once.
+func optionalRows(columns []column) (out []string) {
+	for _, c := range columns {
+		for _, row := range c.Optional {
+			if !slices.Contains(out, row) {
+				out = append(out, row)
+			}
+		}
+	}
+	return out
 }
 
 func sortedKeys(m map[string]int64) []string {

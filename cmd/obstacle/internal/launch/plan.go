@@ -34,6 +34,7 @@ type Plan struct {
 	Label       Label  // declares the peers' clusters; nil: they find out
 	MTU         int    // 0: that of the interface
 	Protect     string // which sessions are protected: auto, always or never
+	Congestion  string // the word of --congestion; "": newreno
 	Seed        uint64
 	PeerTimeout time.Duration // a peer silent for so long is lost
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/ether"
@@ -169,6 +170,11 @@ func (p *peer) listen() error {
 		link.Close()
 		return err
 	}
+	rows, err := choice.Congestion(p.welcome.Congestion)
+	if err != nil {
+		link.Close()
+		return err
+	}
 	identity, err := p.Identity.Control(p.welcome.Run)
 	if err != nil {
 		link.Close()
@@ -179,7 +185,7 @@ func (p *peer) listen() error {
 		Identity: identity, Protect: protect,
 		Name: nodeName(p.welcome.Rank), Link: link, Network: p2psap.Ethernet,
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
-		Catalog: p.Catalog, Policy: p2psap.TablePolicy{}, Cluster: p.welcome.Cluster,
+		Catalog: p.Catalog, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: p.welcome.Run, Version: p.Identity.Program,
 		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
 		Log: p.log, Tracer: p.Tracer,

@@ -61,8 +61,9 @@ type Welcome struct {
 	MTU           int    `json:"mtu"` // bytes; 0: that of the interface
 	PeerTimeoutMS int64  `json:"peer_timeout_ms"`
 	Seed          uint64 `json:"seed"`
-	Cluster       string `json:"cluster"` // label of the peer's cluster; empty: to be found out
-	Protect       string `json:"protect"` // which sessions are protected: auto, always or never
+	Cluster       string `json:"cluster"`    // label of the peer's cluster; empty: to be found out
+	Protect       string `json:"protect"`    // which sessions are protected: auto, always or never
+	Congestion    string `json:"congestion"` // the word of --congestion
 }
 
 // Listen says where the other peers can reach this one.

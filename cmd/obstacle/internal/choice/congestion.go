@@ -1,0 +1,28 @@
+package choice
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/problems"
+)
+
+// Congestions are the words of --congestion.
+func Congestions() []string { return []string{"newreno", "cubic"} }
+
+// Congestion reads the word of --congestion: the rows that stand behind those of
+// Table I for it. newreno, and "", is the table as it is.
+func Congestion(s string) ([]p2psap.OptionalRow, error) {
+	switch s {
+	case "", "newreno":
+		return nil, nil
+	case "cubic":
+		return []p2psap.OptionalRow{{
+			Protocol: ctp.CUBICCongestionAvoidance,
+			Columns:  []p2psap.Column{{Mode: microproto.ModeSynchronous}}, // between clusters, over Ethernet
+		}}, nil
+	}
+	return nil, fmt.Errorf("--congestion %q%s: want newreno or cubic", s, problems.Suggest(s, Congestions()))
+}
