@@ -175,10 +175,11 @@ func TestSilentStrangers(t *testing.T) {
 	begin := time.Now()
 	join(t, a, b)
 	require.Less(t, time.Since(begin), 3*time.Second, "the crowd kept a peer waiting")
-	require.Eventually(t, func() bool { return a.Stats().StrangersSilent > 0 }, patience, time.Millisecond)
-	a.mu.Lock()
-	require.Empty(t, a.strangers, "they stay for ever")
-	a.mu.Unlock()
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.stats.StrangersSilent > 0 && len(a.strangers) == 0
+	}, patience, time.Millisecond, "they stay for ever")
 	close(done)
 	wg.Wait()
 }
