@@ -31,8 +31,6 @@ type lab struct {
 	threads [2][]labThread
 	breaks  int // that may still happen
 	drops   int // of data frames
-	ticks   int // of the clock in a row
-	dialled bool
 	sent    [2]uint64
 	got     [2]uint64
 	over    [2][]error
@@ -44,15 +42,21 @@ type labThread struct {
 	moves []string
 	next  int
 	wait  uint64 // number of the Adapt that it waits for
+	full  bool   // a Send found no room
 }
 
-type labLink struct{ i int }
+type labLink struct {
+	i        int
+	reliable bool
+}
 
 func (l labLink) Acquire(n int) microproto.Frame {
 	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
 }
-func (l labLink) Caps(microproto.Mode) microproto.Caps { return microproto.Caps{MTU: 256} }
-func (l labLink) Offer(string) ([]byte, error)         { return []byte{byte(l.i)}, nil }
+func (l labLink) Caps(microproto.Mode) microproto.Caps {
+	return microproto.Caps{MTU: 256, Reliable: l.reliable, Ordered: l.reliable}
+}
+func (l labLink) Offer(string) ([]byte, error) { return []byte{byte(l.i)}, nil }
 func (l labLink) Accept(b []byte) (microproto.LinkAddr, error) {
 	return microproto.LinkAddr(b[0] + 1), nil
 }
@@ -63,14 +67,19 @@ type instance struct {
 	threads       [2][]string // each thread's moves, separated by spaces
 	breaks, drops int
 	big           bool
+	reliable      bool // the link is, and the columns are those for InfiniBand
 }
 
 func newLab(in *instance) (*lab, error) {
 	l := &lab{now: 1}
+	network := Ethernet
+	if in.reliable {
+		network = Memory
+	}
 	for i := range l.nodes {
 		var err error
 		l.nodes[i], err = NewNode(NodeConfig{
-			Name: string(rune('a' + i)), Run: "run", Version: "v", Catalog: ctp.Catalog(), Policy: TablePolicy{}, Link: labLink{i},
+			Name: string(rune('a' + i)), Run: "run", Version: "v", Catalog: ctp.Catalog(), Policy: TablePolicy{}, Link: labLink{i, in.reliable}, Network: network,
 			Host: string(rune('a' + i)), Process: 1, Seed: uint64(i + 1), PeerTimeout: time.Hour, Heartbeat: 20 * time.Minute,
 			Limits: Limits{CompositeMax: microproto.Limits{Messages: 64}},
 		})
@@ -88,7 +97,7 @@ func newLab(in *instance) (*lab, error) {
 	for i, n := range l.nodes {
 		var err error
 		l.ids[i], err = n.Open(l.now, string(rune('b'-i)), OpenOptions{
-			Name: "s", Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, 8}}, ReceiveBytes: 1 << 10,
+			Name: "s", Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, 8}}, ReceiveBytes: 3 * 72,
 		})
 		if err != nil {
 			return nil, err
@@ -188,13 +197,17 @@ func (l *lab) enabled(i, k int) bool {
 		t.wait = 0
 		l.over[i] = append(l.over[i], err)
 	}
-	return t.next < len(t.moves)
+	return t.next < len(t.moves) && !t.full
 }
 
 // do makes one of the choices happen.
 func (l *lab) do(choice string) error {
 	l.done = append(l.done, choice)
-	l.ticks = 0
+	for k := range l.threads {
+		for j := range l.threads[k] {
+			l.threads[k][j].full = false
+		}
+	}
 	i := int(choice[len(choice)-1] - 'a')
 	switch verb, _, _ := strings.Cut(choice, " "); verb {
 	case "control":
@@ -231,7 +244,7 @@ func (l *lab) move(i, k int) error {
 	}
 	var err error
 	switch what {
-	case "send": // a message if it can be one
+	case "send", "put": // a message if it can be one; put waits for room
 		if s.conditions.Mode == microproto.ModeSynchronous {
 			data := binary.BigEndian.AppendUint64(nil, l.sent[i]+1)
 			if _, err = n.Send(l.now, id, 1, Label(l.sent[i]+1), data); err == nil {
@@ -242,6 +255,10 @@ func (l *lab) move(i, k int) error {
 		}
 		if errors.Is(err, microproto.ErrBusy) {
 			err = nil
+			if what == "put" {
+				t.full = true
+				t.next--
+			}
 		}
 	case "take":
 		l.receive(i)
@@ -282,6 +299,9 @@ func (l *lab) receive(i int) {
 // check holds in every state; at the end everything must have come about.
 func (l *lab) check(end bool) error {
 	for i := range 2 {
+		if s := l.nodes[i].session(l.ids[i]); end && s != nil && s.state == SessionOpen {
+			l.receive(i)
+		}
 		for k := range l.threads[i] {
 			l.enabled(i, k) // looks how a wish has ended
 		}
@@ -300,9 +320,8 @@ func (l *lab) check(end bool) error {
 		if !end || s.state != SessionOpen {
 			continue
 		}
-		l.receive(i)
 		for k := range l.threads[i] {
-			if l.enabled(i, k) || l.threads[i][k].wait != 0 {
+			if t := &l.threads[i][k]; t.next < len(t.moves) || t.wait != 0 {
 				return fmt.Errorf("%c: a user still waits", 'a'+i)
 			}
 		}
@@ -337,6 +356,9 @@ func (l *lab) finish() error {
 		if err = l.check(true); err == nil {
 			return nil
 		}
+		if l.settle(); len(l.choices()) > 0 {
+			continue // receiving has made room
+		}
 		d := min(l.nodes[0].Deadline(), l.nodes[1].Deadline())
 		if d > l.now.Add(time.Minute) {
 			break // only heartbeats are left
@@ -359,7 +381,7 @@ func (l *lab) hash() uint64 {
 		p := n.peers[0]
 		fmt.Fprint(h, "|", p.state, p.sent, p.received, len(p.unacked), l.sent[i], l.got[i], len(l.over[i]), l.breaks, l.drops)
 		for _, t := range l.threads[i] {
-			fmt.Fprint(h, t.next, t.wait)
+			fmt.Fprint(h, t.next, t.wait, t.full)
 		}
 		for _, m := range l.control[i] {
 			_, _ = h.Write(m)
@@ -431,6 +453,8 @@ func TestEveryInterleaving(t *testing.T) {
 		{name: "both monitors", threads: [2][]string{{"far"}, {"lossy"}}, breaks: 1},
 		{name: "monitor against scheme", threads: [2][]string{{"far", "async"}, {"async"}}},
 		{name: "close against scheme", threads: [2][]string{{"async"}, {"async", "close"}}, breaks: 1},
+		{name: "reliable link, credit used up", threads: [2][]string{{"put put put far put put put"}, {"take take"}}, reliable: true},
+		{name: "reliable link, to async", threads: [2][]string{{"put async"}, {"put async"}}, breaks: 1, reliable: true},
 		{name: "there and back", threads: [2][]string{{"async sync"}, {"async sync"}}, breaks: 1},
 		{name: "everybody", threads: [2][]string{{"send far", "async"}, {"lossy send", "async"}}, breaks: 1, big: true},
 		{name: "two changes and messages", threads: [2][]string{{"send async sync send"}, {"send async sync take"}}, breaks: 1, big: true},
