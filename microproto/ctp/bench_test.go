@@ -49,8 +49,10 @@ func (e *exchange) turn() {
 				_ = e.ends[1-i].Input(e.now, o.Frame)
 			}
 		}
-		if e.now%1_000_000 == 1 { // the delay of an odd last acknowledgement is over
-			_, _ = e.ends[0].Advance(e.now), e.ends[1].Advance(e.now)
+		for _, c := range e.ends {
+			if c.Deadline() <= e.now { // an acknowledgement that waited
+				_ = c.Advance(e.now)
+			}
 		}
 	}
 	_ = e.ends[1].Do(e.now, e.take)

@@ -33,6 +33,7 @@ type Resize struct {
 	cut     int                   // bytes of waiting[0] that have been cut
 	started bool                  // its first segment has been cut
 	cutting bool
+	asked   bool // resume has been enqueued
 	timer   microproto.TimerID
 
 	whole assembled // the message that is being put together
@@ -80,11 +81,15 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, r.take)
 	microproto.Bind(b, microproto.SegmentFromNet, -500, r.check)
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Last, func(x *microproto.Exec, _ *microproto.Message) {
-		if len(r.waiting) > 0 {
+		if len(r.waiting) > 0 && !r.asked {
+			r.asked = true
 			microproto.Enqueue(x, resume, r)
 		}
 	})
-	microproto.Bind(b, resume, microproto.Normal, func(x *microproto.Exec, _ *Resize) { r.pump(x) })
+	microproto.Bind(b, resume, microproto.Normal, func(x *microproto.Exec, _ *Resize) {
+		r.asked = false
+		r.pump(x)
+	})
 	microproto.Bind(b, resumeLater, microproto.Normal, func(x *microproto.Exec, _ *Resize) {
 		r.timer = 0
 		r.pump(x)
