@@ -48,6 +48,10 @@ func described(i p2psap.SessionInfo) rendezvous.Session {
 	if c, err := p2psap.ColumnOf(i.Conditions); err == nil {
 		s.Column = c.String()
 	}
+	if i.Conditions.Distance != p2psap.DistanceUnknown {
+		s.Distance = i.Conditions.Distance.String()
+	}
+	s.Lossy, s.PathRTT, s.PathLoss = i.Conditions.Lossy, i.Path.RTT.Seconds(), i.Path.Loss
 	return s
 }
 

@@ -192,6 +192,10 @@ type Session struct {
 	Epoch            int      `json:"epoch"`
 	Changes          uint32   `json:"changes"`            // of composition
 	PauseSeconds     float64  `json:"last_pause_seconds"` // of the last change
+	Distance         string   `json:"distance"`           // as the monitor has found it; empty: as the locality says
+	Lossy            bool     `json:"lossy"`              // the monitor has found that much is lost
+	PathRTT          float64  `json:"path_rtt_seconds"`   // as the sessions with that peer measure it; 0: not measured
+	PathLoss         float64  `json:"path_loss"`          // share of segments sent again
 	SegmentBytes     int      `json:"segment_bytes"`
 	MessagesSent     uint64   `json:"messages_sent"`
 	MessagesReceived uint64   `json:"messages_received"`

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -29,6 +28,10 @@ type Session struct {
 	Epoch        int           `json:"epoch"`
 	Changes      uint32        `json:"changes"`            // of composition, since it was opened
 	PauseSeconds float64       `json:"last_pause_seconds"` // of the last change
+	Distance     string        `json:"distance,omitempty"` // "near" or "far", when the monitor has found it to be other than the locality says
+	Lossy        bool          `json:"lossy"`              // the monitor has found that much is lost
+	PathRTT      finite.Number `json:"path_rtt_seconds"`   // as the sessions with that peer measure it, queues included
+	PathLoss     float64       `json:"path_loss"`          // share of segments sent again
 	SegmentBytes int           `json:"segment_bytes"`
 
 	MessagesSent     uint64 `json:"messages_sent"`
@@ -52,8 +55,12 @@ func SessionOf(from int, h rendezvous.Session) Session {
 		SegmentsSent: h.SegmentsSent, SegmentsReceived: h.SegmentsReceived, Retransmitted: h.Retransmitted,
 		Dropped: h.Dropped, Overwritten: h.Overwritten,
 	}
+	s.Distance, s.Lossy, s.PathRTT, s.PathLoss = h.Distance, h.Lossy, finite.Number(h.PathRTT), h.PathLoss
 	if h.RTTSeconds == 0 {
-		s.RTT = finite.Number(math.NaN())
+		s.RTT = finite.NaN()
+	}
+	if h.PathRTT == 0 {
+		s.PathRTT = finite.NaN()
 	}
 	return s
 }
@@ -76,7 +83,7 @@ func channels(w io.Writer, all []Session) {
 	ends, reason := map[kind]int{}, map[kind]string{} // a session has two ends
 	for _, s := range all {
 		what, _, _ := strings.Cut(s.Name, "/")
-		k := kind{what, s.Mode, s.Locality, s.Network, strings.Join(s.Composition, ", "), below(s.Protection)}
+		k := kind{what, s.Mode, place(s), s.Network, strings.Join(s.Composition, ", "), below(s.Protection)}
 		if ends[k] == 0 {
 			order = append(order, k)
 			reason[k] = s.Why

@@ -70,11 +70,24 @@ func (l *Live) Text(w io.Writer) {
 	}
 	t.Flush()
 	for i, c := range columns {
-		fmt.Fprintf(w, "[%d] %s, %s%s\n", i+1, c[0].Column, c[0].Locality, below(c[0].Protection))
+		fmt.Fprintf(w, "[%d] %s, %s%s\n", i+1, c[0].Column, place(c[0]), below(c[0].Protection))
 		for _, s := range c {
-			fmt.Fprintf(w, "    %s, at peer %d: %s%s; epoch %d, %d messages out, %d in\n", s.Name, s.From, s.Why, rtt(s), s.Epoch, s.MessagesSent, s.MessagesReceived)
+			fmt.Fprintf(w, "    %s, at peer %d: %s%s; epoch %d, %s, %d messages out, %d in\n", s.Name, s.From, s.Why, rtt(s), s.Epoch, plural(int(s.Changes), "change"), s.MessagesSent, s.MessagesReceived)
 		}
 	}
+}
+
+// place is where the other end is, with what has turned out while the session was at
+// work.
+func place(s Session) string {
+	text := s.Locality
+	if s.Distance != "" {
+		text += " (measured: " + s.Distance + ")"
+	}
+	if s.Lossy {
+		text += " (much is lost)"
+	}
+	return text
 }
 
 // below names the composite below that of the session.
@@ -104,7 +117,7 @@ func alike(all []Session) [][]Session {
 	var out [][]Session
 	for _, s := range all {
 		i := slices.IndexFunc(out, func(c []Session) bool {
-			return c[0].Column == s.Column && c[0].Locality == s.Locality && slices.Equal(c[0].Composition, s.Composition) && slices.Equal(c[0].Protection, s.Protection)
+			return c[0].Column == s.Column && place(c[0]) == place(s) && slices.Equal(c[0].Composition, s.Composition) && slices.Equal(c[0].Protection, s.Protection)
 		})
 		if i < 0 {
 			i, out = len(out), append(out, nil)
