@@ -118,7 +118,7 @@ type NodeCounters struct {
 	FramesForged     uint64 // of a protected session, but not from its other end, or changed on the way
 	FramesReplayed   uint64 // of a protected session, seen before
 	FramesOld        uint64 // of a protected session, too late to tell whether it was seen before
-	FramesDropped    uint64 // out, past the bound of waiting frames
+	FramesDropped    uint64 // out, past the bound of waiting frames; or for want of memory to seal or open them
 	FramesReplaced   uint64 // out, by a newer value of the same segment
 	ControlIn        uint64
 	ControlMalformed uint64

@@ -104,6 +104,7 @@ type shield struct {
 	flow   seal.Flow
 	seen   seal.Counts
 	out    []microproto.Output
+	opened []microproto.Frame
 }
 
 // lower changes the configuration of a session's CTP* composite to stand on the
@@ -113,7 +114,7 @@ func (n *Node) lower(s *session, c *microproto.Config) []microproto.MicroProtoco
 		return []microproto.MicroProtocol{sessionHeader{}}
 	}
 	c.MTU -= HeaderBytes + sealBytes
-	c.Train = 0 // each frame is sealed by itself
+	c.Train = max(0, c.Train-microproto.MaxTrain*(HeaderBytes+sealBytes))
 	c.Headroom += HeaderBytes + seal.NumberBytes
 	c.Frames = roomyFrames{c.Frames}
 	return nil
@@ -167,7 +168,7 @@ func (n *Node) raiseShield(now microproto.Instant, s *session, c *channel) error
 func (n *Node) sealer(s *session, c *channel, flow *seal.Flow, out, in seal.Secret) (*microproto.Composite, error) {
 	return microproto.NewComposite(microproto.Config{
 		Name: "seal " + s.options.Name + "@" + s.peer.name, Seed: n.config.Seed, MTU: c.frameBytes,
-		Headroom: n.config.Link.Caps(c.mode()).Headroom, Frames: n.config.Link,
+		Headroom: n.config.Link.Caps(c.mode()).Headroom, Frames: n.config.Link, Train: n.config.Link.Caps(c.mode()).Train,
 		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
 	}, &sealedHeader{c: c}, seal.NewAEAD(flow, out, in), seal.NewAntiReplay(flow))
 }
@@ -205,6 +206,9 @@ type sealedHeader struct {
 // Name implements microproto.MicroProtocol.
 func (*sealedHeader) Name() string { return "SessionHeader" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (*sealedHeader) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (h *sealedHeader) Attach(b *microproto.Binder) error {
 	h.field = b.Header(HeaderBytes)
@@ -235,32 +239,31 @@ func (n *Node) sealFrame(now microproto.Instant, s *session, c *channel, f *micr
 	return true, err
 }
 
-// openFrame takes the protection off a frame. False: it did not come from the other
-// end in this form, it is counted and gone, and nothing has changed.
-func (n *Node) openFrame(now microproto.Instant, s *session, c *channel, f *microproto.Frame) bool {
-	if !s.sealed {
-		return true
+// openFrames takes the protection off a frame, or of several that came as one. What did
+// not come from the other end in this form is counted and gone, and has changed nothing.
+// The frames returned are valid until the next call for the session.
+func (n *Node) openFrames(now microproto.Instant, s *session, c *channel, f microproto.Frame) []microproto.Frame {
+	h, count := s.shield, uint64(f.Count())
+	_ = c.seal.Input(now, f) // a composite that has failed opens nothing, and its session has ended
+	h.out, h.opened = c.seal.Drain(h.out[:0]), h.opened[:0]
+	for i := range h.out {
+		if h.out[i].Kind == microproto.OutMessage {
+			g := c.seal.RecycleFrame(h.out[i].Message)
+			count -= min(count, uint64(g.Count()))
+			h.opened = append(h.opened, g)
+		}
 	}
-	h := s.shield
-	err := c.seal.Input(now, *f)
-	h.out = c.seal.Drain(h.out[:0])
-	if err == nil && len(h.out) == 1 && h.out[0].Kind == microproto.OutMessage {
-		*f = c.seal.RecycleFrame(h.out[0].Message)
-		h.out[0] = microproto.Output{}
-		return true
+	clear(h.out)
+	if count > 0 {
+		k := h.flow.Counts()
+		replayed, old, dropped := k.Replayed-h.seen.Replayed, k.Old-h.seen.Old, k.Dropped-h.seen.Dropped
+		h.seen = k
+		n.counters.FramesReplayed += replayed
+		n.counters.FramesOld += old
+		n.counters.FramesDropped += dropped
+		n.counters.FramesForged += count - min(count, replayed+old+dropped) // too short for header and tag, too
 	}
-	*f = microproto.Frame{}
-	k := h.flow.Counts()
-	switch {
-	case k.Replayed != h.seen.Replayed:
-		n.counters.FramesReplayed++
-	case k.Old != h.seen.Old:
-		n.counters.FramesOld++
-	default: // too short for header and tag, too
-		n.counters.FramesForged++
-	}
-	h.seen = k
-	return false
+	return h.opened
 }
 
 // lowerShield closes a channel's sealing composite; what outlives an epoch is kept.

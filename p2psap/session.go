@@ -195,12 +195,8 @@ func (n *Node) touch(s *session) {
 func (n *Node) Frame(now microproto.Instant, f microproto.Frame) {
 	for f.Count() > 1 {
 		var run microproto.Frame
-		if run, f = alike(f); run.Data[0] == WireVersion {
-			n.frame(now, run)
-		} else { // sealed one by one
-			run.Pieces(func(p microproto.Frame) { n.frame(now, p) })
-		}
-		if len(f.Data) == 0 {
+		run, f = alike(f)
+		if n.frame(now, run); len(f.Data) == 0 {
 			return
 		}
 	}
@@ -233,9 +229,21 @@ func (n *Node) frame(now microproto.Instant, f microproto.Frame) {
 }
 
 func (n *Node) input(now microproto.Instant, s *session, c *channel, f microproto.Frame) {
-	if !n.openFrame(now, s, c, &f) {
+	if !s.sealed {
+		n.genuine(now, s, c, f)
 		return
 	}
+	for _, f := range n.openFrames(now, s, c, f) {
+		if c == s.channel || c == s.former {
+			n.genuine(now, s, c, f)
+		} else {
+			f.Release() // an earlier one has ended the session
+		}
+	}
+}
+
+// genuine takes a frame that the other end has sent.
+func (n *Node) genuine(now microproto.Instant, s *session, c *channel, f microproto.Frame) {
 	s.peer.heard = max(s.peer.heard, now)
 	if c.held {
 		c.held = false // the other end sends in this epoch, so it takes frames of it

@@ -12,97 +12,156 @@ const (
 	TagBytes    = 16
 )
 
-// attrNumber is the attribute that holds a frame's number.
-const attrNumber = "aead.number"
+// attrNumber is the attribute that holds a frame's number, attrPass what is left of a
+// train on its way up: bit i stands for segment i.
+const (
+	attrNumber = "aead.number"
+	attrPass   = "aead.pass"
+)
 
 // AEAD seals what goes down and opens what comes up. A frame of the composite above
-// that nobody else holds, with room for the header in front and for the tag behind,
-// is sealed where it lies; anything else is copied. What comes up is opened in the
-// frame that brought it.
+// that nobody else holds, with room for the header in front and for the tag behind, is
+// sealed where it lies, and one that comes by itself is opened where it lies; trains
+// are sealed and opened on the way from one piece of memory to another.
 type AEAD struct {
 	flow    *Flow
 	out, in Secret
 	every   uint64 // numbers under one key
 	number  microproto.Attr[uint64]
+	pass    microproto.Attr[uint64]
 
 	sealing *key
 	opening [2]*key // the newest in use and the one before it
 	trying  *key    // of a phase from which nothing has passed yet
-	copied  []byte  // a sealed payload that had no room where it lay
+
+	first     uint64 // number of the first segment at hand
+	passing   uint64 // what is left of it
+	sealPiece func(i int, dst, header, payload []byte)
+	openPiece func(i int, dst, header, payload []byte) int
 }
 
 // NewAEAD makes the micro-protocol of one end: it seals with keys of out and opens
 // with keys of in, which are the other end's in and out.
 func NewAEAD(f *Flow, out, in Secret) *AEAD {
-	return &AEAD{flow: f, out: out, in: in, every: KeyFrames}
+	a := &AEAD{flow: f, out: out, in: in, every: KeyFrames}
+	a.sealPiece, a.openPiece = a.sealOne, a.openOne
+	return a
 }
 
 // Name implements microproto.MicroProtocol.
 func (a *AEAD) Name() string { return "AEAD" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (a *AEAD) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (a *AEAD) Attach(b *microproto.Binder) error {
-	a.number = microproto.WireAttr[uint64](b, attrNumber)
+	a.number = microproto.SteppedAttr[uint64](b, attrNumber, microproto.StepSegments)
+	a.pass = microproto.LocalAttr[uint64](b, attrPass)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Late, a.seal)
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Normal, a.open)
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Last, a.deliver)
 	return nil
 }
 
-// seal sends a payload under the next number: every transmission has its own, also
-// that of a segment which was sent before.
+// seal sends a payload, or those of a train, under the next numbers: every transmission
+// has its own, also that of a segment which was sent before.
 func (a *AEAD) seal(x *microproto.Exec, m *microproto.Message) {
-	n := a.flow.sent
-	if n >= MaxNumbers {
+	n, count := a.flow.sent, uint64(m.Segments())
+	if n > MaxNumbers-count {
 		x.Fail(fmt.Errorf("seal: %d frames sent, their numbers are used up: open a new session", n))
 		return
 	}
-	if phase := n / a.every; a.sealing == nil || a.sealing.phase != phase {
-		k, err := a.out.newKey(phase)
-		if err != nil {
+	for _, at := range [2]uint64{n, n + count - 1} {
+		if err := a.sealingFor(at); err != nil {
 			x.Fail(err)
 			return
 		}
-		a.sealing = k
 	}
-	a.flow.sent++
+	a.flow.sent += count
 	a.number.Set(m, n)
-	to := x.Behind(m, TagBytes)
-	inPlace := to != nil
-	if !inPlace {
-		to = a.copied
+	a.first = n
+	var err error
+	if to := x.Behind(m, TagBytes); to != nil && count == 1 {
+		m.Payload = a.sealing.aead.Seal(to[:0], a.sealing.number(n), m.Payload, m.Header())
+		err = x.Transmit(m)
+	} else {
+		err = x.TransmitWith(m, TagBytes, a.sealPiece)
 	}
-	m.Payload = a.sealing.aead.Seal(to[:0], a.sealing.number(n), m.Payload, m.Header())
-	if !inPlace {
-		a.copied = m.Payload
-	}
-	if err := x.Transmit(m); err != nil {
+	if err != nil {
 		x.Drop(m, "link")
 		return
 	}
 	x.Done(m)
 }
 
-// open checks and decrypts a frame.
-func (a *AEAD) open(x *microproto.Exec, m *microproto.Message) {
-	if len(m.Payload) < TagBytes {
-		a.flow.counts.Short++
-		x.Drop(m, "short")
-		return
+// sealingFor makes sure that the key of a number is at hand.
+func (a *AEAD) sealingFor(n uint64) (err error) {
+	if phase := n / a.every; a.sealing == nil || a.sealing.phase != phase {
+		a.sealing, err = a.out.newKey(phase)
 	}
-	n := a.number.Get(m)
+	return err
+}
+
+func (a *AEAD) sealOne(i int, dst, header, payload []byte) {
+	n := a.first + uint64(i)
+	// It cannot fail: the keys of the first and of the last were made before.
+	_ = a.sealingFor(n)
+	a.sealing.aead.Seal(dst[:0], a.sealing.number(n), payload, header)
+}
+
+// open checks and decrypts a frame, or those of a train; AntiReplay has taken out what
+// has come before.
+func (a *AEAD) open(x *microproto.Exec, m *microproto.Message) {
+	a.first = a.number.Get(m)
+	passed := 0
+	if m.Segments() > 1 {
+		a.passing = a.pass.Get(m)
+		passed = x.Rewrite(m, a.openPiece)
+		a.pass.Set(m, a.passing)
+	} else if n := a.openInto(0, m.Payload, m.Header(), m.Payload); n >= 0 {
+		m.Payload = m.Payload[:n]
+		passed = 1
+	}
+	switch {
+	case passed < 0:
+		a.flow.counts.Dropped += uint64(m.Segments())
+		x.Drop(m, "memory")
+	case passed == 0:
+		x.Drop(m, "forged")
+	}
+}
+
+func (a *AEAD) openOne(i int, dst, header, payload []byte) int {
+	if a.passing&(1<<i) == 0 {
+		return -1
+	}
+	n := a.openInto(i, dst, header, payload)
+	if n < 0 {
+		a.passing &^= 1 << i
+	}
+	return n
+}
+
+// openInto decrypts segment i into dst; less than 0: it was not sealed by the other end.
+func (a *AEAD) openInto(i int, dst, header, payload []byte) int {
+	n := a.first + uint64(i)
+	if len(payload) < TagBytes {
+		a.flow.counts.Short++
+		return -1
+	}
 	k, err := a.keyOf(n / a.every)
 	if err == nil {
-		m.Payload, err = k.aead.Open(m.Payload[:0], k.number(n), m.Payload, m.Header())
+		_, err = k.aead.Open(dst[:0], k.number(n), payload, header)
 	}
 	if err != nil || n >= MaxNumbers {
 		a.flow.counts.Forged++
-		x.Drop(m, "forged")
-		return
+		return -1
 	}
 	if k == a.trying { // the other end has gone on to it
 		a.opening[0], a.opening[1], a.trying = k, a.opening[0], nil
 	}
+	return len(payload) - TagBytes
 }
 
 // keyOf finds the key of a phase. One that is not in use is kept apart until a frame

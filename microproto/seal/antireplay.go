@@ -8,6 +8,7 @@ import "github.com/p2pdc/p2pdc/microproto"
 type AntiReplay struct {
 	flow   *Flow
 	number microproto.Attr[uint64]
+	pass   microproto.Attr[uint64]
 }
 
 // NewAntiReplay makes the micro-protocol for the flow of an AEAD.
@@ -16,9 +17,15 @@ func NewAntiReplay(f *Flow) *AntiReplay { return &AntiReplay{flow: f} }
 // Name implements microproto.MicroProtocol.
 func (r *AntiReplay) Name() string { return "AntiReplay" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (r *AntiReplay) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (r *AntiReplay) Attach(b *microproto.Binder) (err error) {
 	if r.number, err = microproto.LookupAttr[uint64](b, attrNumber); err != nil {
+		return err
+	}
+	if r.pass, err = microproto.LookupAttr[uint64](b, attrPass); err != nil {
 		return err
 	}
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Early, r.check)
@@ -27,19 +34,32 @@ func (r *AntiReplay) Attach(b *microproto.Binder) (err error) {
 }
 
 func (r *AntiReplay) check(x *microproto.Exec, m *microproto.Message) {
-	fresh, old := r.flow.window.fresh(r.number.Get(m))
-	switch {
-	case fresh:
-		return
-	case old:
-		r.flow.counts.Old++
-		x.Drop(m, "old")
-	default:
-		r.flow.counts.Replayed++
-		x.Drop(m, "replayed")
+	n, pass, reason := r.number.Get(m), uint64(0), ""
+	for i := range m.Segments() {
+		fresh, old := r.flow.window.fresh(n + uint64(i))
+		switch {
+		case fresh:
+			pass |= 1 << i
+		case old:
+			r.flow.counts.Old++
+			reason = "old"
+		default:
+			r.flow.counts.Replayed++
+			reason = "replayed"
+		}
 	}
+	if pass == 0 {
+		x.Drop(m, reason)
+		return
+	}
+	r.pass.Set(m, pass)
 }
 
 func (r *AntiReplay) accept(_ *microproto.Exec, m *microproto.Message) {
-	r.flow.window.accept(r.number.Get(m))
+	n, pass := r.number.Get(m), r.pass.Get(m)
+	for i := uint64(0); pass != 0; i, pass = i+1, pass>>1 {
+		if pass&1 != 0 {
+			r.flow.window.accept(n + i)
+		}
+	}
 }

@@ -23,6 +23,7 @@ type Counts struct {
 	Replayed uint64 // its number had come before
 	Old      uint64 // its number is further behind than the window reaches
 	Short    uint64 // no room for a tag
+	Dropped  uint64 // for want of memory
 }
 
 // Counts returns what was refused so far.

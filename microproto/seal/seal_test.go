@@ -35,6 +35,7 @@ const (
 type mark struct{ f microproto.Field }
 
 func (*mark) Name() string { return "Mark" }
+func (*mark) TakesTrains() {}
 func (k *mark) Attach(b *microproto.Binder) error {
 	k.f = b.Header(4)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Early, func(_ *microproto.Exec, m *microproto.Message) {
@@ -47,7 +48,7 @@ func newEnd(t require.TestingT, f *Flow, out, in Secret) *end {
 	e := &end{t: t, flow: f, mem: &mptest.Frames{}, plain: &mptest.Frames{Headroom: room}}
 	e.aead = NewAEAD(f, out, in)
 	var err error
-	e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Frames: e.mem}, &mark{}, e.aead, NewAntiReplay(f))
+	e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 65507, Frames: e.mem}, &mark{}, e.aead, NewAntiReplay(f))
 	require.NoError(t, err)
 	require.NoError(t, e.c.Open(0))
 	return e
