@@ -12,11 +12,15 @@ import (
 // balances.
 func FuzzInput(f *testing.F) {
 	f.Add(false, []byte{3, 0, 1, 2})
+	f.Add(false, []byte{3, 0, 1, 2, 5})
 	f.Add(true, make([]byte, 60))
 	f.Fuzz(func(t *testing.T, async bool, script []byte) {
 		names := syncEther
-		if async {
+		switch {
+		case async:
 			names = asyncEther
+		case len(script)%2 == 1:
+			names = syncInter
 		}
 		o := microproto.Options{OptionReceive: 4096, OptionPeerReceive: 4096}
 		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200, Limits: microproto.Limits{Messages: 64}}, build(t, names, o)...)
