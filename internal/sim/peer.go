@@ -54,8 +54,12 @@ type neighbour struct {
 	letter      p2psap.Slot
 	buffers     [2]outgoing
 	newest      int
-	haloClosed  bool
-	agreeClosed bool
+
+	// What the other end has closed, as sends found out, and as receives did: what it
+	// sent before can still be read, tag by tag.
+	haloClosed, agreeClosed bool
+	haloRead                []bool // by tag: nothing more will come
+	agreeRead               bool
 }
 
 // outgoing is a face on its way; its memory is the session's until accepted.
@@ -100,6 +104,7 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 		scheme := solver.Between(s.Scheme, rank, n.Rank)
 		nb := &neighbour{Neighbour: n, name: nameOf(n.Rank), loose: scheme.Asynchronous(), async: scheme.Asynchronous()}
 		for t := range scheme.Slots() {
+			nb.haloRead = append(nb.haloRead, false)
 			nb.slots = append(nb.slots, p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n.FaceBytes)})
 		}
 		for i := range nb.buffers {

@@ -13,18 +13,18 @@ import (
 func (p *peer) poll() (news bool) {
 	for _, nb := range p.neighbours {
 		for t := range nb.slots {
-			if nb.haloClosed {
-				break
+			if nb.haloRead[t] {
+				continue
 			}
-			a, fresh := p.receive(nb, nb.halo, &nb.slots[t], &nb.haloClosed)
+			a, fresh := p.receive(nb, nb.halo, &nb.slots[t], &nb.haloRead[t])
 			if !fresh || !a.Complete {
 				continue
 			}
 			news = true
 			p.blame(nb, p.worker.Halo(p.now(), nb.Rank, uint32(t), a.Label, nb.slots[t].Data[:a.Length]))
 		}
-		for !nb.agreeClosed {
-			a, fresh := p.receive(nb, nb.agree, &nb.letter, &nb.agreeClosed)
+		for !nb.agreeRead {
+			a, fresh := p.receive(nb, nb.agree, &nb.letter, &nb.agreeRead)
 			if !fresh {
 				break
 			}
@@ -73,7 +73,7 @@ func (p *peer) sendFace(op solver.Op) {
 	b := &nb.buffers[nb.newest]
 	packed := false
 	p.attempt(func() bool {
-		if reliable && !nb.haloClosed && p.node.Accepted(nb.halo) < b.transfer {
+		if reliable && !nb.haloClosed && !nb.haloRead[op.Tag] && p.node.Accepted(nb.halo) < b.transfer {
 			return false
 		}
 		if !packed {
