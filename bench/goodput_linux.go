@@ -47,11 +47,12 @@ func contenders() (newReno, ccid2, cubic, reno, renoDefault, cubicDefault conten
 func goodputs(ctx context.Context, b *bench) error {
 	newReno, ccid2, cubic, reno, renoDefault, cubicDefault := contenders()
 	rounds := max(1, b.rounds/3) // they are long
+	var late punctuality
 	alone := []contender{newReno, reno, renoDefault, cubic, cubicDefault, ccid2}
 	for _, loss := range []float64{0, 0.001, 0.01, 0.05} {
 		got := make([][]float64, len(alone))
 		for round := range rounds {
-			v, err := apart(ctx, loss, uint64(round), alone)
+			v, err := apart(ctx, &late, loss, uint64(round), alone)
 			if err != nil {
 				return err
 			}
@@ -79,7 +80,7 @@ func goodputs(ctx context.Context, b *bench) error {
 	} {
 		var ratios, fairness, used []float64
 		for round := range rounds {
-			v, err := together(ctx, uint64(round), pair.a, pair.b)
+			v, err := together(ctx, &late, uint64(round), pair.a, pair.b)
 			if err != nil {
 				return err
 			}
@@ -98,11 +99,25 @@ func goodputs(ctx context.Context, b *bench) error {
 		}
 		b.report.add(share, fair, over("lab", name+": both together", "% of the link", used))
 	}
+	b.report.add(over("lab", "worst lateness of a packet, by link", "ms", late.worst),
+		over("lab", "packets more than 1 ms late, by link", "times", late.often))
 	return nil
 }
 
+// punctuality collects what the links say of themselves.
+type punctuality struct {
+	mu           sync.Mutex
+	worst, often []float64
+}
+
+func (p *punctuality) note(l netlab.Lateness) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.worst, p.often = append(p.worst, float64(l.Worst)/float64(time.Millisecond)), append(p.often, float64(l.Often))
+}
+
 // apart measures contenders at the same time, each on a link of its own: Mbit/s.
-func apart(ctx context.Context, loss float64, seed uint64, all []contender) ([]float64, error) {
+func apart(ctx context.Context, late *punctuality, loss float64, seed uint64, all []contender) ([]float64, error) {
 	out, errs := make([]float64, len(all)), make([]error, len(all))
 	var g sync.WaitGroup
 	step := len(all)
@@ -113,7 +128,7 @@ func apart(ctx context.Context, loss float64, seed uint64, all []contender) ([]f
 		for _, i := range part {
 			g.Go(func() {
 				var v []float64
-				if v, errs[i] = flows(ctx, loss, seed, all[i]); errs[i] == nil {
+				if v, errs[i] = flows(ctx, late, loss, seed, all[i]); errs[i] == nil {
 					out[i] = v[0]
 				}
 			})
@@ -134,12 +149,12 @@ func counting(n int) func(yield func(int) bool) {
 }
 
 // together measures two on one link.
-func together(ctx context.Context, seed uint64, a, b contender) ([]float64, error) {
-	return flows(ctx, 0, seed, a, b)
+func together(ctx context.Context, late *punctuality, seed uint64, a, b contender) ([]float64, error) {
+	return flows(ctx, late, 0, seed, a, b)
 }
 
 // flows runs flows over one link and gives the goodput of each, in Mbit/s.
-func flows(ctx context.Context, loss float64, seed uint64, all ...contender) (out []float64, err error) {
+func flows(ctx context.Context, late *punctuality, loss float64, seed uint64, all ...contender) (out []float64, err error) {
 	err = inLab(func(r netlab.Reporter) error {
 		l := netlab.New(r)
 		h1, h2 := l.Host("a"), l.Host("b")
@@ -184,6 +199,7 @@ func flows(ctx context.Context, loss float64, seed uint64, all ...contender) (ou
 			}
 		}
 		running = nil
+		late.note(link.Lateness())
 		return nil
 	})
 	return out, err

@@ -47,8 +47,16 @@ type Link struct {
 	begin time.Time
 	paths [2]*path
 	pool  *pool
+	due   time.Duration // when the next packet has to go
+	late  Lateness
 	over  bool
 	err   error
+}
+
+// Lateness tells how punctual a link's thread was: measurements are as good as that.
+type Lateness struct {
+	Worst time.Duration // that a packet was late by
+	Often int           // times that one was late by more than a millisecond
 }
 
 // Emulate joins two hosts by an emulated link, or skips the test where there are no
@@ -62,7 +70,7 @@ func (l *Lab) Emulate(a, b *Host, e Emulation) *Link {
 		e.MTU = 1500
 	}
 	ends := l.ends(a, b)
-	k := &Link{A: ends[0], B: ends[1], done: make(chan struct{}), begin: time.Now(), wake: -1, pool: &pool{size: e.MTU}}
+	k := &Link{A: ends[0], B: ends[1], done: make(chan struct{}), begin: time.Now(), wake: -1, pool: &pool{size: e.MTU}, due: never}
 	err := errors.Join(e.Forth.check(), e.Back.check())
 	for i, end := range ends {
 		if err == nil {
@@ -84,6 +92,7 @@ func (l *Lab) Emulate(a, b *Host, e Emulation) *Link {
 	}
 	k.paths = [2]*path{newPath(e.Forth, e.Seed, k.pool), newPath(e.Back, e.Seed+1<<32, k.pool)}
 	l.links = append(l.links, k)
+	processors(1)
 	go k.run()
 	return k
 }
@@ -128,6 +137,13 @@ func (k *Link) Counters(d Direction) Counters {
 	return c
 }
 
+// Lateness is that since the beginning.
+func (k *Link) Lateness() Lateness {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.late
+}
+
 func (k *Link) now() time.Duration { return time.Since(k.begin) }
 
 // ring wakes the link's thread.
@@ -141,36 +157,21 @@ func (k *Link) ring() {
 // batch is how many packets are taken from one side before the other has its turn.
 const batch = 64
 
-// run passes packets on until close. It has a thread for itself, whose sleep ends on
-// the microsecond and which goes before others: what the link adds must not depend on
-// how busy its users keep the machine. The thread ends with it.
+// run passes packets on until close. It has a thread for itself that is in a hurry;
+// the thread ends with it.
 func (k *Link) run() {
 	defer close(k.done)
 	runtime.LockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -15)
-	fds := []unix.PollFd{
-		{Fd: int32(k.tuns[0].fd), Events: unix.POLLIN},
-		{Fd: int32(k.tuns[1].fd), Events: unix.POLLIN},
-		{Fd: int32(k.wake), Events: unix.POLLIN},
-	}
+	urgentLink.Set()
+	w := newWatch(k.tuns[0].fd, k.tuns[1].fd, k.wake)
 	for {
 		until, over := k.turn()
 		if over {
 			return
 		}
-		var timeout *unix.Timespec
-		if until != never {
-			t := unix.NsecToTimespec(max(0, (until - k.now()).Nanoseconds()))
-			timeout = &t
-		}
-		if _, err := unix.Ppoll(fds, timeout, nil); err != nil && !errors.Is(err, unix.EINTR) {
+		if err := w.sleep(k.now, until); err != nil {
 			k.fail(fmt.Errorf("ppoll: %w", err))
 			return
-		}
-		if fds[2].Revents != 0 {
-			var count [8]byte
-			_, _ = unix.Read(k.wake, count[:])
 		}
 	}
 }
@@ -181,6 +182,12 @@ func (k *Link) turn() (until time.Duration, over bool) {
 	defer k.mu.Unlock()
 	if k.over {
 		return 0, true
+	}
+	if late := k.now() - k.due; late > 0 {
+		k.late.Worst = max(k.late.Worst, late)
+		if late > time.Millisecond {
+			k.late.Often++
+		}
 	}
 	until = never
 	for i, p := range k.paths {
@@ -212,6 +219,7 @@ func (k *Link) turn() (until time.Duration, over bool) {
 		}
 		until = min(until, p.deadline())
 	}
+	k.due = until
 	return until, false
 }
 
@@ -223,6 +231,16 @@ func (k *Link) fail(err error) {
 	k.mu.Unlock()
 }
 
+// processors changes how many goroutines may run at once: a link's keeps one busy, see
+// watch.
+func processors(more int) {
+	procs.Lock()
+	defer procs.Unlock()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + more)
+}
+
+var procs sync.Mutex
+
 // close ends the thread and takes the interfaces away.
 func (k *Link) close() error {
 	k.mu.Lock()
@@ -231,6 +249,7 @@ func (k *Link) close() error {
 	k.mu.Unlock()
 	k.ring()
 	<-k.done
+	processors(-1)
 	k.shut()
 	return failed
 }

@@ -9,7 +9,9 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -197,7 +199,28 @@ func (e End) dress(w Wire) error {
 			return err
 		}
 	}
-	return e.Host.up(e.Interface)
+	if err := e.Host.up(e.Interface); err != nil {
+		return err
+	}
+	return e.settle()
+}
+
+// settle waits until packets to the IPv6 address find their way: the kernel gets round to
+// that after the interface is up, also where no neighbour is asked whether it has the same.
+func (e End) settle() error {
+	own := &netlink.Route{Table: unix.RT_TABLE_LOCAL}
+	for limit := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		routes, err := e.Host.handle.RouteListFiltered(netlink.FAMILY_V6, own, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			return fmt.Errorf("routes: %w", err)
+		}
+		if slices.ContainsFunc(routes, func(r netlink.Route) bool { return r.Dst != nil && r.Dst.IP.Equal(e.IPv6.AsSlice()) }) {
+			return nil
+		}
+		if time.Now().After(limit) {
+			return fmt.Errorf("no route to its own address %v", e.IPv6)
+		}
+	}
 }
 
 func (e End) limit(link netlink.Link, w Wire) error {

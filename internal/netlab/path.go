@@ -1,7 +1,6 @@
 package netlab
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"time"
 )
@@ -177,7 +176,7 @@ func (p *path) leave(k packet) {
 
 func (p *path) fly(at time.Duration, b *buffer) {
 	p.number++
-	heap.Push(&p.line, arrival{at, p.number, b})
+	p.line.push(arrival{at, p.number, b})
 }
 
 // exit gives a packet that has arrived by now, or nil. The caller has its reference.
@@ -186,7 +185,7 @@ func (p *path) exit(now time.Duration) *buffer {
 	if len(p.line) == 0 || p.line[0].at > now {
 		return nil
 	}
-	return heap.Pop(&p.line).(arrival).buffer
+	return p.line.pop().buffer
 }
 
 // deadline is when there is something to do next; never, if nothing is under way.
@@ -204,20 +203,37 @@ func (p *path) deadline() time.Duration {
 // held is how many packets are under way.
 func (p *path) held() int { return len(p.queue) - p.head + len(p.line) }
 
-// line is a heap by time of arrival.
+// line is a binary heap by time of arrival. (The library's would allocate for each
+// packet: the link's thread must not wait for a garbage collection of its own making.)
 type line []arrival
 
-func (l line) Len() int { return len(l) }
-func (l line) Less(i, j int) bool {
-	return l[i].at < l[j].at || l[i].at == l[j].at && l[i].number < l[j].number
+func (a arrival) before(b arrival) bool { return a.at < b.at || a.at == b.at && a.number < b.number }
+
+func (l *line) push(a arrival) {
+	*l = append(*l, a)
+	h := *l
+	for i := len(h) - 1; i > 0 && h[i].before(h[(i-1)/2]); i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
 }
-func (l line) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
-func (l *line) Push(x any)   { *l = append(*l, x.(arrival)) }
-func (l *line) Pop() any {
-	old := *l
-	last := len(old) - 1
-	a := old[last]
-	old[last] = arrival{}
-	*l = old[:last]
-	return a
+
+func (l *line) pop() arrival {
+	h := *l
+	first, last := h[0], len(h)-1
+	h[0], h[last] = h[last], arrival{}
+	h = h[:last]
+	*l = h
+	for i := 0; ; {
+		least := i
+		for _, child := range [2]int{2*i + 1, 2*i + 2} {
+			if child < len(h) && h[child].before(h[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return first
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
 }

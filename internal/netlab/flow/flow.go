@@ -13,16 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/p2pdc/p2pdc/internal/netlab"
 )
 
 // environment carries an end's order to its process.
 const environment = "P2PDC_FLOW_END"
-
-// priority of the ends, as of nice(1): less is more. The link's thread has -15.
-const priority = -10
 
 // patience bounds the waits for an end's process.
 const patience = 20 * time.Second
@@ -170,12 +165,9 @@ func begin(h *netlab.Host, o order) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What is measured must not depend on what else the machine does: an end goes before
-	// it, and the link's thread before the end. Threads have this from the one that starts them.
-	err = h.Do(func() error {
-		if unix.Setpriority(unix.PRIO_PROCESS, 0, priority) == nil {
-			defer func() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, 0) }()
-		}
+	err = h.Do(func() error { // on a thread of its own
+		netlab.UrgentEnd.Set()
+		defer netlab.Ordinary.Set()
 		return p.cmd.Start()
 	})
 	if err != nil {

@@ -96,7 +96,7 @@ func TestTCPIsWhatWasAskedFor(t *testing.T) {
 		require.Equal(t, name, s.TCP.Congestion)
 		require.GreaterOrEqual(t, s.Bytes, r.Bytes)
 		require.GreaterOrEqual(t, s.TCP.RTTMicros, uint32(20_000))
-		require.Less(t, s.TCP.RTTMicros, uint32(80_000))
+		require.Less(t, s.TCP.RTTMicros, uint32(200_000))
 	}
 	_, err := flow.Start(k.A, k.B, flow.Spec{Congestion: "no such control"})
 	require.ErrorContains(t, err, "no such file or directory")
