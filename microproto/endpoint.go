@@ -90,6 +90,14 @@ type Successor interface {
 	Granted() uint64
 }
 
+// Drainer is a micro-protocol that can hurry. The composition is about to be replaced,
+// and what is under way has to arrive before: waiting long for an acknowledgement that
+// may be late saves nothing now. It is asked from the bottom of the composition to its top.
+type Drainer interface {
+	MicroProtocol
+	Drain(x *Exec)
+}
+
 // Heir is a micro-protocol that learns something about the path, and can hand it on to
 // the one of its name in the composition that follows. Unlike Detach it is asked while
 // messages are in flight: nothing that numbers messages may be handed on.

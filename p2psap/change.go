@@ -237,6 +237,9 @@ func (n *Node) conclude(now microproto.Instant, s *session) {
 	c.was = s.channel.mode()
 	c.drains = c.was == microproto.ModeSynchronous &&
 		(c.mine.Mode == microproto.ModeAsynchronous || n.config.Link.Caps(c.was).Reliable)
+	if c.drains {
+		n.drain(now, s)
+	}
 	n.freeze(now, s)
 }
 

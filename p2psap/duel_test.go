@@ -27,6 +27,10 @@ type duel struct {
 	fault error
 	seed  uint64
 
+	deadly, closing bool     // a lost peer, the end of a session are no failure
+	dead            *duelist // takes and says nothing
+	tap             func(from int, frame []byte)
+
 	reliable bool // the data link loses nothing, as InfiniBand's: the columns without recovery
 
 	breaks, late, refuse float64
@@ -117,6 +121,11 @@ func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 		b, _ := d.ends[1].n.Peer("a")
 		return a == PeerUp && b == PeerUp
 	})
+	d.open(mode)
+}
+
+// open opens the session at both ends.
+func (d *duel) open(mode microproto.Mode) {
 	for i, e := range d.ends {
 		o := OpenOptions{Name: "s", Mode: mode, ReceiveBytes: 16 << 10}
 		for tag := 1; tag <= duelSlots; tag++ {
@@ -183,10 +192,16 @@ func (d *duel) String() (text string) {
 // settle carries out what the node wants.
 func (e *duelist) settle() {
 	d := e.d
+	if d.dead == e {
+		return
+	}
 	for again := true; again && d.fault == nil; {
 		again = false
 		frames := e.n.Frames()
 		for _, f := range frames {
+			if d.tap != nil {
+				d.tap(e.i, f.Data)
+			}
 			d.link.Send(e.i, f)
 		}
 		e.n.Sent(len(frames))
@@ -222,7 +237,7 @@ func (e *duelist) carryOut(o *Output) {
 		}
 		e.up = 0
 	case OutPeerLost, OutPeerRefused, OutEnded:
-		if !d.calm || o.Kind != OutEnded {
+		if (!d.calm || o.Kind != OutEnded) && !d.deadly && !(d.closing && o.Kind == OutEnded) {
 			d.fail(fmt.Errorf("%s: %v: %w; %s", e.n.Name(), o.Kind, o.Err, d))
 		}
 	}
@@ -230,7 +245,7 @@ func (e *duelist) carryOut(o *Output) {
 
 func (e *duelist) dial() {
 	d := e.d
-	if d.wire != 0 || d.chance(d.refuse) {
+	if d.wire != 0 || d.chance(d.refuse) || d.dead != nil {
 		e.n.DialFailed(d.clock.Now(), string(rune('b'-e.i)))
 		e.settle()
 		return
@@ -286,8 +301,9 @@ func (e *duelist) control(wire int, data []byte) {
 }
 
 // send starts a message in whatever mode the session is.
-func (e *duelist) send() {
-	tag := 1 + e.d.rand.IntN(duelSlots)
+func (e *duelist) send() { e.sendUnder(1 + e.d.rand.IntN(duelSlots)) }
+
+func (e *duelist) sendUnder(tag int) {
 	data := make([]byte, duelLength(tag))
 	reliable := e.n.Mode(e.id) == microproto.ModeSynchronous
 	if reliable {

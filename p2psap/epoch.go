@@ -3,6 +3,7 @@ package p2psap
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -47,6 +48,16 @@ func (n *Node) freeze(now microproto.Instant, s *session) {
 	n.touch(s)
 	if c.answered {
 		n.commit(now, s)
+	}
+}
+
+// drain tells the old channel that it has little time.
+func (n *Node) drain(now microproto.Instant, s *session) {
+	c := s.channel
+	for _, name := range slices.Backward(c.composition.Protocols) {
+		if d, ok := c.composite.Protocol(name).(microproto.Drainer); ok && s.channel == c {
+			n.settle(now, s, c, c.composite.Do(now, d.Drain), -1)
+		}
 	}
 }
 

@@ -134,3 +134,20 @@ func (r *RTTEstimation) Inherit(state microproto.State) error {
 
 // RTT is the smoothed round trip; false before the first sample.
 func (r *RTTEstimation) RTT() (time.Duration, bool) { return r.srtt, r.sampled }
+
+// drainFloor takes the place of the time-out's floor while a channel drains.
+const drainFloor = time.Millisecond
+
+// Drain implements microproto.Drainer: the time-out follows the round trip alone.
+func (r *RTTEstimation) Drain(*microproto.Exec) {
+	if r.floor = min(r.floor, drainFloor); r.sampled {
+		*r.rto = r.timeout()
+	}
+}
+
+// Drain implements microproto.Drainer: the timer is set anew.
+func (r *Retransmit) Drain(x *microproto.Exec) {
+	if r.inCount > 0 {
+		r.arm(x, true)
+	}
+}
