@@ -8,15 +8,18 @@ import (
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
+	"hash/fnv"
 	"io"
 	"math/big"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -32,15 +35,18 @@ func identity(t *testing.T, secret string) *Identity {
 const theSecret = "the secret that the peers of this run share"
 
 // known makes a node one of the run.
-func known(t *testing.T, p p2psap.Protection) func(*Config) {
-	i := identity(t, theSecret)
+func known(p p2psap.Protection) func(*Config) {
 	return func(c *Config) {
+		i, err := NewIdentity([]byte(theSecret), "test")
+		if err != nil {
+			panic(err)
+		}
 		c.Identity, c.Protect, c.Network, c.Catalog = i, p, p2psap.Ethernet, ctp.Catalog()
 	}
 }
 
 func TestSealedSessions(t *testing.T) {
-	a, b := start(t, "a", known(t, p2psap.ProtectAlways)), start(t, "b", known(t, p2psap.ProtectAlways))
+	a, b := start(t, "a", known(p2psap.ProtectAlways)), start(t, "b", known(p2psap.ProtectAlways))
 	exchangeBothWays(t, a, b)
 	sa, sb := open(t, a, b, options("x", microproto.ModeAsynchronous))
 	require.Equal(t, p2psap.ProtectionStack(), sa.Info().Protection)
@@ -51,7 +57,7 @@ func TestSealedSessions(t *testing.T) {
 
 // Inside a host the control channel is closed to strangers, and frames go as they are.
 func TestPlainInsideAHost(t *testing.T) {
-	a, b := start(t, "a", known(t, p2psap.ProtectDefault)), start(t, "b", known(t, p2psap.ProtectDefault))
+	a, b := start(t, "a", known(p2psap.ProtectDefault)), start(t, "b", known(p2psap.ProtectDefault))
 	join(t, a, b)
 	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))
 	require.Nil(t, sa.Info().Protection)
@@ -118,7 +124,7 @@ func strangers(t *testing.T) map[string]stranger {
 }
 
 func TestStrangersGetNothing(t *testing.T) {
-	a := start(t, "a", known(t, p2psap.ProtectAuto))
+	a := start(t, "a", known(p2psap.ProtectAuto))
 	want := uint64(0)
 	for name, come := range strangers(t) {
 		tcp, err := net.Dial("tcp", a.ControlAddr().String())
@@ -133,7 +139,7 @@ func TestStrangersGetNothing(t *testing.T) {
 		require.Eventually(t, func() bool { return a.Stats().StrangersRefused == want }, patience, time.Millisecond, "%s: not counted", name)
 	}
 	require.Zero(t, a.Stats().ControlIn, "something got through to the core")
-	b := start(t, "b", known(t, p2psap.ProtectAuto))
+	b := start(t, "b", known(p2psap.ProtectAuto))
 	join(t, a, b)
 }
 
@@ -142,10 +148,10 @@ func TestStrangersGetNothing(t *testing.T) {
 func TestSilentStrangers(t *testing.T) {
 	const bound = 8
 	a := start(t, "a", func(c *Config) {
-		known(t, p2psap.ProtectAuto)(c)
+		known(p2psap.ProtectAuto)(c)
 		c.Limits.Handshakes, c.Handshake = bound, 400*time.Millisecond
 	})
-	b := start(t, "b", known(t, p2psap.ProtectAuto))
+	b := start(t, "b", known(p2psap.ProtectAuto))
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	for i := range 5 * bound {
@@ -186,7 +192,7 @@ func TestSilentStrangers(t *testing.T) {
 
 // Who dials is told why it does not get in, and does not talk to an impostor either.
 func TestDiallingStrangers(t *testing.T) {
-	a := start(t, "a", known(t, p2psap.ProtectAuto))
+	a := start(t, "a", known(p2psap.ProtectAuto))
 	other := start(t, "b", func(c *Config) { c.Identity = identity(t, "the secret of another run, as good as this") })
 	short := func() context.Context {
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
@@ -215,4 +221,63 @@ func TestDiallingStrangers(t *testing.T) {
 	}()
 	err = a.Connect(short(), "B", l.Addr().String())
 	require.ErrorContains(t, err, "does not speak TLS")
+}
+
+// A flood of datagrams from the peer's own address, forged, replayed or plain, costs no
+// memory and stops nothing.
+func TestFloodFromThePeersAddress(t *testing.T) {
+	a, b := start(t, "a", known(p2psap.ProtectAlways)), start(t, "b", known(p2psap.ProtectAlways))
+	join(t, a, b)
+	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+	link := b.config.Link.(*ether.Link)
+	offer, err := a.config.Link.Offer("b")
+	require.NoError(t, err)
+	to, err := link.Accept(offer)
+	require.NoError(t, err)
+	h := fnv.New32a() // docs/wire.md: the run's hash, the receiver's number of the session
+	_, _ = h.Write([]byte("test"))
+	head := binary.BigEndian.AppendUint16(nil, uint16(h.Sum32())^uint16(h.Sum32()>>16))
+	head = binary.BigEndian.AppendUint32(head, uint32(sa.id))
+	flood := func(n int) {
+		for i := range n {
+			f := link.Acquire(1200)
+			for k := range f.Data {
+				f.Data[k] = byte(i + k)
+			}
+			f.Peer = to
+			f.Data[0] = byte(1 + i%2) // p2psap.WireVersion, p2psap.SealedVersion
+			f.Data[1] = 0
+			copy(f.Data[2:], head)
+			_, err := link.Send([]microproto.Frame{f})
+			require.NoError(t, err)
+		}
+	}
+	ctx := limit(t)
+	for round := range uint64(20) {
+		flood(500)
+		_, err := sb.Send(ctx, 2, p2psap.Label(round), make([]byte, 8))
+		require.NoError(t, err)
+		got, err := sa.Receive(ctx, &p2psap.Slot{Tag: 2, Data: make([]byte, 8)})
+		require.NoError(t, err)
+		require.Equal(t, round, got.Label)
+	}
+	s := a.Stats()
+	require.Positive(t, s.FramesForged)
+	require.Positive(t, s.FramesPlain)
+	var reasons []string
+	for _, r := range s.Refusals() {
+		reasons = append(reasons, r.Reason)
+		require.Positive(t, r.Count)
+	}
+	require.Contains(t, reasons, "frame.forged")
+	require.Contains(t, reasons, "frame.unprotected")
+	require.NotContains(t, reasons, "stranger.refused")
+	var mem runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&mem)
+	before := mem.HeapAlloc
+	flood(3000)
+	runtime.GC()
+	runtime.ReadMemStats(&mem)
+	require.Less(t, mem.HeapAlloc, before+8<<20)
 }

@@ -89,6 +89,7 @@ func channels() map[string]func(*Config) {
 	return map[string]func(*Config){
 		"stand-ins": nil,
 		"ctp":       func(c *Config) { c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() },
+		"protected": known(p2psap.ProtectAlways),
 	}
 }
 
