@@ -47,19 +47,22 @@ func attacked(seed uint64, p p2psap.Protection) (*Scenario, *Result, p2psap.Node
 // synchronous one has the bits of the sequential method, every other one its residual.
 func TestAttacks(t *testing.T) {
 	var sum p2psap.NodeCounters
+	changes := uint64(0)
 	for seed := *attackSeed; seed < *attackSeed+*attackCount; seed++ {
 		s, r, n, err := attacked(seed, p2psap.ProtectAlways)
 		require.NoError(t, err, "seed %d: %v\nreplay: go test ./internal/sim -run 'TestAttacks$' -count=1 -v -attack.seed=%d -attack.count=1", seed, s, seed)
 		if *attackCount == 1 {
 			t.Logf("%v: %+v, %+v", s, r, n)
 		}
+		changes += r.Changes
 		sum.FramesForged += n.FramesForged
 		sum.FramesReplayed += n.FramesReplayed
 		sum.FramesPlain += n.FramesPlain
 		sum.FramesUnknown += n.FramesUnknown
 	}
-	t.Logf("%d seeds: %d forged, %d replayed, %d unprotected, %d of no session", *attackCount, sum.FramesForged, sum.FramesReplayed, sum.FramesPlain, sum.FramesUnknown)
+	t.Logf("%d seeds: %d changes of composition; %d forged, %d replayed, %d unprotected, %d of no session", *attackCount, changes, sum.FramesForged, sum.FramesReplayed, sum.FramesPlain, sum.FramesUnknown)
 	if *attackCount >= 20 {
+		require.Positive(t, changes)
 		require.Greater(t, sum.FramesForged, uint64(100))
 		require.Greater(t, sum.FramesReplayed, uint64(100))
 		require.Greater(t, sum.FramesPlain, uint64(100))
