@@ -30,6 +30,9 @@ func samples() [][]byte {
 		make(kindClose, 4, &closing{To: 1, From: 2, Accepted: 3}),
 		make(kindCloseAck, 5, &closing{To: 1, From: 2}),
 		make(kindGoodbye, 6, nil),
+		make(kindAdapt, 7, &adapt{To: 1, From: 2, Epoch: 3, Cause: causeContext, Mode: microproto.ModeSynchronous, Distance: Far, Lossy: true, Protocols: []string{"A", "B"}, Fingerprint: 4, FrameBytes: 1400, Sent: 5}),
+		make(kindAdapt, 8, &adapt{To: 1, From: 2, Epoch: 255, Cause: causeAccept, Mode: microproto.ModeAsynchronous, Reason: "why not"}),
+		make(kindAdapted, 9, &adapted{To: 1, From: 2, Epoch: 3, Sent: 4, Accepted: 5, Stored: 6, Credit: 7}),
 		make(kindPing, 0, &echo{7}),
 		make(kindPong, 0, &echo{7}),
 		make(kindMeasured, 7, &measured{123456}),
@@ -67,6 +70,12 @@ func decode(msg []byte) ([]byte, error) {
 	case kindMeasured:
 		d, derr := parseMeasured(r)
 		body, err = &d, derr
+	case kindAdapt:
+		a, aerr := parseAdapt(r)
+		body, err = &a, aerr
+	case kindAdapted:
+		a, aerr := parseAdapted(r)
+		body, err = &a, aerr
 	default:
 		return w, r.end(e.kind)
 	}
@@ -136,5 +145,70 @@ func FuzzNode(f *testing.F) {
 		require.LessOrEqual(t, len(a.peers), 3)
 		require.LessOrEqual(t, len(a.conns), 2)
 		a.Close(w.now, id)
+	})
+}
+
+// A session takes any sequence of adapt and adapted messages that are well formed, while
+// its user changes, sends and receives, without panic and without end.
+func FuzzAdapt(f *testing.F) {
+	f.Add([]byte{0, 1, 1, 2, 0, 0, 1, 9, 3, 4, 5, 6})
+	f.Add([]byte{9, 0, 1, 1, 2, 2, 1, 3, 200, 7, 7, 8, 9, 10, 1})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		d := quietDuel(7, time.Millisecond)
+		d.deadly, d.closing = true, true
+		d.start(microproto.ModeSynchronous, nil)
+		e, other := d.ends[0], d.ends[1]
+		next := func() (b byte) {
+			if len(script) > 0 {
+				b, script = script[0], script[1:]
+			}
+			return b
+		}
+		sequence := e.n.peers[0].received
+		for len(script) > 0 {
+			s := e.n.session(e.id)
+			w := writer{}
+			switch verb := next(); verb % 6 {
+			case 0, 1:
+				sequence++
+				envelope{kind: kindAdapt, sequence: sequence}.append(&w)
+				a := adapt{
+					To: s.id, From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1 + next()/128, Cause: cause(1 + next()%3),
+					Mode: microproto.Mode(1 + next()%2), Distance: Distance(next() % 3), Lossy: next()%2 == 1,
+					Protocols: s.composition.Protocols, FrameBytes: uint32(next()) * 8, Sent: uint64(next()),
+				}
+				if c := s.change.next; c != nil && verb%6 == 1 {
+					a.Protocols, a.Fingerprint = c.composition.Protocols, c.composite.Fingerprint()
+				}
+				a.append(&w)
+			case 2:
+				sequence++
+				envelope{kind: kindAdapted, sequence: sequence}.append(&w)
+				(&adapted{
+					To: s.id, From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1, Sent: uint64(next()), Accepted: uint64(next() % 8),
+					Stored: uint64(next()) * 64, Credit: uint64(next()) * 256,
+				}).append(&w)
+			case 3:
+				_, _ = e.n.Adapt(d.clock.Now(), e.id, microproto.Mode(1+next()%2))
+			case 4:
+				to := s.conditions
+				to.Distance = Distance(next() % 3)
+				_ = e.n.wish(d.clock.Now(), s, to)
+			case 5:
+				_, _ = e.n.Send(d.clock.Now(), e.id, 1, Label(next()), make([]byte, 64))
+				_, _ = e.n.Receive(d.clock.Now(), e.id, &Slot{Tag: 1, Data: make([]byte, 64)})
+			}
+			if len(w) > 0 {
+				e.n.Control(d.clock.Now(), ConnID(2*d.wire+e.i), w)
+			}
+			if s.state != SessionOpen {
+				break
+			}
+		}
+		d.dead = other
+		e.settle()
+		e.n.Close(d.clock.Now(), e.id)
+		e.n.Advance(d.clock.Now().Add(time.Hour))
+		e.n.Close(d.clock.Now(), e.id)
 	})
 }

@@ -81,9 +81,7 @@ func TestJudgeHasHysteresis(t *testing.T) {
 // that the scheme asks for are neither delayed nor counted.
 func TestDwell(t *testing.T) {
 	for seed := range uint64(4) {
-		d := newDuel(seed)
-		d.breaks, d.late, d.refuse, d.latency = 0, 0, 0, 100*time.Microsecond
-		d.link.SetFaults(mptest.Faults{Delay: d.latency})
+		d := quietDuel(seed, 100*time.Microsecond)
 		const dwell = 2500 * ms
 		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) { c.Watch = Watch{Declared: true, Dwell: dwell, LossyAbove: 1} })
 		var changes []microproto.Instant // by a monitor
