@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -29,6 +30,7 @@ func newBatch(*Link) (*batch, error) { return nil, errors.ErrUnsupported }
 func (*batch) send(*roster, []microproto.Frame) (int, bool, error) { return 0, false, net.ErrClosed }
 func (*batch) recv([]microproto.Frame, bool) (int, bool, error)    { return 0, false, net.ErrClosed }
 func (*batch) tryRecv([]microproto.Frame) (int, error)             { return 0, net.ErrClosed }
+func (*batch) await(time.Duration) error                           { return net.ErrClosed }
 func (*batch) wake()                                               {}
 func (*batch) awaitWritable()                                      {}
 func (*batch) close()                                              {}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -91,6 +92,11 @@ func (b *batch) recv(batch []microproto.Frame, whole bool) (n int, rung bool, er
 func (b *batch) tryRecv(batch []microproto.Frame) (int, error) {
 	n, _, err := b.looking.recv(batch, false, true)
 	return n, err
+}
+
+func (b *batch) await(limit time.Duration) error {
+	_, err := b.socket.readable(&b.looking.waits, limit)
+	return err
 }
 
 func (b *batch) wake() { b.socket.ring() }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,8 +16,13 @@ type descriptor struct {
 	mu               sync.RWMutex
 	fd, bell, ending int // eventfds: bell ends one wait for datagrams, ending all waits
 	closed           bool
-	waits            [3]unix.PollFd // of readable
 }
+
+// waits is what readable waits for; each of its callers has one.
+type waits [3]unix.PollFd
+
+// forever is a time without a limit.
+const forever = time.Duration(-1)
 
 // newDescriptor takes the socket over from conn and closes that.
 func newDescriptor(conn *net.UDPConn) (*descriptor, error) {
@@ -54,21 +60,25 @@ func (d *descriptor) use() (fd int, err error) {
 
 func (d *descriptor) done() { d.mu.RUnlock() }
 
-// readable waits for a datagram; rung tells that ring has been called instead. It is
-// for one goroutine at a time.
-func (d *descriptor) readable() (rung bool, err error) {
+// readable waits for a datagram; rung tells that ring has been called instead.
+func (d *descriptor) readable(w *waits, limit time.Duration) (rung bool, err error) {
 	fd, err := d.use()
 	if err != nil {
 		return false, err
 	}
 	defer d.done()
 	for i, of := range [...]int{fd, d.bell, d.ending} {
-		d.waits[i] = unix.PollFd{Fd: int32(of), Events: unix.POLLIN}
+		w[i] = unix.PollFd{Fd: int32(of), Events: unix.POLLIN}
 	}
-	if _, err := unix.Poll(d.waits[:], -1); err != nil && err != unix.EINTR {
+	var until *unix.Timespec
+	if limit != forever {
+		t := unix.NsecToTimespec(int64(limit))
+		until = &t
+	}
+	if _, err := unix.Ppoll(w[:], until, nil); err != nil && err != unix.EINTR {
 		return false, err
 	}
-	if d.waits[1].Revents != 0 {
+	if w[1].Revents != 0 {
 		var count [8]byte
 		_, _ = unix.Read(d.bell, count[:]) // another waiter may have been faster
 		return true, nil

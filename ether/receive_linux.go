@@ -17,6 +17,7 @@ type receiver struct {
 	l        *Link
 	mu       sync.Mutex
 	socket   *descriptor
+	waits    waits
 	messages []mmsghdr
 	vectors  []unix.Iovec
 	names    [][unix.SizeofSockaddrInet6]byte
@@ -140,7 +141,7 @@ func (r *receiver) fill(waits bool) (rung bool, err error) {
 		if err = r.recvmmsg(); err != nil || r.errno != unix.EAGAIN || !waits || rung {
 			break
 		}
-		if rung, err = r.socket.readable(); err != nil {
+		if rung, err = r.socket.readable(&r.waits, forever); err != nil {
 			break
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -221,7 +222,17 @@ func (l *Link) receive(batch []microproto.Frame, whole bool) (int, error) {
 	}
 }
 
-// Wake makes a RecvTrains that waits, or else the next one, return without a frame.
+// Await waits until TryRecv may find something, Wake is called or the time has passed.
+// Where there are no batches it returns at once. It is for one goroutine at a time.
+func (l *Link) Await(limit time.Duration) error {
+	if !l.batched() {
+		return nil
+	}
+	return l.errOf(l.batch.await(limit))
+}
+
+// Wake makes a RecvTrains that waits return without a frame, or an Await, or else the
+// next one.
 // Where there are no batches it does nothing.
 func (l *Link) Wake() {
 	if l.batched() {

@@ -74,10 +74,13 @@ var (
 // Urgency of an acknowledgement.
 type Urgency uint8
 
-// Soon lets an acknowledgement wait for company, Now does not.
+// Soon lets an acknowledgement wait for company, Now does not. Turn lets it wait for
+// the present turn to end: what has come at once is acknowledged at once, and a user
+// who answers at once carries it.
 const (
 	Soon Urgency = iota
 	Now
+	Turn
 )
 
 // Ack is an acknowledgement: every number before Next has come, and Next+1+i where

@@ -10,8 +10,8 @@ import (
 // PositiveAck tells the other end what has come and how much it may send: a
 // cumulative number, a bitmap of the 64 numbers behind the first that is missing,
 // and the bytes granted in all. Every segment carries them; when none goes the
-// other way they travel alone, at once when something is unusual or a message has
-// ended, otherwise after OptionAckEvery segments or OptionAckDelay. Credit is
+// other way they travel alone: at once when something is unusual, in the next Advance
+// when a message has ended, otherwise after OptionAckEvery segments or OptionAckDelay. Credit is
 // cumulative: a lost grant is repaired by the next.
 type PositiveAck struct {
 	first uint64
@@ -31,6 +31,7 @@ type PositiveAck struct {
 	told    uint64 // credit in the last acknowledgement
 	pending int    // segments that wait for one
 	due     bool   // one has been enqueued
+	turn    bool   // the timer waits for the turn to end only
 	timer   microproto.TimerID
 }
 
@@ -102,7 +103,7 @@ func (p *PositiveAck) Attach(b *microproto.Binder) (err error) {
 	microproto.Bind(b, Consumed, microproto.Late, p.consumed)
 	microproto.Bind(b, ackFlush, microproto.Normal, func(x *microproto.Exec, _ *PositiveAck) { p.flush(x) })
 	microproto.Bind(b, ackTimer, microproto.Normal, func(x *microproto.Exec, _ *PositiveAck) {
-		p.timer = 0
+		p.timer, p.turn = 0, false
 		p.flush(x)
 	})
 	return nil
@@ -114,7 +115,7 @@ func (p *PositiveAck) fill(x *microproto.Exec, m *microproto.Message) {
 	p.seen.Set(m, *p.stored)
 	p.credit.Set(m, *p.granted)
 	p.told = *p.granted
-	p.pending, p.due = 0, false
+	p.pending, p.due, p.turn = 0, false, false
 	if p.timer != 0 {
 		x.Cancel(p.timer)
 		p.timer = 0
@@ -142,6 +143,12 @@ func (p *PositiveAck) want(x *microproto.Exec, u Urgency) {
 	p.pending++
 	switch {
 	case p.due:
+	case u == Turn:
+		if !p.turn {
+			x.Cancel(p.timer)
+			p.turn = true
+			p.timer = microproto.RaiseAfter(x, ackTimer, 0, p)
+		}
 	case u == Now || p.pending >= p.every:
 		p.due = true
 		microproto.Enqueue(x, ackFlush, p)

@@ -119,8 +119,11 @@ func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
 		return
 	}
 	urgency := Soon
-	if f.held > 0 || f.offset.Get(m)+uint32(m.Length()) == f.total.Get(m) {
+	switch {
+	case f.held > 0:
 		urgency = Now
+	case f.offset.Get(m)+uint32(m.Length()) == f.total.Get(m):
+		urgency = Turn
 	}
 	if segments > 1 { // nothing is held behind it
 		*f.expected += uint32(segments)

@@ -267,6 +267,7 @@ func TestSynchronousAllocatesNothing(t *testing.T) {
 				for _, o := range outs[i] {
 					_ = []*microproto.Composite{b, a}[i].Input(now, o.Frame)
 				}
+				_ = c.Advance(now)
 			}
 		}
 		_ = b.Do(now, recvFn)

@@ -41,9 +41,9 @@ type Config struct {
 
 	PeerTimeout time.Duration // a peer silent for longer is lost; 0: 10 s
 	Heartbeat   time.Duration // 0: PeerTimeout/8, at most 1 s
-	// Look is how long a call that has to wait looks for news itself before it blocks,
-	// which takes a processor meanwhile; 0: 30 µs where there is more than one,
-	// negative: never.
+	// Look is how long a call that has to wait looks for news without pause before it
+	// waits at the link; 0: 20 µs where there is more than one processor; negative:
+	// it waits for the receiver's goroutine.
 	Look      time.Duration
 	Linger    time.Duration // bounds the wait for last transfers when closing; 0: 2 s
 	Handshake time.Duration // for a control connection to say hello; 0: 5 s

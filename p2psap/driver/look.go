@@ -8,30 +8,42 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// A call that has to wait looks for news itself for a while before it blocks: it takes
-// in what comes and runs the handlers on its own thread, which saves the hand-over from
-// the receiver's goroutine, several microseconds. The receiver's goroutine stands aside
-// meanwhile, so that no datagram wakes a thread for nothing, and for a little longer,
-// since who waited once is likely to wait again soon. It goes back to its work when a
-// look finds nothing, when somebody else waits, or after grace. Nobody looks before it
-// has stepped aside: two who take in would turn the order of frames round.
+// A call that has to wait takes in what comes itself and runs the handlers on its own
+// thread, which saves the hand-over from the receiver's goroutine, several
+// microseconds: first it looks without pause, then it waits at the link. The receiver's
+// goroutine stands aside meanwhile, so that no datagram wakes a thread for nothing, and
+// for a little longer, since who waited once is likely to wait again soon. It goes back
+// to its work when nothing has come for a while, when somebody else waits, or after
+// grace. Nobody takes in before it has stepped aside: two who do would turn the order
+// of frames round.
+//
+// Timers wait with it: whoever looks runs them, before he looks and while there is no
+// news. An acknowledgement so goes with the answer of a user who answers at once.
 
 const (
 	// lookTime is the default of Config.Look where there is more than one processor.
-	lookTime = 30 * time.Microsecond
+	lookTime = 20 * time.Microsecond
+	// attention is how long a caller waits at the link, without news, before he
+	// leaves that to the receiver.
+	attention = time.Millisecond
 	// grace is how long the receiver stands aside while nobody looks: less than an
 	// acknowledgement may take by the shortest retransmission time-out.
 	grace = 500 * time.Microsecond
+	// maxSkip bounds the calls that wait at the link at once after some that had looked
+	// in vain: the other end may need the processor for its answer.
+	maxSkip = 63
 )
 
-// prompt is a link that can be asked without waiting, and whose waiting receiver can
-// be called. See ether.Link.
+// prompt is a link that can be asked without waiting, and whose waiting callers can be
+// called. See ether.Link.
 type prompt interface {
 	TryRecv(batch []microproto.Frame) (int, error)
+	Await(limit time.Duration) error
 	Wake()
 }
 
-// looker says who takes in what comes. Guarded by the node's lock.
+// looker says who takes in what comes. Guarded by the node's lock, but for misses and
+// skip, which are of whoever looks.
 type looker struct {
 	link    prompt // nil: the link is not one
 	time    time.Duration
@@ -39,6 +51,8 @@ type looker struct {
 	called  bool        // the receiver has been told
 	aside   atomic.Bool // it does; changed under the lock
 	blocked int         // calls that wait without looking
+	misses  int         // looks in vain since the last that was not
+	skip    int         // calls that shall wait at once
 	last    microproto.Instant
 	resume  chan struct{} // of capacity 1
 }
@@ -56,10 +70,14 @@ func (n *Node) initLook() {
 // that the receiver waits and must be called. The lock is held.
 func (n *Node) beginLook() (looks, call bool) {
 	l := &n.look
-	if l.link == nil || l.time <= 0 || n.closed || !n.looking.CompareAndSwap(false, true) {
+	if l.link == nil || l.time <= 0 || n.closed || l.blocked > 0 {
+		return false, false
+	}
+	if !n.looking.CompareAndSwap(false, true) {
 		return false, false
 	}
 	l.ours, l.last = true, n.now()
+	n.runDue(l.last)
 	call = !l.aside.Load() && !l.called
 	l.called = l.called || call
 	return true, call
@@ -68,34 +86,74 @@ func (n *Node) beginLook() (looks, call bool) {
 // lookFor takes in what comes until the waiter is woken, or nothing has come for a
 // while.
 func (n *Node) lookFor(w *waiter) {
-	for until := n.now().Add(n.look.time); len(w.wake) == 0; {
-		k, err := 0, error(nil)
-		if n.look.aside.Load() {
-			k, err = n.takeIn()
+	begin, pause := n.now(), n.look.time
+	if n.look.skip > 0 {
+		n.look.skip--
+		pause = 0
+	}
+	for len(w.wake) == 0 {
+		aside, k, err := n.look.aside.Load(), 0, error(nil)
+		if aside {
+			k, err = n.takeIn(w)
 		}
 		now := n.now()
-		if k > 0 {
-			until = now.Add(n.look.time)
+		switch waited := now.Sub(begin); {
+		case k > 0:
+			begin = now
+			if pause > 0 {
+				n.look.misses = 0
+			}
+		case waited >= attention || waited >= n.look.time && !aside:
+			return
+		case waited >= pause && aside:
+			if pause > 0 {
+				n.look.skip = min(1<<min(n.look.misses, 6)-1, maxSkip)
+				n.look.misses++
+				pause = 0
+			}
+			err = n.await(w, min(attention-waited, microproto.Instant(n.dueAt.Load()).Sub(now)))
 		}
-		if err != nil || now >= until {
+		if err != nil {
 			return
 		}
 	}
 }
 
+// await waits at the link, unless the waiter has been woken.
+func (n *Node) await(w *waiter, limit time.Duration) error {
+	w.atLink.Store(true)
+	defer w.atLink.Store(false)
+	if len(w.wake) > 0 || limit <= 0 {
+		return nil
+	}
+	return n.look.link.Await(limit)
+}
+
 // endLook lets others look. Without news, or with others who wait, the receiver goes
 // back to its work. The lock is held.
 func (n *Node) endLook(news bool) {
+	l := &n.look
 	n.looking.Store(false)
-	n.look.last = n.now()
-	if !news || n.look.blocked > 0 {
+	l.last = n.now()
+	if !news || l.blocked > 0 {
 		n.handBack()
 	}
 }
 
-// handBack gives the work back to the receiver. The lock is held.
+// runDue runs the core's timers that are due. The lock is held.
+func (n *Node) runDue(now microproto.Instant) {
+	if !n.closed && n.core.Deadline() <= now {
+		n.core.Advance(now)
+	}
+}
+
+// handBack gives the work back to the receiver. The lock is held, and given up with
+// leave.
 func (n *Node) handBack() {
 	l := &n.look
+	if l.ours {
+		n.runDue(n.now())
+	}
 	l.ours, l.called = false, false
 	if l.aside.Swap(false) {
 		l.resume <- struct{}{}
@@ -117,6 +175,16 @@ func (n *Node) handBackAt() microproto.Instant {
 		return microproto.Never
 	}
 	return n.look.last.Add(grace)
+}
+
+// alarmAt is when keepTime has something to do.
+func (n *Node) alarmAt() microproto.Instant {
+	due := n.core.Deadline()
+	n.dueAt.Store(int64(due))
+	if n.look.ours {
+		return n.handBackAt()
+	}
+	return min(due, n.waiters.deadline())
 }
 
 // expireLook hands back when nobody has looked for a while. The lock is held.

@@ -138,9 +138,7 @@ func (n *Node) settle() {
 		n.carryOut(&n.outputs[i])
 	}
 	clear(n.outputs)
-	due := n.core.Deadline()
-	n.dueAt.Store(int64(due))
-	d := min(due, n.waiters.deadline(), n.handBackAt())
+	d := n.alarmAt()
 	if d < n.armed && !n.closed {
 		n.armed = d
 		n.alarm.set(d.Sub(n.now()))
@@ -207,6 +205,7 @@ func (n *Node) receive() {
 			}
 			batch[i] = microproto.Frame{}
 		}
+		n.runDue(now)
 		aside := n.standAside()
 		n.leave()
 		if aside {

@@ -25,16 +25,16 @@ func (n *Node) Pump() {
 	}
 	defer n.looking.Store(false)
 	for range pumpRounds {
-		if k, err := n.takeIn(); err != nil || k < pumpBatch {
+		if k, err := n.takeIn(nil); err != nil || k < pumpBatch {
 			return
 		}
 	}
 }
 
 // takeIn takes in what has come and runs timers that are due; an error means that the
-// link is closed, or the receiver's goroutine will find out. Who calls it has set
-// looking.
-func (n *Node) takeIn() (int, error) {
+// link is closed, or the receiver's goroutine will find out. Timers wait when it has
+// woken w. Who calls it has set looking.
+func (n *Node) takeIn(w *waiter) (int, error) {
 	k, err := n.look.link.TryRecv(n.pumped[:])
 	if err != nil {
 		return 0, err
@@ -52,9 +52,13 @@ func (n *Node) takeIn() (int, error) {
 		}
 		n.pumped[i] = microproto.Frame{}
 	}
-	if !n.closed && n.core.Deadline() <= now {
-		n.core.Advance(now)
+	if k > 0 && w != nil {
+		n.settle()
 	}
-	n.leave()
+	if w == nil || len(w.wake) == 0 {
+		n.runDue(now)
+		n.settle()
+	}
+	n.mu.Unlock()
 	return k, nil
 }

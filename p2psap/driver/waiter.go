@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -11,6 +12,20 @@ import (
 type waiter struct {
 	wake  chan struct{} // capacity 1
 	until microproto.Instant
+	// link is where it waits while atLink says so.
+	link   prompt
+	atLink atomic.Bool
+}
+
+// ring wakes the waiter.
+func (w *waiter) ring() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	if w.atLink.Load() {
+		w.link.Wake()
+	}
 }
 
 // waiters are the calls that wait for one thing. Guarded by the node's lock.
@@ -19,20 +34,14 @@ type waiters struct{ list []*waiter }
 // all wakes everyone; they look for themselves whether it was for them.
 func (w *waiters) all() {
 	for _, x := range w.list {
-		select {
-		case x.wake <- struct{}{}:
-		default:
-		}
+		x.ring()
 	}
 }
 
 func (w *waiters) expire(now microproto.Instant) {
 	for _, x := range w.list {
 		if x.until <= now {
-			select {
-			case x.wake <- struct{}{}:
-			default:
-			}
+			x.ring()
 		}
 	}
 }
@@ -67,7 +76,7 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 	if k := len(n.free); k > 0 {
 		w, n.free = n.free[k-1], n.free[:k-1]
 	} else {
-		w = &waiter{wake: make(chan struct{}, 1)}
+		w = &waiter{wake: make(chan struct{}, 1), link: n.look.link}
 	}
 	w.until = until
 	on.list = append(on.list, w)
@@ -80,7 +89,7 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 		n.lookFor(w)
 		n.mu.Lock()
 		n.endLook(len(w.wake) > 0)
-		n.mu.Unlock()
+		n.leave()
 	}
 	err := n.sleep(ctx, w)
 	n.mu.Lock()
@@ -104,7 +113,7 @@ func (n *Node) sleep(ctx context.Context, w *waiter) error {
 	if n.look.ours && !n.looking.Load() {
 		n.handBack()
 	}
-	n.mu.Unlock()
+	n.leave()
 	var err error
 	select {
 	case <-w.wake:
