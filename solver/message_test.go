@@ -11,7 +11,7 @@ import (
 func samples() []message {
 	var out []message
 	for k := msgDiagonal; k < msgKinds; k++ {
-		m := message{kind: k, number: 77, reason: Interrupted}
+		m := message{kind: k, number: 77, reason: Interrupted, step: int(k) % 3}
 		switch k {
 		case msgDiagonal, msgStep, msgEstimate:
 			m.a = math.Pi
@@ -62,6 +62,7 @@ func FuzzDecodeMessage(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, m.kind, again.kind)
 		require.Equal(t, m.number, again.number)
+		require.Equal(t, m.step, again.step)
 		require.Equal(t, m.reason, again.reason)
 		require.True(t, m.squares.Equal(&again.squares))
 	})
@@ -81,8 +82,12 @@ func FuzzAgree(f *testing.F) {
 		}
 		part, err := Slabs(p.N, 3, nil)
 		require.NoError(t, err)
-		schemes := []Scheme{Synchronous(), Asynchronous(), BoundedDelay(0), BoundedDelay(2)}
-		w, err := NewWorker(Config{Problem: p, Partition: part, Scheme: schemes[what%4], Rank: 1, MaxSweeps: 5})
+		if what&8 != 0 {
+			base := *p
+			p.Evolution = &Evolution{End: 1, Steps: 3, At: func(float64) *Problem { q := base; return &q }}
+		}
+		schemes := []Scheme{Synchronous(), Asynchronous(), BoundedDelay(0), Hybrid([]int{0, 0, 1})}
+		w, err := NewWorker(Config{Problem: p, Partition: part, Scheme: schemes[what%4], Rank: 1, MaxSweeps: 5, Reconfigure: what&16 != 0})
 		require.NoError(t, err)
 		for n := 0; n < 8; n++ {
 			for range 30 {
@@ -101,7 +106,7 @@ func FuzzAgree(f *testing.F) {
 			size := min(len(data), 1+int(what)*n)
 			_ = w.Agree(0, q, data)
 			_ = w.Agree(0, q, data[:size])
-			_ = w.Halo(0, q, uint32(n)%2, uint64(what)%3, make([]byte, 32))
+			_ = w.Halo(0, q, uint32(n)%2, packLabel(int(what>>4)%4, Iteration(what)%3), make([]byte, 32))
 		}
 		if w.Next(0).Kind == OpDone {
 			require.NotEqual(t, Running, w.Outcome().Reason)

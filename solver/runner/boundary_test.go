@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -178,4 +179,41 @@ func TestStepsEnd(t *testing.T) {
 		}}
 	require.ErrorIs(t, pl.run(t)[0].err, broken)
 	require.False(t, math.IsNaN(pl.run(t)[0].block[0]))
+}
+
+// A step that one peer cannot take, since its part of the problem has no value at that
+// time, ends the run everywhere, in bounded time: neighbours that wait for its session
+// to change over are told that it has gone.
+func TestAStepThatOnePeerCannotTake(t *testing.T) {
+	for _, scheme := range []solver.Scheme{solver.Asynchronous(), solver.Synchronous()} {
+		t.Run(scheme.Name(), func(t *testing.T) {
+			p := travelling(t, 9, 8)
+			at := p.Evolution.At
+			p.Evolution.At = func(s float64) *solver.Problem {
+				q := at(s)
+				if s > 0.16 {
+					load := q.Source
+					q.Source.Of = func(x solver.Point) float64 {
+						if x[2] > 0.75 {
+							return math.NaN()
+						}
+						return load.At(x)
+					}
+				}
+				return q
+			}
+			pl := plan{problem: p, peers: 3, scheme: scheme, node: overNodes(nodes(t, 3, 0)),
+				change: func(_ int, c *runner.Config) { c.Solver.Reconfigure, c.Grace = true, 200*time.Millisecond }}
+			out := pl.run(t)
+			require.ErrorContains(t, out[2].err, "time step 4, t = 0.2")
+			require.ErrorContains(t, out[2].err, "the source is NaN")
+			var e *runner.NeighbourError
+			require.ErrorAs(t, out[1].err, &e)
+			require.Equal(t, solver.Rank(2), e.Rank)
+			require.ErrorAs(t, out[0].err, &e)
+			for _, o := range out {
+				require.Equal(t, 3, o.result.Steps)
+			}
+		})
+	}
 }

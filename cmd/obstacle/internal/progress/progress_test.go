@@ -44,3 +44,17 @@ func TestBarGoesAway(t *testing.T) {
 	require.Contains(t, b.estimator.text(), "residual 1.00e-03 of 1e-06  sweep 100  1.0 s")
 	b.Done()
 }
+
+// In time steps the bar counts those, whatever the residual of each does.
+func TestEstimatorOfTimeSteps(t *testing.T) {
+	e := Estimator{Tolerance: 1e-6}
+	e.Step(1, 10)
+	e.Update(time.Second, 50, 1e-5)
+	require.Zero(t, e.Part())
+	require.Negative(t, e.Left(), "no step is complete")
+	e.Step(4, 10)
+	e.Update(3*time.Second, 150, 0.5)
+	require.InDelta(t, 0.3, e.Part(), 1e-12)
+	require.InDelta(t, 7, e.Left().Seconds(), 1e-9)
+	require.Contains(t, e.text(), "step 4 of 10  residual 5.00e-01")
+}
