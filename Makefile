@@ -5,6 +5,7 @@
 GO       ?= go
 FUZZTIME ?= 20s
 SEEDS    ?= 300
+CHANGESEEDS ?= 200
 
 # The linter is pinned here. An installed one of exactly this version is used,
 # otherwise Go builds it: minutes the first time, nothing afterwards.
@@ -50,6 +51,7 @@ race:
 # More seeds of the cluster simulator than make test runs: make sim SEEDS=10000.
 sim:
 	$(GO) test ./internal/sim -run 'TestSeeds$$' -count=1 -v -sim.count=$(SEEDS)
+	$(GO) test ./p2psap -run 'TestChanges$$' -count=1 -v -change.count=$(CHANGESEEDS) -change.goal=1000
 
 # Every fuzz target for FUZZTIME, one after the other.
 fuzz:

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
 )
 
 // What differs between two nodes is named at both of them.
@@ -134,6 +135,25 @@ func TestTranscripts(t *testing.T) {
 			_, _ = b.Open(w.now, "a", syncOptions("halo"))
 			w.run(5 * time.Millisecond)
 		},
+		"adapt": func(w *world, a, b *worldNode) {
+			sa, _ := a.Open(w.now, "b", syncOptions("halo"))
+			sb, _ := b.Open(w.now, "a", syncOptions("halo"))
+			w.run(5 * time.Millisecond)
+			_, _ = a.Send(w.now, sa, 2, 1, make([]byte, 8))
+			_, _ = a.Adapt(w.now, sa, microproto.ModeAsynchronous)
+			w.run(5 * time.Millisecond)
+			_, _ = b.Adapt(w.now, sb, microproto.ModeAsynchronous)
+			w.run(10 * time.Millisecond)
+			to := a.session(sa).conditions
+			to.Distance = Far
+			_ = a.wish(w.now, a.session(sa), to)
+			to.Distance = Near
+			_ = b.wish(w.now, b.session(sb), to)
+			w.run(10 * time.Millisecond)
+			_, _ = a.Adapt(w.now, sa, microproto.ModeAsynchronous)
+			_, _ = b.Adapt(w.now, sb, microproto.ModeSynchronous)
+			w.run(10 * time.Millisecond)
+		},
 		"silence": func(w *world, a, b *worldNode) {
 			_, _ = a.Open(w.now, "b", syncOptions("halo"))
 			_, _ = b.Open(w.now, "a", syncOptions("halo"))
@@ -147,7 +167,12 @@ func TestTranscripts(t *testing.T) {
 			var out bytes.Buffer
 			w := newWorld(t, 11)
 			w.script = func(format string, a ...any) { fmt.Fprintf(&out, format+"\n", a...) }
-			a, b := w.add("a", nil), w.add("b", nil)
+			change := func(c *NodeConfig) {
+				if name == "adapt" {
+					c.Catalog = ctp.Catalog() // the stand-ins are not made for it
+				}
+			}
+			a, b := w.add("a", change), w.add("b", change)
 			w.connect()
 			w.run(10 * time.Millisecond)
 			play(w, a, b)

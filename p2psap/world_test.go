@@ -362,6 +362,15 @@ func dissect(e envelope, r *reader) string {
 		if c, err := parseClosing(r, e.kind); err == nil {
 			text += fmt.Sprintf(" known=%v accepted=%d", c.To != 0, c.Accepted)
 		}
+	case kindAdapt:
+		if a, err := parseAdapt(r); err == nil {
+			why := [...]string{"", "scheme", "context", "accept"}[a.Cause]
+			text += fmt.Sprintf(" epoch=%d for=%s mode=%v distance=%v lossy=%v protocols=%v sent=%d reason=%q", a.Epoch, why, a.Mode, a.Distance, a.Lossy, a.Protocols, a.Sent, a.Reason)
+		}
+	case kindAdapted:
+		if a, err := parseAdapted(r); err == nil {
+			text += fmt.Sprintf(" epoch=%d sent=%d accepted=%d stored=%d credit=%d", a.Epoch, a.Sent, a.Accepted, a.Stored, a.Credit)
+		}
 	}
 	return text
 }
