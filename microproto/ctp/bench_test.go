@@ -68,7 +68,7 @@ func BenchmarkSegment(b *testing.B) {
 	}{{"intra", syncEther}, {"inter", syncInter}, {"inter+cubic", syncCubic}} {
 		for _, payload := range []int{8, 1280} {
 			b.Run(fmt.Sprintf("%s/%dB", c.column, payload), func(b *testing.B) {
-				const segments = 400
+				const segments = 64 // a flight of frames that stays in the cache, as with a link that takes them at once
 				e := newExchange(b, c.names, segments, payload)
 				for range 50 { // the window opens
 					e.turn()
