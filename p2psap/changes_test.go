@@ -159,6 +159,11 @@ func (d *duel) peace(seed uint64) {
 }
 
 func (d *duel) compare() error {
+	for _, e := range d.ends {
+		if n := e.n.Counters(); n.FramesForged+n.FramesPlain > 0 {
+			return fmt.Errorf("%s does not open what the other end has sealed: %+v", e.n.Name(), n)
+		}
+	}
 	a, b := d.ends[0], d.ends[1]
 	x, y := a.n.session(a.id), b.n.session(b.id)
 	if x.channel.number != y.channel.number || x.info.Changes != y.info.Changes || x.conditions.Mode != y.conditions.Mode {

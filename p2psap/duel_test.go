@@ -105,6 +105,9 @@ func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 		if d.reliable {
 			c.Network = Memory
 		}
+		if d.seed%3 == 1 {
+			c.Protect, c.Entropy = ProtectAlways, random(d.seed+uint64(i)) // keys change with every epoch
+		}
 		if change != nil {
 			change(i, &c)
 		}
