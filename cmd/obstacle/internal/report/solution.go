@@ -78,6 +78,7 @@ type Peer struct {
 	Rank       int           `json:"rank"`
 	Host       string        `json:"host"`
 	Pid        int           `json:"pid"`
+	Cluster    string        `json:"cluster,omitempty"` // label that was declared
 	Box        [3][2]int     `json:"box"` // interior points, half open, x first
 	Points     int           `json:"points"`
 	Sweeps     uint64        `json:"sweeps"`
@@ -108,7 +109,7 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	for r, p := range o.Peers {
 		box := cut.Box(solver.Rank(r))
 		peer := Peer{
-			Rank: r, Host: o.Hosts[r].Host, Pid: o.Hosts[r].Pid, Points: p.Points, Sweeps: p.Sweeps,
+			Rank: r, Host: o.Hosts[r].Host, Pid: o.Hosts[r].Pid, Cluster: o.Hosts[r].Cluster, Points: p.Points, Sweeps: p.Sweeps,
 			Seconds: p.Seconds, CPUSeconds: p.CPUSeconds, Peak: p.PeakBytes, Idle: p.IdleBytes, Residual: p.Residual,
 			Lost: slices.Contains(o.Missing, r),
 		}
