@@ -79,7 +79,7 @@ type Peer struct {
 	Host       string        `json:"host"`
 	Pid        int           `json:"pid"`
 	Cluster    string        `json:"cluster,omitempty"` // label that was declared
-	Box        [3][2]int     `json:"box"` // interior points, half open, x first
+	Box        [3][2]int     `json:"box"`               // interior points, half open, x first
 	Points     int           `json:"points"`
 	Sweeps     uint64        `json:"sweeps"`
 	Seconds    float64       `json:"seconds"`
