@@ -25,6 +25,9 @@ func (w *Worker) begin() error {
 	s := &w.steps
 	s.at = min(s.at+1, s.of)
 	p := w.config.Problem.AtStep(s.at)
+	if err := p.validateHead(); err != nil {
+		return w.inStep(err)
+	}
 	if err := w.block.build(p); err != nil {
 		return w.inStep(err)
 	}

@@ -33,6 +33,7 @@ type (
 // formula is a compiled formula; a constant one is folded.
 type formula struct {
 	constant bool
+	placed   bool // it depends on the place, not on the time only
 	value    float64
 	eval     scalar
 }
@@ -41,6 +42,9 @@ type formula struct {
 func (f formula) coefficient(t float64) solver.Coefficient {
 	if f.constant {
 		return solver.Coefficient{Value: f.value}
+	}
+	if v := f.eval(0, 0, 0, t); !f.placed && finite(v) { // another value is refused by the place where it shows
+		return solver.Coefficient{Value: v}
 	}
 	return solver.Coefficient{Of: f.function(t)}
 }
@@ -97,7 +101,7 @@ func parseFormula(text string, in scope) (formula, error) {
 	case n.constant && !finite(n.value):
 		return formula{}, fmt.Errorf("the formula's value is %g", n.value)
 	}
-	return formula{n.constant, n.value, n.eval}, nil
+	return formula{constant: n.constant, placed: c.placed, value: n.value, eval: n.eval}, nil
 }
 
 func syntaxError(err error) error {
@@ -123,7 +127,8 @@ func constant(v float64) node {
 
 type compiler struct {
 	scope
-	err error
+	placed bool // a coordinate was named
+	err    error
 }
 
 // fail keeps the first mistake and returns a node that stands for it.
@@ -180,6 +185,7 @@ func (c *compiler) condition(n ast.Node) predicate {
 
 func (c *compiler) name(n *ast.IdentifierNode) node {
 	axis := slices.Index([]string{"x", "y", "z"}, n.Value)
+	c.placed = c.placed || axis >= 0
 	switch {
 	case n.Value == "pi":
 		return constant(math.Pi)

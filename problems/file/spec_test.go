@@ -365,3 +365,15 @@ func TestTimeStepsFromAnArray(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float64{0, 1, 2}, u)
 }
+
+// A coefficient of the time alone is one number in every step.
+func TestCoefficientsOfTime(t *testing.T) {
+	p, err := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"-1\"\ndiffusion: \"1 + t\"\nreaction: \"t*x\"\ntime: {end: 1, steps: 4}\n").BuildValid([]int{3})
+	require.NoError(t, err)
+	q := p.Evolution.At(0.5)
+	require.Equal(t, solver.Coefficient{Value: 1.5}, q.Diffusion)
+	require.False(t, q.Reaction.Constant())
+	require.Equal(t, 0.25, q.Reaction.At(solver.Point{0.5}))
+	_, err = parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"-1\"\ndiffusion: \"0.6 - t\"\ntime: {end: 1, steps: 4}\n").BuildValid([]int{3})
+	require.ErrorContains(t, err, "some/test.yaml:4: diffusion: the value -0.4 is not positive, at x = 0, at t = 1")
+}

@@ -155,6 +155,9 @@ func (s *inspection) point(idx [3]int) {
 			s.value("velocity", q, p.Velocity[a].Of)
 		}
 	}
+	if c := p.Reaction.Value; p.Reaction.Of == nil && c < 0 {
+		s.refuse("reaction", q, "%g is negative", c)
+	}
 	if p.Reaction.Of != nil {
 		if c := s.value("reaction", q, p.Reaction.Of); c < 0 {
 			s.refuse("reaction", q, "%g is negative", c)
@@ -166,6 +169,9 @@ func (s *inspection) point(idx [3]int) {
 // where fluxes are taken.
 func (s *inspection) diffusion(q solver.Point, boundary bool) {
 	if s.p.Diffusion.Of == nil {
+		if k := s.p.Diffusion.Value; k <= 0 { // a formula of the time alone
+			s.refuse("diffusion", q, "%g is not positive", k)
+		}
 		return
 	}
 	for a := -1; a < s.p.Dimension; a++ {

@@ -219,7 +219,7 @@ func (e entry) formula(in scope) (formula, string, error) {
 			return formula{}, "", e.errorf("%s is not a finite number", written)
 		}
 		n := constant(value)
-		return formula{true, value, n.eval}, written, nil
+		return formula{constant: true, value: value, eval: n.eval}, written, nil
 	case *ast.InfinityNode, *ast.NanNode:
 		return formula{}, "", e.errorf("%s is not a finite number", v.GetToken().Value)
 	}
