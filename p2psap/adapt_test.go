@@ -286,10 +286,11 @@ func TestFramesOfOldEpochs(t *testing.T) {
 	d.start(microproto.ModeSynchronous, nil)
 	a, b := d.ends[0], d.ends[1]
 	var old []byte
-	d.tap = func(from int, f []byte) {
+	d.tap = func(from int, f []byte) bool {
 		if from == 0 && old == nil {
 			old = bytes.Clone(f)
 		}
+		return true
 	}
 	a.send()
 	a.settle()

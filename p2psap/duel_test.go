@@ -27,9 +27,11 @@ type duel struct {
 	fault error
 	seed  uint64
 
-	deadly, closing bool     // a lost peer, the end of a session are no failure
-	dead            *duelist // takes and says nothing
-	tap             func(from int, frame []byte)
+	deadly, closing bool                              // a lost peer, the end of a session are no failure
+	dead            *duelist                          // takes and says nothing
+	tap             func(from int, frame []byte) bool // false: the frame is lost
+	mtu             int                               // 0: 512 at one end, 612 at the other
+	options         *OpenOptions                      // nil: the two slots
 
 	reliable bool // the data link loses nothing, as InfiniBand's: the columns without recovery
 
@@ -53,6 +55,7 @@ type duelist struct {
 	label     [3]uint64
 	age       [3]uint64
 	values    [3][]byte
+	scratch   []byte
 	adapting  uint64 // number of the Adapt that is not over; 0: none
 	outcomes  []error
 }
@@ -134,6 +137,9 @@ func (d *duel) open(mode microproto.Mode) {
 		for tag := 1; tag <= duelSlots; tag++ {
 			o.Slots = append(o.Slots, SlotSpec{Tag(tag), duelLength(tag)})
 		}
+		if d.options != nil {
+			o = *d.options
+		}
 		var err error
 		e.id, err = e.n.Open(d.clock.Now(), string(rune('b'-i)), o)
 		d.fail(err)
@@ -155,7 +161,11 @@ func (l duelLink) Acquire(n int) microproto.Frame {
 	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
 }
 func (l duelLink) Caps(microproto.Mode) microproto.Caps {
-	return microproto.Caps{MTU: 512 + 100*l.i, Reliable: l.d.reliable, Ordered: l.d.reliable}
+	mtu := l.d.mtu
+	if mtu == 0 {
+		mtu = 512 + 100*l.i
+	}
+	return microproto.Caps{MTU: mtu, Reliable: l.d.reliable, Ordered: l.d.reliable}
 }
 func (l duelLink) Offer(string) ([]byte, error) { return []byte{byte(l.i)}, nil }
 func (l duelLink) Accept(b []byte) (microproto.LinkAddr, error) {
@@ -202,8 +212,9 @@ func (e *duelist) settle() {
 		again = false
 		frames := e.n.Frames()
 		for _, f := range frames {
-			if d.tap != nil {
-				d.tap(e.i, f.Data)
+			if d.tap != nil && !d.tap(e.i, f.Data) {
+				f.Release()
+				continue
 			}
 			d.link.Send(e.i, f)
 		}

@@ -1,0 +1,324 @@
+package p2psap
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+)
+
+// locations are the two Ethernet columns of synchronous sessions.
+func locations() map[string]func(i int, c *NodeConfig) {
+	return map[string]func(i int, c *NodeConfig){
+		"intra": nil,
+		"inter": func(i int, c *NodeConfig) { c.Cluster = string(rune('x' + i)) },
+	}
+}
+
+// letters opens a synchronous session for messages of up to so many bytes.
+func letters(seed uint64, latency time.Duration, length, queue int, where func(i int, c *NodeConfig)) *duel {
+	d := quietDuel(seed, latency)
+	d.mtu = 1400
+	d.options = &OpenOptions{Name: "s", Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, max(length, 1)}}, ReceiveBytes: queue}
+	d.start(microproto.ModeSynchronous, where)
+	return d
+}
+
+// pattern is the content of a message.
+func pattern(n int, seed byte) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = seed + byte(i) + byte(i>>8)*7
+	}
+	return b
+}
+
+// post starts a message and says whether there was room.
+func (e *duelist) post(data []byte) bool {
+	label := e.sent[1] + 1
+	_, err := e.n.Send(e.d.clock.Now(), e.id, 1, Label(label), data)
+	e.settle()
+	if errors.Is(err, microproto.ErrBusy) {
+		return false
+	}
+	e.d.fail(err)
+	e.sent[1] = label
+	return true
+}
+
+// fetch takes a message, nil when there is none. The next fetch uses its memory.
+func (e *duelist) fetch(most int) []byte {
+	if len(e.scratch) < most {
+		e.scratch = make([]byte, most)
+	}
+	slot := Slot{Tag: 1, Data: e.scratch}
+	a, err := e.n.Receive(e.d.clock.Now(), e.id, &slot)
+	e.settle()
+	if errors.Is(err, microproto.ErrNothing) {
+		return nil
+	}
+	e.d.fail(err)
+	e.got[1]++
+	if err == nil && a.Label != e.got[1] {
+		e.d.fail(fmt.Errorf("message %d comes as number %d", a.Label, e.got[1]))
+	}
+	return slot.Data[:a.Length]
+}
+
+// Messages of every length travel, from nothing to 4 MB, over a link that loses.
+func TestLengths(t *testing.T) {
+	lengths := []int{0, 1, 7, 8, 1300, 1400, 4096, 65536, 1 << 19, 4 << 20, 0}
+	for name, where := range locations() {
+		t.Run(name, func(t *testing.T) {
+			d := letters(1, 200*time.Microsecond, 4<<20, 9<<20, where)
+			d.link.SetFaults(mptest.Faults{Delay: d.latency, Loss: 0.01})
+			a, b := d.ends[0], d.ends[1]
+			for i, n := range lengths {
+				want := pattern(n, byte(i))
+				require.True(t, a.post(want))
+				var got []byte
+				d.until(5*time.Minute, "a message", func() bool { got = b.fetch(4 << 20); return got != nil })
+				require.NoError(t, d.fault)
+				require.True(t, bytes.Equal(want, got), "%d bytes", n)
+			}
+			d.until(time.Minute, "acceptance", func() bool { return a.n.Accepted(a.id) == Transfer(len(lengths)) })
+			require.NoError(t, d.fault)
+		})
+	}
+}
+
+// Both ends send 512 KB at once, again and again: neither waits for the other.
+func TestBothEndsSendMuch(t *testing.T) {
+	for name, where := range locations() {
+		t.Run(name, func(t *testing.T) {
+			const length, rounds = 512 << 10, 4
+			d := letters(2, 100*time.Microsecond, length, 2<<20, where)
+			d.link.SetFaults(mptest.Faults{Delay: d.latency, Rate: 100e6, Capacity: 256})
+			data := [2][]byte{pattern(length, 1), pattern(length, 2)}
+			d.until(time.Minute, "the messages", func() bool {
+				over := true
+				for i, e := range d.ends {
+					for e.sent[1] < rounds && e.post(data[i]) {
+						continue
+					}
+					if got := e.fetch(length); got != nil {
+						require.True(t, bytes.Equal(data[1-i], got))
+					}
+					over = over && e.got[1] == rounds && e.n.Accepted(e.id) == rounds
+				}
+				return over
+			})
+			require.NoError(t, d.fault)
+		})
+	}
+}
+
+// A receiver a hundred times slower than the sender costs it nothing but its queue, and
+// the sender no more than what that queue holds.
+func TestReceiverMuchSlower(t *testing.T) {
+	for name, where := range locations() {
+		t.Run(name, func(t *testing.T) {
+			const length, queue = 8192, 256 << 10
+			d := letters(3, 100*time.Microsecond, length, queue, where)
+			a, b := d.ends[0], d.ends[1]
+			data := pattern(length, 3)
+			busy := 0
+			for turn := range 4000 {
+				if !a.post(data) {
+					busy++
+				}
+				if turn%100 == 99 {
+					require.NotNil(t, b.fetch(length))
+				}
+				d.pass(20 * time.Microsecond)
+				require.NoError(t, d.fault)
+				x, y := a.n.session(a.id), b.n.session(b.id)
+				x.kept.forget(uint64(x.acceptedNow()))
+				require.LessOrEqual(t, x.kept.bytes(), uint64(queue))
+				require.LessOrEqual(t, b.n.Unread(b.id)*queueCost(length), uint64(queue))
+				require.LessOrEqual(t, len(a.n.Frames())+len(b.n.Frames()), 64)
+				require.LessOrEqual(t, y.channel.composite.Counters().Live, 1024)
+			}
+			require.Greater(t, busy, 3000, "the sender is held back")
+			d.until(time.Minute, "the rest", func() bool { b.fetch(length); return b.got[1] == a.sent[1] })
+			require.NoError(t, d.fault)
+		})
+	}
+}
+
+// Two seconds in which nothing arrives, then the channel goes on by itself.
+func TestBlackHole(t *testing.T) {
+	for name, where := range locations() {
+		t.Run(name, func(t *testing.T) {
+			const length = 20000
+			d := letters(4, time.Millisecond, length, 1<<20, where)
+			a, b := d.ends[0], d.ends[1]
+			for i := range 10 {
+				require.True(t, a.post(pattern(length, byte(i))))
+			}
+			d.pass(3 * time.Millisecond)
+			d.link.Partition(0, true)
+			d.link.Partition(1, true)
+			for i := range 10 {
+				a.post(pattern(length, byte(10+i)))
+			}
+			d.pass(2 * time.Second)
+			require.Less(t, b.n.Arrivals(b.id), a.sent[1])
+			d.link.Partition(0, false)
+			d.link.Partition(1, false)
+			mended := d.clock.Now()
+			d.until(time.Minute, "the rest", func() bool {
+				for got := b.fetch(length); got != nil; got = b.fetch(length) {
+					require.True(t, bytes.Equal(pattern(length, byte(b.got[1]-1)), got))
+				}
+				return b.got[1] == a.sent[1] && a.n.Accepted(a.id) == Transfer(a.sent[1])
+			})
+			require.NoError(t, d.fault)
+			require.Less(t, d.clock.Now().Sub(mended), 5*time.Second, "the back-off is capped")
+		})
+	}
+}
+
+// The first and the last frame of a session's life are lost, each way.
+func TestFirstAndLastLost(t *testing.T) {
+	for name, where := range locations() {
+		for lost := range 8 {
+			t.Run(fmt.Sprint(name, lost), func(t *testing.T) {
+				const length, messages = 3000, 20
+				d := letters(5, time.Millisecond, length, 1<<20, where)
+				a, b := d.ends[0], d.ends[1]
+				seen, last := [2]int{}, false
+				d.tap = func(from int, _ []byte) bool {
+					seen[from]++
+					first := seen[from] == 1 && lost&1 != 0 && from == lost>>1&1
+					end := last && lost&4 != 0
+					last = last && !end
+					return !first && !end
+				}
+				for i := range messages {
+					last = i == messages-1
+					require.True(t, a.post(pattern(length, byte(i))))
+				}
+				d.until(time.Minute, "the messages", func() bool {
+					for b.fetch(length) != nil {
+						continue
+					}
+					return b.got[1] == messages && a.n.Accepted(a.id) == messages
+				})
+				require.NoError(t, d.fault)
+			})
+		}
+	}
+}
+
+// A thousand sessions between two nodes: each carries its own messages, changes on its
+// own, and all end.
+func TestThousandSessions(t *testing.T) {
+	const sessions = 1000
+	d := quietDuel(6, time.Millisecond)
+	d.closing = true
+	d.start(microproto.ModeSynchronous, nil)
+	ids := [2][]SessionID{}
+	for k := range sessions {
+		for i, e := range d.ends {
+			id, err := e.n.Open(d.clock.Now(), string(rune('b'-i)), OpenOptions{Name: fmt.Sprint(k), Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, 8}}})
+			require.NoError(t, err)
+			ids[i] = append(ids[i], id)
+		}
+		if k%50 == 49 {
+			d.ends[0].settle()
+			d.ends[1].settle()
+			d.pass(10 * time.Millisecond)
+		}
+	}
+	for i, e := range d.ends {
+		for k, id := range ids[i] {
+			_, err := e.n.Send(d.clock.Now(), id, 1, 1, pattern(8, byte(k)))
+			require.NoError(t, err)
+			_, err = e.n.Adapt(d.clock.Now(), id, microproto.ModeAsynchronous)
+			require.NoError(t, err)
+		}
+		e.settle()
+	}
+	d.pass(time.Second)
+	for i, e := range d.ends {
+		for k, id := range ids[i] {
+			slot := Slot{Tag: 1, Data: make([]byte, 8)}
+			a, err := e.n.Receive(d.clock.Now(), id, &slot)
+			require.NoError(t, err)
+			require.True(t, a.Fresh)
+			require.Equal(t, pattern(8, byte(k)), slot.Data)
+			require.Equal(t, microproto.ModeAsynchronous, e.n.Mode(id))
+		}
+	}
+	for k := range sessions {
+		d.ends[k%2].n.Close(d.clock.Now(), ids[k%2][k])
+	}
+	d.ends[0].settle()
+	d.ends[1].settle()
+	d.pass(5 * time.Second)
+	for i, e := range d.ends {
+		for _, id := range ids[i] {
+			e.n.Close(d.clock.Now(), id)
+			e.n.Close(d.clock.Now(), id)
+			require.Nil(t, e.n.session(id))
+		}
+		require.Empty(t, e.n.Frames())
+	}
+	require.NoError(t, d.fault)
+}
+
+// Every datagram of a session's first life comes again in its second one.
+func TestReopenedSessionMeetsOldFrames(t *testing.T) {
+	d := letters(7, time.Millisecond, 3000, 1<<20, nil)
+	d.closing = true
+	a, b := d.ends[0], d.ends[1]
+	var old [2][][]byte
+	d.tap = func(from int, f []byte) bool {
+		old[from] = append(old[from], bytes.Clone(f))
+		return true
+	}
+	play := func(seed byte) {
+		a.sent, b.got = [3]uint64{}, [3]uint64{}
+		for i := range byte(10) {
+			require.True(t, a.post(pattern(3000, seed+i)))
+		}
+		d.until(time.Minute, "the messages", func() bool {
+			for from, frames := range old {
+				if seed != 0 && len(frames) > 0 {
+					f := microproto.NewBuffer(frames[0], nil).Frame(microproto.LinkAddr(from+1), 0, len(frames[0]))
+					old[from] = frames[1:]
+					d.ends[1-from].n.Frame(d.clock.Now(), f)
+					d.ends[1-from].settle()
+				}
+			}
+			if got := b.fetch(3000); got != nil {
+				require.True(t, bytes.Equal(pattern(3000, seed+byte(b.got[1]-1)), got))
+			}
+			return b.got[1] == 10
+		})
+		require.NoError(t, d.fault)
+	}
+	play(0)
+	for _, e := range d.ends {
+		e.n.Close(d.clock.Now(), e.id)
+		e.settle()
+	}
+	d.pass(time.Second)
+	for _, e := range d.ends {
+		e.n.Close(d.clock.Now(), e.id)
+	}
+	d.tap = nil
+	require.Greater(t, len(old[0]), 20)
+	d.open(microproto.ModeSynchronous)
+	require.NoError(t, d.fault)
+	before := b.n.Counters().FramesUnknown
+	play(100)
+	require.Greater(t, b.n.Counters().FramesUnknown, before+20)
+}
