@@ -162,10 +162,16 @@ func TestAcknowledgementsByTheRatio(t *testing.T) {
 		require.Equal(t, 6, s.alone, "the packet has told of them")
 		come(1, 0)
 		require.Equal(t, 7, s.alone, "an absurd ratio counts as 1")
+		n++
+		come(2, 4)
+		s.incoming(n-3, 1)
+		require.Equal(t, 7, s.alone, "the late one does not say what is wanted now")
+		come(1, 4)
+		require.Equal(t, 8, s.alone)
 		come(15, 255)
-		require.Equal(t, 7, s.alone)
+		require.Equal(t, 8, s.alone)
 		come(1, 255)
-		require.Equal(t, 8, s.alone, "and as 16")
+		require.Equal(t, 9, s.alone, "and as 16")
 	}
 }
 
@@ -272,6 +278,14 @@ func TestRoundTripOncePerAcknowledgement(t *testing.T) {
 	ack(5, time.Hour)
 	require.Equal(t, 7500*time.Microsecond, estimate.rttvar, "longer than the round trip: a lie, no measurement")
 	require.Equal(t, 200*ms, s.ack().rto, "the floor")
+	s.sendOne()
+	s.sendOne()
+	s.pass(20 * ms)
+	s.acked(7, 6)
+	variance := estimate.rttvar
+	s.pass(50 * ms)
+	s.acked(7)
+	require.Equal(t, variance, estimate.rttvar, "what filled a gap is no measurement: how long it waited there, nobody says")
 }
 
 // Frames that no DCCPAck sends are dropped, counted, and change nothing.

@@ -78,6 +78,17 @@ func TestNamedGapIsSentAtOnce(t *testing.T) {
 	}
 }
 
+// Every frame comes twice, names too: what they name is sent again once.
+func TestNamedTwice(t *testing.T) {
+	r := newRig(t, syncEtherNamed, nil, 150, 1, mptest.Faults{Delay: 50 * time.Microsecond, Duplicate: 1}).open()
+	n := r.loseData(2, 4)
+	_, err := r.send(0, tag, 1, pattern(5*(r.ends[0].MaxPayload()&^7), 1))
+	require.NoError(t, err)
+	r.run(time.Second)
+	require.EqualValues(t, 1, r.accepted(0))
+	require.Equal(t, 7, *n)
+}
+
 // A frame that names more than may be named is dropped; names of what was never sent, or
 // has come, change nothing.
 func TestAbsurdNames(t *testing.T) {
