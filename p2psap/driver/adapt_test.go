@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -201,4 +203,49 @@ func TestAdaptAndClose(t *testing.T) {
 			require.ErrorIs(t, <-done, p2psap.ErrClosed)
 		})
 	}
+}
+
+// A thousand sessions between two nodes, each of which is used, changed and closed; and
+// nothing is left of them.
+func TestThousandSessions(t *testing.T) {
+	before := runtime.NumGoroutine()
+	sessions := 1000
+	if testing.Short() {
+		sessions = 100
+	}
+	a, b, _ := pair(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	defer cancel()
+	errs := make(chan error, 2*sessions)
+	use := func(n *Node, peer, name string) error {
+		s, err := n.Open(ctx, peer, options(name, microproto.ModeSynchronous))
+		if err != nil {
+			return err
+		}
+		data := make([]byte, 8)
+		if _, err := s.Send(ctx, 2, 1, data); err != nil {
+			return err
+		}
+		if err := s.Adapt(ctx, microproto.ModeAsynchronous); err != nil {
+			return err
+		}
+		if a, err := s.Receive(ctx, &p2psap.Slot{Tag: 2, Data: make([]byte, 8)}); err != nil || a.Label != 1 {
+			return errors.Join(err, errors.New("the message of before the change"))
+		}
+		if err := s.Adapt(ctx, microproto.ModeSynchronous); err != nil {
+			return err
+		}
+		return s.Close()
+	}
+	for i := range sessions {
+		name := fmt.Sprint("s", i)
+		go func() { errs <- use(a, "b", name) }()
+		go func() { errs <- use(b, "a", name) }()
+	}
+	for range 2 * sessions {
+		require.NoError(t, <-errs)
+	}
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, patience, time.Millisecond)
 }
