@@ -277,3 +277,27 @@ func TestKeysOfEveryEpoch(t *testing.T) {
 	require.NotEqual(t, a.direction("a", "b", 1, 2, 0), a.direction("a", "b", 1, 2, 256))
 	exchange()
 }
+
+// A frame that was held back does not pass 256 epochs later, when the header's byte is
+// the same again.
+func TestFrameOfAnEarlierTurn(t *testing.T) {
+	w, a, b, sa, sb := sealedPair(t, 9)
+	var held []byte
+	w.tap = func(_, _ *worldNode, f []byte) { held = bytes.Clone(f) }
+	w.frameLoss = 1
+	_, err := a.Send(w.now, sa, 1, 1, []byte("held back"))
+	require.NoError(t, err)
+	w.run(5 * time.Millisecond)
+	require.NotNil(t, held)
+	s := b.session(sb)
+	for range 256 {
+		c := s.channel
+		b.lowerShield(w.now, c)
+		c.number++
+		c.header.epoch = uint8(c.number)
+		require.NoError(t, b.raiseShield(w.now, s, c))
+	}
+	w.inject(a, b, held)
+	require.EqualValues(t, 1, b.Counters().FramesForged)
+	require.Zero(t, b.Unread(sb))
+}
