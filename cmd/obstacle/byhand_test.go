@@ -42,6 +42,9 @@ func TestPeersByHand(t *testing.T) {
 	wrong := join("--secret-file", secretFile(t, "a guess at the secret"))
 	require.Equal(t, 1, wrong.wait(patience))
 	wrong.said("does not know the run's secret")
+	loose := secretFile(t, "the secret of another run")
+	require.NoError(t, os.Chmod(loose, 0o644))
+	join("--secret-file", loose).said("others on this host can read the run's secret: chmod 600")
 	r.said("does not know the run's secret")
 
 	seat := join("--secret-file", secret, "--seat", "7")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -134,6 +135,9 @@ func (a *app) secret(ctx context.Context, name string) ([]byte, context.Context,
 			return nil, ctx, fmt.Errorf("--secret-file: %w", err)
 		}
 		defer f.Close()
+		if i, err := f.Stat(); err == nil && runtime.GOOS != "windows" && i.Mode().IsRegular() && i.Mode().Perm()&0o077 != 0 {
+			a.log.Warn().Str("file", name).Msg("others on this host can read the run's secret: chmod 600")
+		}
 		in = io.LimitReader(f, 4096)
 	}
 	r := bufio.NewReaderSize(in, 4096)
