@@ -108,6 +108,13 @@ func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 		if d.reliable {
 			c.Network = Memory
 		}
+		if d.seed%5 == 1 {
+			c.Protect, c.Entropy = ProtectAlways, func(b []byte) {
+				for i := range b {
+					b[i] = byte(d.rand.Uint32())
+				}
+			}
+		}
 		if d.seed%3 == 1 {
 			c.Protect, c.Entropy = ProtectAlways, random(d.seed+uint64(i)) // keys change with every epoch
 		}
