@@ -169,15 +169,15 @@ func TestAsynchronousInterNewestWins(t *testing.T) {
 	})
 }
 
-// ages sends a value of one packet every period, 3000 of them, and returns the age of the
-// newest one that the receiver has, sampled 50 times a period.
+// ages sends a value of one packet every period, 2000 of them, and returns the age of the
+// newest one that the receiver has, sampled 20 times a period.
 func ages(t *testing.T, o microproto.Options, seed uint64, period, way time.Duration, loss float64) []time.Duration {
 	r := interRig(t, o, 1400, seed, mptest.Faults{Delay: way, Loss: loss}, 800)
-	step := period / 50
+	step := period / 20
 	dst := make([]byte, 800)
 	var ages []time.Duration
 	var newest time.Duration
-	for now := time.Duration(0); now < 3000*period; now += step {
+	for now := time.Duration(0); now < 2000*period; now += step {
 		if now%period == 0 {
 			_, err := r.send(0, tag, uint64(now), value(800, uint64(now)))
 			require.NoError(t, err)
