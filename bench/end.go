@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -50,7 +51,11 @@ func serveEnd(ctx context.Context, kind, host, call string, in io.Reader, out io
 	if err != nil {
 		return err
 	}
-	return duel.Serve(c, call != "", in, out)
+	err = duel.Serve(c, call != "", in, out)
+	if s, ok := c.(*session); ok {
+		err = errors.Join(err, s.node.Close())
+	}
+	return err
 }
 
 // stream is a TCP connection with the congestion control reno.
@@ -88,6 +93,7 @@ func (s stream) Recv(buf []byte) error {
 // session is a session of our own, between two nodes as a program makes them.
 type session struct {
 	ctx    context.Context
+	node   *driver.Node
 	socket *driver.Socket
 	last   p2psap.Transfer
 	label  p2psap.Label
@@ -111,7 +117,8 @@ func newSession(ctx context.Context, host, call string, mode microproto.Mode, i 
 	}
 	node, err := driver.New(driver.Config{
 		Identity: i, Protect: protect,
-		Name: names[me], Link: link, Listen: net.JoinHostPort(host, "0"), Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "bench",
+		Name: names[me], Link: link, Listen: net.JoinHostPort(host, "0"), Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+		Run: "bench", Cluster: "bench",
 	})
 	if err != nil {
 		return nil, err
@@ -131,7 +138,7 @@ func newSession(ctx context.Context, host, call string, mode microproto.Mode, i 
 		}
 	}
 	socket, err := node.Open(ctx, names[1-me], o)
-	return &session{ctx: context.Background(), socket: socket, async: mode == microproto.ModeAsynchronous}, err
+	return &session{ctx: context.Background(), node: node, socket: socket, async: mode == microproto.ModeAsynchronous}, err
 }
 
 // tag is the slot of a length; a synchronous session has one queue.

@@ -52,6 +52,9 @@ func newAsynchronous(microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (a *Asynchronous) Name() string { return "Asynchronous" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (a *Asynchronous) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (a *Asynchronous) Attach(b *microproto.Binder) (err error) {
 	if a.offset, err = microproto.LookupAttr[uint32](b, attrOffset); err != nil {
@@ -165,25 +168,35 @@ func (a *Asynchronous) Arrivals() uint64 { return a.arrivals }
 // took them.
 func (a *Asynchronous) Overwritten() uint64 { return a.replaced }
 
-// store takes a segment that is newer than what its part of the slot holds.
+// store takes the segments that are newer than what their parts of the slot hold.
 func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 	s := a.find(a.tag.Get(m))
 	if s == nil {
 		x.Drop(m, "no such slot")
 		return
 	}
-	o, n := int(a.offset.Get(m)), len(m.Payload)
-	if int(a.total.Get(m)) != len(s.data) || n == 0 {
+	o, label, newer := int(a.offset.Get(m)), a.label.Get(m), false
+	if int(a.total.Get(m)) != len(s.data) || m.Length() == 0 {
 		x.Drop(m, "not the slot's length")
 		return
 	}
-	p := &s.parts[o / *a.segment] // Resize has checked the shape
-	label := a.label.Get(m)
-	if p.have && label <= p.label {
+	for i := range m.Segments() {
+		newer = a.put(s, o+i*m.Unit(), label, m.Piece(i)) || newer
+	}
+	if !newer {
 		x.Drop(m, "not newer")
 		return
 	}
-	copy(s.data[o:o+n], m.Payload)
+	x.Done(m)
+}
+
+// put stores one segment, if it is newer.
+func (a *Asynchronous) put(s *slot, o int, label uint64, data []byte) bool {
+	p := &s.parts[o / *a.segment] // Resize has checked the shape
+	if p.have && label <= p.label {
+		return false
+	}
+	copy(s.data[o:], data)
 	if !p.have {
 		p.have = true
 		s.absent--
@@ -196,7 +209,7 @@ func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 	}
 	p.label = label
 	a.arrivals++
-	x.Done(m)
+	return true
 }
 
 // Receive implements microproto.Endpoint.

@@ -22,7 +22,7 @@ func value(n int, label uint64) []byte {
 }
 
 func asyncRig(tb require.TestingT, mtu int, seed uint64, f mptest.Faults, length int) *rig {
-	r := newRig(tb, asyncEther, nil, mtu, seed, f)
+	r := newTrainRig(tb, asyncEther, nil, mtu, int(seed%2)*trainBytes, seed, f) // with trains, or without
 	for _, c := range r.ends {
 		require.NoError(tb, c.Endpoint().Slot(tag, length))
 	}

@@ -3,13 +3,29 @@ package ctp
 // buffers keeps the memory of messages that were received for the next ones, so
 // that a channel at work allocates nothing. It holds few, and never more than have
 // been in use at once.
-type buffers struct{ free [][]byte }
+type buffers struct {
+	free  [][]byte
+	small [][]byte // of smallBuffer bytes
+}
 
-const maxFreeBuffers = 16
+const (
+	maxFreeBuffers = 16
+	smallBuffer    = 128
+	maxSmall       = 1024
+)
 
 // get returns n bytes, from the smallest free buffer that is long enough and not
 // more than four times too long.
 func (b *buffers) get(n int) []byte {
+	if n <= smallBuffer {
+		last := len(b.small) - 1
+		if last < 0 {
+			return make([]byte, n, smallBuffer)
+		}
+		f := b.small[last]
+		b.small = b.small[:last]
+		return f[:n]
+	}
 	best := -1
 	for i, f := range b.free {
 		if cap(f) >= n && cap(f) <= 4*max(n, 1024) && (best < 0 || cap(f) < cap(b.free[best])) {
@@ -27,6 +43,12 @@ func (b *buffers) get(n int) []byte {
 }
 
 func (b *buffers) put(f []byte) {
+	if cap(f) == smallBuffer {
+		if len(b.small) < maxSmall {
+			b.small = append(b.small, f)
+		}
+		return
+	}
 	if len(b.free) < maxFreeBuffers {
 		b.free = append(b.free, f)
 		return

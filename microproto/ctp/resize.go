@@ -29,9 +29,9 @@ type Resize struct {
 	offset  microproto.Attr[uint32]
 	total   microproto.Attr[uint32]
 
-	waiting []*microproto.Message // messages not yet cut whole, oldest first
-	cut     int                   // bytes of waiting[0] that have been cut
-	started bool                  // its first segment has been cut
+	waiting fifo[*microproto.Message] // messages not yet cut whole, oldest first
+	cut     int                       // bytes of the first that have been cut
+	started bool                      // its first segment has been cut
 	cutting bool
 	asked   bool // resume has been enqueued
 	timer   microproto.TimerID
@@ -81,7 +81,7 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, r.take)
 	microproto.Bind(b, microproto.SegmentFromNet, -500, r.check)
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Last, func(x *microproto.Exec, _ *microproto.Message) {
-		if len(r.waiting) > 0 && !r.asked {
+		if r.waiting.n > 0 && !r.asked {
 			r.asked = true
 			microproto.Enqueue(x, resume, r)
 		}
@@ -119,7 +119,7 @@ func (r *Resize) open(x *microproto.Exec, _ struct{}) {
 }
 
 func (r *Resize) take(x *microproto.Exec, m *microproto.Message) {
-	r.waiting = append(r.waiting, m)
+	r.waiting.push(m)
 	r.pump(x)
 }
 
@@ -129,11 +129,10 @@ func (r *Resize) pump(x *microproto.Exec) {
 		return // a segment's own chain asked
 	}
 	r.cutting = true
-	for n := 0; len(r.waiting) > 0; n++ {
-		m := r.waiting[0]
+	for n := 0; r.waiting.n > 0; n++ {
+		m := *r.waiting.front()
 		if r.cut >= len(m.Payload) && r.started {
-			copy(r.waiting, r.waiting[1:])
-			r.waiting = r.waiting[:len(r.waiting)-1]
+			r.waiting.pop()
 			r.cut, r.started = 0, false
 			x.Done(m)
 			continue
@@ -147,7 +146,8 @@ func (r *Resize) pump(x *microproto.Exec) {
 		}
 		s, err := x.NewMessage(microproto.Down)
 		if err != nil && *r.atOnce {
-			r.waiting, r.cut, r.started = r.waiting[:0], 0, false
+			r.waiting.pop()
+			r.cut, r.started = 0, false
 			x.Drop(m, "no message for a segment")
 			break
 		}
@@ -157,7 +157,7 @@ func (r *Resize) pump(x *microproto.Exec) {
 		}
 		n += r.next(x, s, m) - 1
 	}
-	*r.backlog = len(r.waiting)
+	*r.backlog = r.waiting.n
 	r.cutting = false
 }
 
@@ -236,7 +236,7 @@ func (r *Resize) check(x *microproto.Exec, m *microproto.Message) {
 
 // Detach refuses while a message is being cut.
 func (r *Resize) Detach(*microproto.Exec) (microproto.State, error) {
-	if len(r.waiting) > 0 || r.busy {
+	if r.waiting.n > 0 || r.busy {
 		return nil, errInFlight
 	}
 	return resizeState{}, nil

@@ -28,7 +28,7 @@ const (
 	attention = time.Millisecond
 	// grace is how long the receiver stands aside while nobody looks: less than an
 	// acknowledgement may take by the shortest retransmission time-out.
-	grace = 500 * time.Microsecond
+	grace = 200 * time.Microsecond
 	// maxSkip bounds the calls that wait at the link at once after some that had looked
 	// in vain: the other end may need the processor for its answer.
 	maxSkip = 63
@@ -182,9 +182,9 @@ func (n *Node) alarmAt() microproto.Instant {
 	due := n.core.Deadline()
 	n.dueAt.Store(int64(due))
 	if n.look.ours {
-		return n.handBackAt()
+		return min(n.handBackAt(), n.flushBy)
 	}
-	return min(due, n.waiters.deadline())
+	return min(due, n.waiters.deadline(), n.flushBy)
 }
 
 // expireLook hands back when nobody has looked for a while. The lock is held.

@@ -45,9 +45,13 @@ type Node struct {
 	arrived  bool    // something happened since WaitAny returned
 	waiters  waiters // of WaitAny
 	look     looker
-	news     waiters // of Connect and Close
-	free     []*waiter
-	stats    Stats
+
+	batch     int                // frames worth gathering
+	gathering bool               // the next flush waits for company
+	flushBy   microproto.Instant // for so long
+	news      waiters            // of Connect and Close
+	free      []*waiter
+	stats     Stats
 
 	// Accepted connections whose handshake is not over, oldest first.
 	strangers []net.Conn
@@ -100,6 +104,7 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	n.initLook()
+	n.batch, n.flushBy = c.Link.Caps(microproto.ModeSynchronous).Batch, microproto.Never
 	n.dialling, n.stop = context.WithCancel(context.Background())
 	n.running.Add(3)
 	go n.receive()
@@ -147,6 +152,11 @@ func (n *Node) settle() {
 
 // flush gives the link what it takes.
 func (n *Node) flush() {
+	if n.gathering {
+		n.gathering = false
+		return
+	}
+	n.flushBy = microproto.Never
 	for !n.full {
 		frames := n.core.Frames()
 		if len(frames) == 0 {
