@@ -22,6 +22,7 @@ type mesh struct {
 	rand  *rand.Rand
 	grant int     // messages a synchronous session holds
 	loss  float64 // share of asynchronous values that never arrive
+	busy  float64 // share of synchronous sends that find no room, and some a moment later
 	sends int     // until fuse runs
 	fuse  func()
 }
@@ -177,6 +178,10 @@ func (s *meshSocket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p
 			}
 		}
 	} else {
+		if m.rand.Float64() < m.busy {
+			s.node.touch()
+			return 0, microproto.ErrBusy
+		}
 		if len(s.peer.queue) >= m.grant {
 			return 0, microproto.ErrBusy
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -70,14 +71,20 @@ func TestSeriesAssemblesSteps(t *testing.T) {
 // A peer that is a step ahead waits for the others; nothing is overwritten meanwhile,
 // and the end of the run lets it go.
 func TestSeriesHoldsWhoIsAhead(t *testing.T) {
+	synctest.Test(t, holdsWhoIsAhead)
+}
+
+func holdsWhoIsAhead(t *testing.T) {
 	s, cut := stepsOf(t, 4, nil)
 	require.NoError(t, hand(s, cut, 0, 1, 1, 1e-7))
 	ahead := make(chan error)
 	go func() { ahead <- hand(s, cut, 0, 2, 2, 1e-7) }()
+	synctest.Wait() // it waits
 	require.NoError(t, hand(s, cut, 1, 1, -1, 1e-7))
 	require.NoError(t, <-ahead)
 	require.Equal(t, []float64{1, 1, -1, -1}, s.at(1))
 	go func() { ahead <- hand(s, cut, 0, 3, 3, 1e-7) }()
+	synctest.Wait()
 	s.close()
 	require.ErrorIs(t, <-ahead, errSeries)
 	var o Outcome
