@@ -68,6 +68,13 @@ func (r *rig) run(d time.Duration) {
 	require.NoError(r.tb, err)
 }
 
+// rest is run that lets the whole time pass, also when nothing is left to happen.
+func (r *rig) rest(d time.Duration) {
+	until := r.Clock.Now().Add(d)
+	r.run(d)
+	r.Clock.Advance(until)
+}
+
 func (r *rig) accepted(end int) uint64 { return r.ends[end].Endpoint().Accepted() }
 
 func (r *rig) drops(end int, reason string) uint64 {

@@ -132,7 +132,8 @@ func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
 	r.timerKept = microproto.DeclareCell(b, cellTimer, false)
 	r.hold = b.HoldBit("Retransmit.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
-		r.una, r.recover, r.position = *r.sentNext, *r.sentNext, *r.sentTo
+		r.una, r.position = *r.sentNext, *r.sentTo
+		r.recover, r.nextRetry = r.una, r.una
 	})
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, r.keep)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.note)

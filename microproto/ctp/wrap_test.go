@@ -43,3 +43,20 @@ func TestRecoveryWhereNumbersWrap(t *testing.T) {
 		require.Zero(t, r.drops(0, "acknowledgement of what was never sent"))
 	}
 }
+
+// The first acknowledgement may carry the numbers past 2³¹: there is nothing that a
+// time-out left then, wherever they began.
+func TestFirstAcknowledgementBeyondHalfTheNumbers(t *testing.T) {
+	o := microproto.Options{OptionFirst: 1<<31 - 5}
+	r := newRig(t, syncEther, o, 1050, 1, calm).open()
+	r.Link.Partition(1, true)
+	_, err := r.send(0, tag, 1, pattern(20_000, 1))
+	require.NoError(t, err)
+	r.run(50 * time.Millisecond)
+	r.Link.Partition(1, false)
+	e := r.ends[0].Protocol("Retransmit").(*Retransmit)
+	require.Equal(t, e.una, e.nextRetry)
+	r.run(time.Second)
+	require.EqualValues(t, 1, r.accepted(0))
+	require.False(t, before(e.nextRetry, e.una))
+}
