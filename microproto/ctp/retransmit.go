@@ -242,6 +242,9 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	}
 	r.mark(a.Seen)
 	if n > 0 {
+		if before(r.recover, r.una) { // or it would seem to lie ahead 2³¹ segments later
+			r.recover, r.nextRetry = r.una, r.una
+		}
 		if r.inCount > 0 && !*r.timerKept {
 			r.arm(x, true)
 		}

@@ -60,3 +60,19 @@ func TestFirstAcknowledgementBeyondHalfTheNumbers(t *testing.T) {
 	require.EqualValues(t, 1, r.accepted(0))
 	require.False(t, before(e.nextRetry, e.una))
 }
+
+// The end of the last time-out's recovery goes with the numbers, so that it never
+// seems to lie ahead: without a time-out for 2³¹ segments it would.
+func TestLastRecoveryIsForgotten(t *testing.T) {
+	for _, names := range [][]string{syncEther, syncInter} {
+		r := newRig(t, names, nil, 1050, 1, calm).open()
+		e := r.ends[0].Protocol("Retransmit").(*Retransmit)
+		e.recover = e.una - (1<<31 - 5)
+		_, err := r.send(0, tag, 1, []byte("x"))
+		require.NoError(t, err)
+		r.run(time.Second)
+		require.EqualValues(t, 1, r.accepted(0))
+		require.Equal(t, e.una, e.recover)
+		require.Equal(t, e.una, e.nextRetry)
+	}
+}
