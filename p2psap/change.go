@@ -111,7 +111,7 @@ func (n *Node) say(now microproto.Instant, s *session, why cause, to Conditions,
 		m.Reason = m.Reason[:min(len(m.Reason), maxReasonBytes)]
 	} else {
 		m.Protocols, m.Fingerprint = next.composition.Protocols, next.composite.Fingerprint()
-		m.FrameBytes = uint32(n.config.Link.Caps(to.Mode).MTU)
+		m.FrameBytes = uint32(n.frameBytes(s.peer, to.Mode))
 	}
 	s.change.next, s.change.since = next, now
 	n.post(s.peer, kindAdapt, m)
@@ -135,7 +135,7 @@ func (n *Node) prepare(s *session, to Conditions) (*channel, error) {
 	}
 	c := &channel{
 		number: s.channel.number + 1, conditions: to, composition: composition,
-		frameBytes: min(n.config.Link.Caps(to.Mode).MTU, s.channel.frameBytes),
+		frameBytes: min(n.frameBytes(s.peer, to.Mode), s.channel.frameBytes),
 	}
 	if err := n.build(s, c); err != nil {
 		return nil, err
@@ -227,6 +227,9 @@ func (n *Node) conclude(now microproto.Instant, s *session) {
 			n.fail(now, s, err)
 			return
 		}
+	}
+	if c.mine.Cause != causeScheme && c.next.frameBytes <= ShortFrame && c.next.frameBytes < s.channel.frameBytes {
+		s.peer.frameLimit = ShortFrame // one end has found out, and both know
 	}
 	c.agreed = true
 	if c.mine.Cause != causeContext {

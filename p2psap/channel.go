@@ -17,6 +17,7 @@ type channel struct {
 	frameBytes  int
 	composite   *microproto.Composite
 	endpoint    microproto.Endpoint
+	prober      Prober                // nil: none of its micro-protocols is one
 	seal        *microproto.Composite // below it, in a session that is protected
 	header      header                // of outgoing frames
 
@@ -72,6 +73,11 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	}
 	if c.endpoint = c.composite.Endpoint(); c.endpoint == nil {
 		return fmt.Errorf("p2psap: session %q: none of %v is an endpoint", s.options.Name, c.composition.Protocols)
+	}
+	for _, p := range protocols {
+		if q, ok := p.(Prober); ok {
+			c.prober = q
+		}
 	}
 	c.header = header{epoch: uint8(c.number), run: n.run, session: theirs.Session}
 	return nil

@@ -55,7 +55,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	}
 	s.mine = open{
 		Session: id, Name: o.Name, Mode: o.Mode, Protocols: composition.Protocols, Port: n.lastPort,
-		FrameBytes: uint32(n.config.Link.Caps(o.Mode).MTU), ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.Slots,
+		FrameBytes: uint32(n.frameBytes(p, o.Mode)), ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.Slots,
 	}
 	s.sealed = n.protects(p)
 	// What the two ends compare is the composite itself: its header layout too.

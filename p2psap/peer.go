@@ -51,18 +51,20 @@ type peer struct {
 	finding  Finding
 	measure  measurement
 	path     Path
-	life     uint64 // incarnation
-	conn     *conn
-	dialling bool
-	dialAt   microproto.Instant
-	backoff  time.Duration
-	heard    microproto.Instant
-	nextBeat microproto.Instant
-	sent     uint64 // highest sequence number given
-	received uint64 // highest sequence number taken
-	unacked  []sequenced
-	full     bool   // the bound of unacked was passed
-	opens    []open // of sessions that this end has not opened yet
+	// frameLimit is the longest frame that the path is known to carry; 0: not known.
+	frameLimit int
+	life       uint64 // incarnation
+	conn       *conn
+	dialling   bool
+	dialAt     microproto.Instant
+	backoff    time.Duration
+	heard      microproto.Instant
+	nextBeat   microproto.Instant
+	sent       uint64 // highest sequence number given
+	received   uint64 // highest sequence number taken
+	unacked    []sequenced
+	full       bool   // the bound of unacked was passed
+	opens      []open // of sessions that this end has not opened yet
 }
 
 func (n *Node) peer(name string) *peer {

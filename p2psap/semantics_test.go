@@ -322,3 +322,61 @@ func TestReopenedSessionMeetsOldFrames(t *testing.T) {
 	play(100)
 	require.Greater(t, b.n.Counters().FramesUnknown, before+20)
 }
+
+// The path carries shorter frames from one moment on, and does not say so. The session
+// goes on in shorter frames; a path that carries nothing for a while changes nothing.
+func TestPathShrinks(t *testing.T) {
+	for name, where := range locations() {
+		for _, silent := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " silent ", silent), func(t *testing.T) {
+				const length = 30000
+				d := letters(8, time.Millisecond, length, 1<<20, where)
+				a, b := d.ends[0], d.ends[1]
+				shrunk := false
+				d.tap = func(_ int, f []byte) bool { return !shrunk || !silent && len(f) <= 1280 }
+				exchange := func(messages int, most time.Duration) {
+					for range messages {
+						require.True(t, a.post(pattern(length, byte(a.sent[1]))))
+					}
+					d.until(most, "the messages", func() bool {
+						for got := b.fetch(length); got != nil; got = b.fetch(length) {
+							require.True(t, bytes.Equal(pattern(length, byte(b.got[1]-1)), got))
+						}
+						return b.got[1] == a.sent[1] && a.n.Accepted(a.id) == Transfer(a.sent[1])
+					})
+					require.NoError(t, d.fault)
+				}
+				exchange(5, time.Minute)
+				shrunk = true
+				if silent {
+					require.True(t, a.post(pattern(length, byte(a.sent[1]))))
+					d.pass(10 * time.Second)
+					shrunk = false
+				}
+				begin := d.clock.Now()
+				exchange(5, time.Minute)
+				require.Less(t, d.clock.Now().Sub(begin), 10*time.Second)
+				for _, e := range d.ends {
+					s := e.n.session(e.id)
+					require.Equal(t, !silent, s.info.Changes == 1, "changes: %d", s.info.Changes)
+					require.Equal(t, !silent, s.channel.frameBytes == ShortFrame)
+				}
+				if silent {
+					return
+				}
+				d.closing = true
+				for _, e := range d.ends {
+					e.adapt(always(microproto.ModeSynchronous))
+					e.settle()
+				}
+				d.until(time.Second, "a change", func() bool {
+					a.look()
+					b.look()
+					return a.adapting == 0 && b.adapting == 0
+				})
+				require.Equal(t, ShortFrame, a.n.session(a.id).channel.frameBytes, "the limit outlives a change")
+				exchange(2, time.Second)
+			})
+		}
+	}
+}

@@ -55,6 +55,7 @@ type session struct {
 	news            uint64 // arrivals before the channel
 	estate          []bequest
 	watched         watched
+	probing         probing
 
 	touched     bool
 	until       microproto.Instant // end of lingering
@@ -150,6 +151,7 @@ func (n *Node) advanceSession(now microproto.Instant, s *session) {
 		}
 	}
 	n.resubmit(now, s)
+	n.probe(now, s)
 	n.lingered(now, s)
 }
 
