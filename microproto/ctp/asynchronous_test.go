@@ -91,7 +91,7 @@ func TestAsynchronousNewestWins(t *testing.T) {
 // One lost segment costs that segment and nothing else.
 func TestLostSegmentCostsThatSegment(t *testing.T) {
 	const length = 4000
-	r := asyncRig(t, 600, 1, calm, length)
+	r := asyncRig(t, 600, 2, calm, length) // no trains: frames are counted
 	seg := *r.ends[0].Endpoint().(*Asynchronous).segment
 	send := func(label uint64, lose int) {
 		n := 0
