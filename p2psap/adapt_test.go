@@ -399,3 +399,27 @@ func TestUnreadAcrossModes(t *testing.T) {
 	require.EqualValues(t, 7, r.Label)
 	require.True(t, r.Complete)
 }
+
+// A session that fails at one end, because its composite does, ends at both.
+func TestFailureIsTold(t *testing.T) {
+	d := quietDuel(8, ms)
+	d.closing = true
+	d.start(microproto.ModeSynchronous, nil)
+	a, b := d.ends[0], d.ends[1]
+	_, err := b.n.Adapt(d.clock.Now(), b.id, microproto.ModeAsynchronous)
+	require.NoError(t, err)
+	b.settle()
+	d.pass(10 * ms)
+	s := a.n.session(a.id)
+	why := errors.New("out of paper")
+	a.n.settle(d.clock.Now(), s, s.channel, why, -1)
+	a.settle()
+	d.pass(10 * ms)
+	state, err := a.n.State(a.id)
+	require.Equal(t, SessionEnded, state)
+	require.ErrorIs(t, err, why)
+	state, err = b.n.State(b.id)
+	require.Equal(t, SessionEnded, state)
+	require.ErrorContains(t, err, "out of paper")
+	require.NoError(t, d.fault)
+}

@@ -47,6 +47,7 @@ type Config struct {
 	Look      time.Duration
 	Linger    time.Duration // bounds the wait for last transfers when closing; 0: 2 s
 	Handshake time.Duration // for a control connection to say hello; 0: 5 s
+	Watch     p2psap.Watch  // when a composition follows what is measured
 	Limits    p2psap.Limits
 	Seed      uint64         // of protocol randomness; 0: from the system
 	Log       zerolog.Logger // its zero value logs nothing
@@ -79,7 +80,7 @@ func (c *Config) core() (p2psap.NodeConfig, error) {
 		Addresses:   reachable(c.Listen),
 		Incarnation: binary.NativeEndian.Uint64(b[8:]) | 1, Seed: seed,
 		PeerTimeout: c.PeerTimeout, Heartbeat: c.Heartbeat, Handshake: c.Handshake, Linger: c.Linger,
-		Limits: c.Limits, Tracer: c.Tracer,
+		Watch: c.Watch, Limits: c.Limits, Tracer: c.Tracer,
 	}, nil
 }
 
