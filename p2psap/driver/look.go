@@ -17,8 +17,7 @@ import (
 // grace. Nobody takes in before it has stepped aside: two who do would turn the order
 // of frames round.
 //
-// Timers wait with it: whoever looks runs them, before he looks and while there is no
-// news. An acknowledgement so goes with the answer of a user who answers at once.
+// Timers wait with it: whoever looks runs them when there is no news. An acknowledgement so goes with the answer of a user who answers at once.
 
 const (
 	// lookTime is the default of Config.Look where there is more than one processor.
@@ -77,7 +76,6 @@ func (n *Node) beginLook() (looks, call bool) {
 		return false, false
 	}
 	l.ours, l.last = true, n.now()
-	n.runDue(l.last)
 	call = !l.aside.Load() && !l.called
 	l.called = l.called || call
 	return true, call
