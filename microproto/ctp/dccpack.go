@@ -11,7 +11,7 @@ import (
 // RTTEstimation.
 const (
 	OptionAckRatioMax    = "ack.ratio.max"       // the largest ack ratio that is asked for (1 to 16, default 16)
-	OptionPacketRTOFloor = "packet.rto.floor.ns" // of the time-out (default 2 ms, or the RTO floor if that is less)
+	OptionPacketRTOFloor = "packet.rto.floor.ns" // of the time-out of small windows (default 2 ms, or the RTO floor if that is less)
 )
 
 // DCCPAck numbers the packets of an asynchronous channel, tells the other end which
@@ -29,7 +29,8 @@ const (
 type DCCPAck struct {
 	delay    time.Duration
 	estimate *RTTEstimation // of this end's own; not attached
-	rto      time.Duration
+	rto      time.Duration  // with the floor of small windows
+	floor    time.Duration  // of others
 
 	flags, asked microproto.Attr[uint8]
 	number       microproto.Attr[uint32]
@@ -118,9 +119,7 @@ func newDCCPAck(o microproto.Options) (microproto.MicroProtocol, error) {
 		return nil, err
 	}
 	d := &DCCPAck{delay: delay, estimate: estimate.(*RTTEstimation)}
-	// A time-out that comes too early sends nothing twice, so that CCID 2 needs no high
-	// floor (RFC 4341 §5); and until it passes, a window of one packet that was lost
-	// lets values grow old.
+	d.floor = d.estimate.floor
 	floor, err := option(o, OptionPacketRTOFloor, int64(min(d.estimate.floor, defaultRTOFloor)), 1, int64(d.estimate.most))
 	if err != nil {
 		return nil, err
@@ -280,7 +279,7 @@ func (d *DCCPAck) acknowledged(x *microproto.Exec, r Received, waited time.Durat
 	if ok {
 		if rtt := x.Now().Sub(sampled); waited < rtt {
 			d.estimate.update(rtt - waited)
-			*d.shared.rto = d.rto
+			*d.shared.rto = max(d.rto, d.floor)
 		}
 	}
 	report.Next, report.RTT = d.flight.next(), d.estimate.srtt
@@ -320,7 +319,7 @@ func (d *DCCPAck) arm(x *microproto.Exec, anew bool) {
 		return
 	}
 	if anew || d.deadline == 0 {
-		d.deadline = x.Now().Add(d.rto)
+		d.deadline = x.Now().Add(d.timeout())
 		if d.flight.inFlight < d.ratio.value {
 			d.deadline = d.deadline.Add(d.delay) // they may wait for company
 		}
@@ -333,6 +332,20 @@ func (d *DCCPAck) arm(x *microproto.Exec, anew bool) {
 		d.fires = d.deadline
 		d.expiry = microproto.RaiseAfter(x, dccpExpiryTimer, d.deadline.Sub(x.Now()), d)
 	}
+}
+
+// smallWindow is a window too small for three packets to come after a lost one.
+const smallWindow = 3
+
+// timeout is how long nothing may be heard. In a small window it is the only thing
+// that tells of a loss, and while it runs values grow old; and it sends nothing twice
+// when it comes too early. So its floor is lower there (RFC 4341 §5 asks for none). A
+// larger window would be thrown away for every host that was slow to answer.
+func (d *DCCPAck) timeout() time.Duration {
+	if *d.shared.window <= smallWindow {
+		return d.rto
+	}
+	return max(d.rto, d.floor)
 }
 
 func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
@@ -350,7 +363,7 @@ func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
 	report.First, report.Next = d.flight.first, d.flight.first
 	d.timed, d.deadline = true, 0
 	d.rto = min(2*d.rto, d.estimate.most) // RFC 6298 §5.5
-	*d.shared.rto, *d.shared.inFlight = d.rto, 0
+	*d.shared.rto, *d.shared.inFlight = max(d.rto, d.floor), 0
 	microproto.Raise(x, PacketsTimedOut, report)
 }
 
