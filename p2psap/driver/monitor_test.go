@@ -1,0 +1,96 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// farLink is a link on which frames take some time more.
+type farLink struct {
+	microproto.Link
+	delay *atomic.Int64
+}
+
+func (l farLink) Send(batch []microproto.Frame) (int, error) {
+	d := time.Duration(l.delay.Load())
+	if d == 0 {
+		return l.Link.Send(batch)
+	}
+	for _, f := range batch {
+		time.AfterFunc(d, func() {
+			if k, err := l.Link.Send([]microproto.Frame{f}); k == 0 && err == nil {
+				f.Release()
+			}
+		})
+	}
+	return len(batch), nil
+}
+
+// The distance of a path changes under a session in use: its composition follows, there
+// and back, and no message is lost.
+func TestMonitorFollowsThePath(t *testing.T) {
+	var delay atomic.Int64
+	far := func(c *Config) {
+		c.Network, c.Catalog, c.Link = p2psap.Ethernet, ctp.Catalog(), farLink{c.Link, &delay}
+		c.Watch = p2psap.Watch{Declared: true, Dwell: 50 * time.Millisecond, FarAbove: 30 * time.Millisecond, NearBelow: 20 * time.Millisecond, LossyAbove: 1}
+	}
+	a, b := start(t, "a", far), start(t, "b", far)
+	join(t, a, b)
+	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+	ctx, stop := context.WithTimeout(context.Background(), 2*patience)
+	defer stop()
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, s := range []*Socket{sa, sb} {
+		wg.Go(func() { // one message there, one back, in order
+			slot := p2psap.Slot{Tag: 2, Data: make([]byte, 8)}
+			for i := uint64(1); ; i++ {
+				select {
+				case <-over:
+					_ = s.Close()
+					return
+				default:
+				}
+				_, err := s.Send(ctx, 2, p2psap.Label(i), make([]byte, 8))
+				var r p2psap.Arrival
+				if err == nil {
+					r, err = s.Receive(ctx, &slot)
+				}
+				if errors.Is(err, p2psap.ErrClosed) {
+					return
+				}
+				if err != nil || r.Label != i {
+					t.Errorf("message %d: %v, %v", i, r.Label, err)
+					return
+				}
+			}
+		})
+	}
+	inter := func(want bool) func() bool {
+		return func() bool {
+			return slices.Contains(sa.Info().Composition, "DuplicateAck") == want && slices.Contains(sb.Info().Composition, "DuplicateAck") == want
+		}
+	}
+	require.False(t, inter(true)())
+	delay.Store(int64(60 * time.Millisecond))
+	require.Eventually(t, inter(true), patience, time.Millisecond)
+	delay.Store(0)
+	require.Eventually(t, inter(false), patience, time.Millisecond)
+	close(over)
+	wg.Wait()
+	i := sa.Info()
+	require.GreaterOrEqual(t, i.Changes, uint32(2))
+	require.Positive(t, i.Path.RTT)
+	require.Positive(t, i.Path.Rate)
+}
