@@ -47,6 +47,10 @@ func contenders() (newReno, ccid2, cubic, reno, renoDefault, cubicDefault conten
 func goodputs(ctx context.Context, b *bench) error {
 	newReno, ccid2, cubic, reno, renoDefault, cubicDefault := contenders()
 	rounds := max(1, b.rounds/3) // they are long
+	if err := netlab.UrgentLink.SetAll(); err != nil {
+		return err
+	}
+	defer func() { _ = netlab.Ordinary.SetAll() }()
 	var late punctuality
 	alone := []contender{newReno, reno, renoDefault, cubic, cubicDefault, ccid2}
 	for _, loss := range []float64{0, 0.001, 0.01, 0.05} {

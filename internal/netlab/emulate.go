@@ -162,7 +162,7 @@ const batch = 64
 func (k *Link) run() {
 	defer close(k.done)
 	runtime.LockOSThread()
-	urgentLink.Set()
+	UrgentLink.Set()
 	w := newWatch(k.tuns[0].fd, k.tuns[1].fd, k.wake)
 	for {
 		until, over := k.turn()

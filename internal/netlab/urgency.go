@@ -2,7 +2,13 @@
 
 package netlab
 
-import "golang.org/x/sys/unix"
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
 
 // Urgency is how the system chooses between threads that could run.
 type Urgency uint32
@@ -13,16 +19,39 @@ type Urgency uint32
 const (
 	Ordinary Urgency = iota
 	UrgentEnd
-	urgentLink
+	UrgentLink
 )
 
-// Set makes the calling thread that urgent; the goroutine must be locked to it. Threads
-// and processes that it starts have it from there. Where it is not allowed, or not
-// real time, nothing changes: measurements then need a machine to themselves.
-func (u Urgency) Set() {
+// Set makes the calling thread that urgent and returns how urgent it was. The goroutine
+// must be locked to it. Threads and processes that it starts have it from there. Where it
+// is not allowed nothing changes: measurements then need a machine to themselves.
+func (u Urgency) Set() (before Urgency) {
+	if a, err := unix.SchedGetAttr(0, 0); err == nil && a.Policy == unix.SCHED_RR {
+		before = Urgency(a.Priority)
+	}
+	u.of(0)
+	return before
+}
+
+func (u Urgency) of(thread int) {
 	a := unix.SchedAttr{Policy: unix.SCHED_NORMAL}
 	if u > Ordinary {
 		a.Policy, a.Priority = unix.SCHED_RR, uint32(u)
 	}
-	_ = unix.SchedSetAttr(0, &a, 0)
+	_ = unix.SchedSetAttr(thread, &a, 0)
+}
+
+// SetAll is Set for every thread of this process, for a program that does nothing but
+// measure: a link's thread must not wait for one that waits its turn.
+func (u Urgency) SetAll() error {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return fmt.Errorf("netlab: %w", err)
+	}
+	for _, t := range threads {
+		if id, err := strconv.Atoi(t.Name()); err == nil {
+			u.of(id)
+		}
+	}
+	return nil
 }

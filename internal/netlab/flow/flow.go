@@ -166,8 +166,8 @@ func begin(h *netlab.Host, o order) (*process, error) {
 		return nil, err
 	}
 	err = h.Do(func() error { // on a thread of its own
-		netlab.UrgentEnd.Set()
-		defer netlab.Ordinary.Set()
+		before := netlab.UrgentEnd.Set()
+		defer before.Set()
 		return p.cmd.Start()
 	})
 	if err != nil {

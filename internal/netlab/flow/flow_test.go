@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
+	if err := netlab.UrgentLink.SetAll(); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 
