@@ -53,12 +53,12 @@ func (a *attacker) watch(ip []byte) bool {
 		}
 	}
 	header := int(ip[0]&15) * 4
-	switch a.rand.IntN(10) {
-	case 0: // change a byte; a UDP datagram over IPv4 needs no checksum
+	switch n := a.rand.IntN(50); {
+	case n == 0: // change a byte; a UDP datagram over IPv4 needs no checksum
 		ip[header+8+a.rand.IntN(len(ip)-header-8)] ^= 1 << a.rand.IntN(8)
 		ip[header+6], ip[header+7] = 0, 0
 		a.changed.Add(1)
-	case 1:
+	case n < 10:
 		select {
 		case a.again <- bytes.Clone(ip):
 		default:
