@@ -51,6 +51,7 @@ race:
 # More seeds of the cluster simulator than make test runs: make sim SEEDS=10000.
 sim:
 	$(GO) test ./internal/sim -run 'TestSeeds$$' -count=1 -v -sim.count=$(SEEDS)
+	$(GO) test ./internal/sim -run 'TestAttacks$$' -count=1 -v -attack.count=$(SEEDS)
 	$(GO) test ./p2psap -run 'TestChanges$$' -count=1 -v -change.count=$(CHANGESEEDS) -change.goal=1000
 
 # Every fuzz target for FUZZTIME, one after the other.
