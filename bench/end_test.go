@@ -63,6 +63,18 @@ func TestEndsObey(t *testing.T) {
 	}
 }
 
+func TestBoundariesAreMeasured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("opens sockets")
+	}
+	b := &bench{rounds: 1}
+	require.NoError(t, b.boundaries(t.Context()))
+	require.Len(t, b.report.Measurements, 2)
+	calls, pauses := b.report.Measurements[0], b.report.Measurements[1]
+	require.Positive(t, pauses.Value)
+	require.Greater(t, calls.Value, pauses.Value, "the pause is part of the change")
+}
+
 func TestUnknownEndsAreRefused(t *testing.T) {
 	require.ErrorContains(t, serveEnd(context.Background(), "pigeon", "127.0.0.1", "", strings.NewReader(""), io.Discard), "-end pigeon")
 }

@@ -34,6 +34,7 @@ func parts() []part {
 		{"memory", "a peer's memory at 256³ on two peers", memory},
 		{"speedup", "two peers against one at 128³", speedup},
 		{"allocations", "allocations per sweep of the halo exchange", allocations},
+		{"adapt", "changes of a session's mode, and what they do to a run in time steps", adapt},
 		{"transport", "our transport beside TCP, QUIC and MPI", transport},
 		{"lab", "goodput and shares over an emulated link that loses packets", goodputs},
 	}
