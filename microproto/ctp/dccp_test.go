@@ -81,3 +81,38 @@ func FuzzAsynchronousInterInput(f *testing.F) {
 		require.Zero(t, c.Counters().Live)
 	})
 }
+
+// What a Send costs its caller: a value that goes, and one that has to wait and takes the
+// place of an older one.
+func BenchmarkAsynchronousInterSend(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		length int
+		wait   bool
+	}{{"8 B", 8, false}, {"8 B waiting", 8, true}, {"128 KiB waiting", 128 << 10, true}} {
+		b.Run(c.name, func(b *testing.B) {
+			ends := [2]*microproto.Composite{plainEnd(b, asyncInter, interOptions), plainEnd(b, asyncInter, interOptions)}
+			for _, e := range ends {
+				require.NoError(b, e.Endpoint().Slot(tag, c.length))
+			}
+			data := make([]byte, c.length)
+			var label uint64
+			var outs, backs []microproto.Output
+			send := func(x *microproto.Exec) { _, _ = ends[0].Endpoint().Send(x, tag, label, data) }
+			for b.Loop() {
+				label++
+				_ = ends[0].Do(1, send)
+				if outs = ends[0].Drain(outs[:0]); c.wait {
+					continue
+				}
+				for _, o := range outs {
+					_ = ends[1].Input(1, o.Frame)
+				}
+				backs = ends[1].Drain(backs[:0])
+				for _, o := range backs {
+					_ = ends[0].Input(1, o.Frame)
+				}
+			}
+		})
+	}
+}

@@ -161,6 +161,25 @@ func TestPacketTimeout(t *testing.T) {
 	require.Equal(t, 2, s.inFlight())
 }
 
+// A large window waits for the column's floor before it is given up; a small one, where
+// no three packets can come after a lost one, only as long as the round trip says.
+func TestPacketTimeoutBySizeOfTheWindow(t *testing.T) {
+	const ms = time.Millisecond
+	s := newPacketSender(t, interOptions)
+	s.grow(16)
+	quiet := func() time.Duration {
+		sent, start := len(s.numbers), s.now
+		for len(s.numbers) == sent && s.now.Sub(start) < time.Second {
+			s.pass(ms)
+		}
+		return s.now.Sub(start)
+	}
+	require.Less(t, s.ack().rto, 40*ms, "round trips of 10 ms")
+	require.Equal(t, 200*ms, quiet())
+	require.Equal(t, 1, s.window())
+	require.Less(t, quiet(), 80*ms, "backed off once")
+}
+
 // RFC 2861: an idle channel halves its window for each time-out that passes, down to
 // the initial one; the threshold remembers three quarters of it.
 func TestPacketWindowAfterIdle(t *testing.T) {
