@@ -165,6 +165,9 @@ func (d *DCCPAck) Attach(b *microproto.Binder) error {
 	d.shared.inFlight = microproto.DeclareCell(b, cellInFlight, 0)
 	d.shared.ratio = microproto.DeclareCell(b, cellAckRatio, d.ratio.value)
 	d.shared.rto = microproto.DeclareCell(b, cellPacketRTO, d.rto)
+	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
+		*d.shared.rto = max(d.rto, d.floor)
+	})
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Normal, func(_ *microproto.Exec, m *microproto.Message) {
 		d.flags.Set(m, flagData)
 	})

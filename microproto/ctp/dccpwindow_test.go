@@ -312,3 +312,35 @@ func TestAsynchronousInterTranscript(t *testing.T) {
 	require.NoError(t, r.Pair.Close())
 	mptest.Golden(t, "newest_value.txt", text.String())
 }
+
+// The next composition begins with the round trip that this one has measured, and slow
+// start goes where its window was.
+func TestAsynchronousInterBequeaths(t *testing.T) {
+	s := newPacketSender(t, interOptions)
+	s.grow(40)
+	first := len(s.numbers) - s.inFlight()
+	s.acked(first+3, first)
+	mps := build(t, asyncInter, interOptions)
+	for _, mp := range mps {
+		old := s.c.Protocol(mp.Name())
+		if heir, ok := old.(microproto.Heir); ok {
+			require.NoError(t, mp.(microproto.Heir).Inherit(heir.Bequeath()))
+			require.Error(t, mp.(microproto.Heir).Inherit("something else"))
+		}
+	}
+	c, err := microproto.NewComposite(microproto.Config{Name: "next", MTU: packetMTU}, mps...)
+	require.NoError(t, err)
+	require.NoError(t, c.Endpoint().Slot(tag, 800))
+	require.NoError(t, c.Open(0))
+	d := c.Protocol("DCCPAck").(*DCCPAck)
+	rtt, known := d.RTT()
+	require.True(t, known)
+	was, _ := s.ack().RTT()
+	require.Equal(t, was, rtt)
+	require.Equal(t, s.ack().rto, d.rto)
+	require.Zero(t, d.flight.inFlight)
+	w := c.Protocol("DCCPWindowCongestionControl").(*DCCPWindowCongestionControl)
+	require.Equal(t, 4, *w.announced)
+	require.Equal(t, s.threshold(), w.shared.Controller.Threshold())
+	require.Greater(t, s.threshold(), 15)
+}

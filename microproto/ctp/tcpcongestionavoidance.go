@@ -28,6 +28,7 @@ type packetController struct {
 	window, threshold int
 	initial           int // RFC 3390 §1, in packets
 	credit            int // acknowledged packets not yet turned into growth
+	inherited         int // threshold that the last composition left, 0: none
 	ratio             *int
 }
 
@@ -60,6 +61,9 @@ func initialPackets(bytes int) int {
 // Open implements Controller.
 func (c *packetController) Open(s ControllerStart) {
 	c.window, c.threshold, c.credit = c.initial, math.MaxInt32, 0
+	if c.inherited > 0 {
+		c.threshold = c.inherited
+	}
 	if s.Window > 0 {
 		c.window, c.threshold = s.Window, max(s.Threshold, 2)
 	}
@@ -133,4 +137,22 @@ func (t *TCPCongestionAvoidance) Adopt(x *microproto.Exec, s microproto.State) e
 		return fmt.Errorf("ctp: TCPCongestionAvoidance cannot adopt %T", s)
 	}
 	return t.controllerProtocol.Adopt(x, s)
+}
+
+// Bequeath implements microproto.Heir: slow start may go where the window was. The window
+// itself is not handed on; what was in flight says nothing to the next composition.
+func (t *TCPCongestionAvoidance) Bequeath() microproto.State {
+	return packetThreshold(max(t.threshold, 3*t.window/4))
+}
+
+type packetThreshold int
+
+// Inherit implements microproto.Heir.
+func (t *TCPCongestionAvoidance) Inherit(s microproto.State) error {
+	threshold, ok := s.(packetThreshold)
+	if !ok {
+		return fmt.Errorf("ctp: TCPCongestionAvoidance cannot inherit %T", s)
+	}
+	t.inherited = max(int(threshold), 2)
+	return nil
 }
