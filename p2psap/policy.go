@@ -20,6 +20,9 @@ const (
 	// OptionPortLocal and OptionPortRemote are the agreed ports.
 	OptionPortLocal  = "port.local"
 	OptionPortRemote = "port.remote"
+
+	optionWindowBytes    = "window.bytes"
+	optionWindowSegments = "window.segments"
 )
 
 // Floors of the retransmission time-out: RFC 6298's second would ruin both.
@@ -179,6 +182,11 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 		Column:    column.String(),
 		Protocols: column.Protocols(),
 		Options:   microproto.Options{OptionRTOFloor: int64(floor)},
+	}
+	if column == (Column{Mode: microproto.ModeSynchronous}) {
+		// The congestion window bounds what is in flight there; the fixed one inside a
+		// cluster would be in the way of a long and fast path.
+		composed.Options[optionWindowBytes], composed.Options[optionWindowSegments] = 8<<20, 4096
 	}
 	for _, row := range p.Optional {
 		if slices.Contains(row.Columns, column) {

@@ -110,6 +110,16 @@ func TestOptionalRows(t *testing.T) {
 	}
 }
 
+// The fixed window of Retransmit is no bound where a congestion window is.
+func TestFixedWindow(t *testing.T) {
+	for l, want := range map[Locality]microproto.Options{SameHost: {}, OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096}} {
+		c, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: l, Network: Ethernet})
+		require.NoError(t, err)
+		delete(c.Options, OptionRTOFloor)
+		require.Equal(t, want, c.Options)
+	}
+}
+
 func TestConditionsOutsideTheTable(t *testing.T) {
 	for _, c := range []Conditions{
 		{Mode: 0, Locality: SameHost, Network: Ethernet}, {Mode: 3, Locality: SameHost, Network: Ethernet}, {Mode: microproto.ModeSynchronous, Locality: 0, Network: Ethernet},

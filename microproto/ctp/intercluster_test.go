@@ -243,10 +243,11 @@ func TestControllerIsReplacedWhileRunning(t *testing.T) {
 	require.NoError(t, f.ends[0].Attach(f.Clock.Now(), cubic, nil))
 	require.IsType(t, &CUBIC{}, f.shared().Controller)
 	require.EqualValues(t, 12, f.window(), "it goes on where the other was")
+	fresh := build(t, []string{"TCPNewRenoCongestionAvoidance"}, nil)[0]
+	require.NoError(t, f.ends[0].Replace(f.Clock.Now(), "TCPNewRenoCongestionAvoidance", fresh))
+	require.IsType(t, &CUBIC{}, f.shared().Controller)
 	f.until(3)
 	require.Len(t, f.rounds[3], 24, "and in slow start")
-	require.NoError(t, f.ends[0].Replace(f.Clock.Now(), "TCPNewRenoCongestionAvoidance", build(t, []string{"TCPNewRenoCongestionAvoidance"}, nil)[0]))
-	require.IsType(t, &CUBIC{}, f.shared().Controller)
 	over, err := ControllerProtocol("Over", func(microproto.Options) (Controller, error) { return &sevens{}, nil })(nil)
 	require.NoError(t, err)
 	require.NoError(t, f.ends[0].Attach(f.Clock.Now(), over, nil))
@@ -257,6 +258,9 @@ func TestControllerIsReplacedWhileRunning(t *testing.T) {
 	_, err = f.ends[0].Detach(f.Clock.Now(), CUBICCongestionAvoidance)
 	require.NoError(t, err)
 	require.Same(t, reno, f.shared().Controller)
+	fresh = build(t, []string{"TCPNewRenoCongestionAvoidance"}, nil)[0]
+	require.NoError(t, f.ends[0].Replace(f.Clock.Now(), "TCPNewRenoCongestionAvoidance", fresh))
+	require.Same(t, reno, f.shared().Controller, "it is not that of the row replaced last")
 	f.run(time.Second)
 	require.EqualValues(t, 1, f.accepted(0))
 }

@@ -23,21 +23,22 @@ type TCPNewRenoCongestionAvoidance struct {
 
 // renoState is what a successor takes over. Positions are Retransmit's.
 type renoState struct {
-	una        uint64 // position acknowledged when the last acknowledgement came
-	recover    uint64 // position that ends an episode of losses, by the name of RFC 6582
-	episode    bool   // there has been one: recover means something
-	recovering bool   // in fast recovery
-	inflation  int    // of the window in recovery and limited transmit
-	sent       uint64 // position sent when the first duplicate came
-	timedOut   uint64 // position acknowledged at the last time-out
-	expired    bool   // there has been one: timedOut means something
-	used       int    // most in flight since the window was full
+	own        Controller // the row's own, in use or not
+	una        uint64     // position acknowledged when the last acknowledgement came
+	recover    uint64     // position that ends an episode of losses, by the name of RFC 6582
+	episode    bool       // there has been one: recover means something
+	recovering bool       // in fast recovery
+	inflation  int        // of the window in recovery and limited transmit
+	sent       uint64     // position sent when the first duplicate came
+	timedOut   uint64     // position acknowledged at the last time-out
+	expired    bool       // there has been one: timedOut means something
+	used       int        // most in flight since the window was full
 	since      microproto.Instant
 }
 
 func newTCPNewReno(o microproto.Options) (microproto.MicroProtocol, error) {
 	r, err := NewReno(o)
-	return &TCPNewRenoCongestionAvoidance{reno: r}, err
+	return &TCPNewRenoCongestionAvoidance{reno: r, renoState: renoState{own: r}}, err
 }
 
 // Name implements microproto.MicroProtocol.
@@ -191,7 +192,7 @@ func (n *TCPNewRenoCongestionAvoidance) Adopt(x *microproto.Exec, state micropro
 		return fmt.Errorf("ctp: TCPNewRenoCongestionAvoidance cannot adopt %T", state)
 	}
 	n.renoState = s
-	if _, own := n.shared.Controller.(*Reno); own || n.shared.Controller == nil {
+	if n.own = n.reno; n.shared.Controller == s.own {
 		n.shared.Use(x.Now(), n.reno)
 	}
 	return nil
