@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net"
 	"net/netip"
 	"os"
@@ -14,7 +16,9 @@ import (
 func hostID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		id = nil
+		// A name alone is not enough: what two hosts of one name exchange would go
+		// unprotected, as inside a host.
+		id = hardware()
 	}
 	space, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {
@@ -27,10 +31,32 @@ func hostID() string {
 	if len(name) > 128 {
 		name = name[:128]
 	}
-	if len(id) == 0 && name == "" {
+	if len(id) == 0 {
 		return ""
 	}
 	return strings.TrimSpace(string(id)) + "/" + space + "/" + name
+}
+
+// hardware lists the addresses that the host's interfaces were made with, as far as
+// they tell it apart from others; a host that has none stays unknown.
+func hardware() []byte {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	h := sha256.New()
+	known := false
+	for _, i := range interfaces {
+		// The second bit of an address that somebody chose, for a bridge, say, is set.
+		if len(i.HardwareAddr) == 6 && i.HardwareAddr[0]&2 == 0 && i.Flags&net.FlagLoopback == 0 {
+			_, _ = h.Write(i.HardwareAddr)
+			known = true
+		}
+	}
+	if !known {
+		return nil
+	}
+	return hex.AppendEncode(nil, h.Sum(nil)[:16])
 }
 
 // processID tells processes of one host apart: the number alone is used again,

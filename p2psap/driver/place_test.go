@@ -2,6 +2,7 @@ package driver
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,4 +32,13 @@ func TestReachable(t *testing.T) {
 	}
 	require.NotEmpty(t, hostID())
 	require.Equal(t, hostID(), hostID())
+}
+
+// A host is known by what its interfaces were made with, and by nothing else if there is
+// nothing: then it counts as another host, and what it exchanges is protected.
+func TestHardware(t *testing.T) {
+	id := hardware()
+	require.Equal(t, id, hardware())
+	require.Contains(t, []int{0, 32}, len(id))
+	require.NotContains(t, string(id), strings.Repeat("0", 32))
 }
