@@ -83,7 +83,8 @@ func (r *receiver) recvmmsg() error {
 	}
 	defer r.socket.done()
 	for {
-		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.messages[0])),
+		// It never blocks, so that the runtime need not know.
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.messages[0])),
 			uintptr(len(r.messages)), unix.MSG_DONTWAIT, 0, 0)
 		if errno == unix.EINTR {
 			continue

@@ -109,6 +109,9 @@ var (
 // smallest MTU takes 54.
 const maxBurst = 1024
 
+// trainPause is how many segments are enough of a train to pause behind it.
+const trainPause = 8
+
 // open announces the segment size: a multiple of 8 bytes, so that no float64 is
 // ever cut in two.
 func (r *Resize) open(x *microproto.Exec, _ struct{}) {
@@ -140,7 +143,7 @@ func (r *Resize) pump(x *microproto.Exec) {
 		if *r.pause {
 			break // SegmentAcked resumes
 		}
-		if n >= r.burst && !*r.atOnce {
+		if n > 0 && n >= min(r.burst, r.trainBurst(x)) && !*r.atOnce {
 			r.later(x, 0)
 			break
 		}
@@ -161,10 +164,29 @@ func (r *Resize) pump(x *microproto.Exec) {
 	r.cutting = false
 }
 
+// train is how many segments of a message of total bytes go as one: about the same
+// number in each of its trains.
+func (r *Resize) train(x *microproto.Exec, total int) int {
+	most := x.TrainSegments(*r.segment)
+	segments := max(1, (total+*r.segment-1) / *r.segment)
+	trains := (segments + most - 1) / most
+	return (segments + trains - 1) / trains
+}
+
+// trainBurst is after how many segments cutting goes on in the next Advance: where
+// they go in trains after each of them, so that the other end has begun with the first
+// while this one makes the next.
+func (r *Resize) trainBurst(x *microproto.Exec) int {
+	if x.TrainSegments(*r.segment) > 1 {
+		return trainPause
+	}
+	return r.burst
+}
+
 // next makes s the next segment of m, or as many as a train may have, sends it on its
 // way and tells how many there were.
 func (r *Resize) next(x *microproto.Exec, s, m *microproto.Message) int {
-	n := min(*r.segment*x.TrainSegments(*r.segment), len(m.Payload)-r.cut)
+	n := min(*r.segment*r.train(x, len(m.Payload)), len(m.Payload)-r.cut)
 	x.Share(s, m, m.Payload[r.cut:r.cut+n:r.cut+n])
 	x.FormTrain(s, *r.segment)
 	segments := s.Segments()

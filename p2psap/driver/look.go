@@ -85,6 +85,7 @@ func (n *Node) beginLook() (looks, call bool) {
 // while.
 func (n *Node) lookFor(w *waiter) {
 	begin, pause := n.now(), n.look.time
+	now := begin
 	if n.look.skip > 0 {
 		n.look.skip--
 		pause = 0
@@ -92,9 +93,9 @@ func (n *Node) lookFor(w *waiter) {
 	for len(w.wake) == 0 {
 		aside, k, err := n.look.aside.Load(), 0, error(nil)
 		if aside {
-			k, err = n.takeIn(w)
+			k, err = n.takeIn(w, now)
 		}
-		now := n.now()
+		now = n.now()
 		switch waited := now.Sub(begin); {
 		case k > 0:
 			begin = now
@@ -138,12 +139,21 @@ func (n *Node) endLook(news bool) {
 	}
 }
 
-// runDue runs the core's timers that are due. The lock is held.
+// runDue runs the core's timers that are due, and what those ask for at once: a long
+// message is cut train by train, and each goes before the next is made. The lock is
+// held.
 func (n *Node) runDue(now microproto.Instant) {
-	if !n.closed && n.core.Deadline() <= now {
+	for range maxTurns {
+		if n.closed || n.core.Deadline() > now {
+			return
+		}
+		n.flush()
 		n.core.Advance(now)
 	}
 }
+
+// maxTurns bounds what is done in one go.
+const maxTurns = 1024
 
 // handBack gives the work back to the receiver. The lock is held, and given up with
 // leave.

@@ -25,7 +25,7 @@ func (n *Node) Pump() {
 	}
 	defer n.looking.Store(false)
 	for range pumpRounds {
-		if k, err := n.takeIn(nil); err != nil || k < pumpBatch {
+		if k, err := n.takeIn(nil, n.now()); err != nil || k < pumpBatch {
 			return
 		}
 	}
@@ -33,17 +33,17 @@ func (n *Node) Pump() {
 
 // takeIn takes in what has come and runs timers that are due; an error means that the
 // link is closed, or the receiver's goroutine will find out. Timers wait when it has
-// woken w. Who calls it has set looking.
-func (n *Node) takeIn(w *waiter) (int, error) {
+// woken w. now is when it is called, by a caller who has set looking.
+func (n *Node) takeIn(w *waiter, now microproto.Instant) (int, error) {
 	k, err := n.look.link.TryRecv(n.pumped[:])
 	if err != nil {
 		return 0, err
 	}
-	if k == 0 && n.dueAt.Load() > int64(n.now()) {
+	if k == 0 && n.dueAt.Load() > int64(now) {
 		return 0, nil
 	}
 	n.mu.Lock()
-	now := n.now()
+	now = n.now()
 	for i := range n.pumped[:k] {
 		if n.closed {
 			n.pumped[i].Release()

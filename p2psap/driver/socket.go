@@ -43,7 +43,9 @@ func (s *Socket) Send(ctx context.Context, tag p2psap.Tag, label p2psap.Label, d
 		}
 		t, err := n.core.Send(n.now(), s.id, tag, label, data)
 		if err == nil {
-			n.gather(s, t, data)
+			if n.gather(s, t, data); !n.gathering {
+				n.runDue(n.now())
+			}
 			return t, nil
 		}
 		if !errors.Is(err, microproto.ErrBusy) || n.core.Mode(s.id) == microproto.ModeAsynchronous {
