@@ -34,7 +34,7 @@ func (s *Synchronous) Take(l *microproto.Legacy) error {
 		if q == nil {
 			return fmt.Errorf("%w: unread messages of more than %d tags", ErrSlot, maxTags)
 		}
-		q.messages.push(stored{u.Label, u.Data})
+		q.messages.push(stored{label: u.Label, data: u.Data})
 	}
 	l.Unread, l.Superseded = nil, true
 	return nil
