@@ -97,10 +97,32 @@ func TestOneOfAGroup(t *testing.T) {
 		require.Equal(t, value, data, "frame %d", lost)
 		require.EqualValues(t, min(1, 5-lost), e[1].Protocol("FEC").(*FEC).Repaired(), "frame %d", lost)
 	}
-	p, e := ends(t, nil, length, func(n int) bool { return n == 2 || n == 4 })
+	p, e := ends(t, nil, length, func(n int) bool { return n == 2 || n == 3 })
 	send(t, p, e, 1, value)
 	a, _ := received(t, p, e, length)
 	require.False(t, a.Complete)
+	require.Zero(t, e[1].Protocol("FEC").(*FEC).Repaired(), "two are too many: nothing is made up")
+}
+
+// Frames that no FEC sends are dropped and counted.
+func TestMalformed(t *testing.T) {
+	const length = 40
+	for _, name := range []string{"fec.length", "fec.index", "fec.count"} {
+		p, e := ends(t, nil, length, func(int) bool { return false })
+		at := -1
+		for _, r := range e[0].Layout() {
+			if r.Name == name {
+				at = r.Offset + r.Length - 1
+			}
+		}
+		require.GreaterOrEqual(t, at, 0)
+		p.OnFrame = func(_ int, f microproto.Frame) bool {
+			f.Data[at] ^= 0x60
+			return true
+		}
+		send(t, p, e, 1, make([]byte, length))
+		require.Equal(t, "fec: malformed", e[1].Counters().Drops[0].Reason, name)
+	}
 }
 
 // A group that does not fill up is closed in time; the rate is what the option says.
