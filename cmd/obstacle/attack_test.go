@@ -165,6 +165,7 @@ func TestAttackOnTheWire(t *testing.T) {
 			require.Positive(t, s.Refused["frame.replayed"], "%v", s.Refused)
 			for _, p := range peers {
 				require.Equal(t, 0, p.wait(patience))
+				p.said(`"protection":\["SessionHeader","AEAD","AntiReplay"\].*"session open"`)
 				p.said(`"frame.forged":\d+.*refused what did not come from a peer of this run`)
 			}
 		})

@@ -63,7 +63,7 @@ func (n *Node) opened(o *p2psap.Output) {
 	s.remember()
 	n.log.Info().Str("node", n.config.Name).Str("session", s.last.Name).Str("peer", o.Peer).Stringer("mode", s.last.Conditions.Mode).
 		Stringer("locality", s.last.Conditions.Locality).Str("why", s.last.Why).Dur("rtt", s.last.RTT).
-		Strs("composition", s.last.Composition).Uint8("epoch", s.last.Epoch).Int("segment.bytes", s.last.SegmentSize).Msg("session open")
+		Strs("composition", s.last.Composition).Strs("protection", s.last.Protection).Uint8("epoch", s.last.Epoch).Int("segment.bytes", s.last.SegmentSize).Msg("session open")
 	s.waiters.all()
 }
 
