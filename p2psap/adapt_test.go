@@ -423,3 +423,52 @@ func TestFailureIsTold(t *testing.T) {
 	require.ErrorContains(t, err, "out of paper")
 	require.NoError(t, d.fault)
 }
+
+// What a composition has learnt of the path is there again after one that does without
+// it: a first segment that is lost comes again soon.
+func TestPathIsRemembered(t *testing.T) {
+	d := quietDuel(9, ms)
+	d.start(microproto.ModeSynchronous, nil)
+	a, b := d.ends[0], d.ends[1]
+	for range 10 {
+		a.send()
+		a.settle()
+		d.pass(5 * ms)
+	}
+	rtt := func() time.Duration {
+		for _, p := range a.n.session(a.id).composition.Protocols {
+			if m, ok := a.n.session(a.id).channel.composite.Protocol(p).(RTTMeter); ok {
+				if got, known := m.RTT(); known {
+					return got
+				}
+			}
+		}
+		return 0
+	}
+	before := rtt()
+	require.GreaterOrEqual(t, before, 2*ms)
+	for _, m := range []microproto.Mode{microproto.ModeAsynchronous, microproto.ModeSynchronous} {
+		for _, e := range d.ends {
+			e.adapt(always(m))
+			e.settle()
+		}
+		d.until(time.Second, "a change", func() bool {
+			a.look()
+			b.look()
+			return a.adapting == 0 && b.adapting == 0
+		})
+	}
+	require.Equal(t, before, rtt())
+	lost := false
+	d.tap = func(from int, _ []byte) bool {
+		first := from == 0 && !lost
+		lost = lost || first
+		return !first
+	}
+	arrivals, begin := b.n.Arrivals(b.id), d.clock.Now()
+	a.sendUnder(1)
+	a.settle()
+	d.until(time.Second, "the message", func() bool { return b.n.Arrivals(b.id) > arrivals })
+	require.NoError(t, d.fault)
+	require.Less(t, d.clock.Now().Sub(begin), 10*ms)
+}

@@ -12,6 +12,9 @@ import (
 
 // Leave implements microproto.Successor: the queues, tag by tag.
 func (s *Synchronous) Leave(l *microproto.Legacy) {
+	if p, ok := any(s).(interface{ Withdraw() }); ok {
+		p.Withdraw() // nothing is written to a user's memory any more
+	}
 	for i := range s.queues {
 		q := &s.queues[i]
 		for q.messages.n > 0 {
