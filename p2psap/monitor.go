@@ -1,6 +1,7 @@
 package p2psap
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -80,7 +81,7 @@ type RTTMeter interface{ RTT() (time.Duration, bool) }
 type watched struct {
 	next     microproto.Instant // look
 	changed  microproto.Instant // the last change that a monitor asked for; 0: none
-	refused  Conditions         // that the other end does not take
+	refused  Conditions         // that one of the ends cannot have
 	segments uint64             // sent when the monitor last took a share of them
 	again    uint64             // of which again
 	bytes    uint64             // of messages at the last look
@@ -108,8 +109,11 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 	if err != nil || slices.Equal(c.Protocols, s.composition.Protocols) {
 		return
 	}
-	if err := n.wish(now, s, to); err == nil {
+	switch err := n.wish(now, s, to); {
+	case err == nil:
 		w.changed = now
+	case !errors.Is(err, microproto.ErrBusy):
+		w.refused = to // this end cannot
 	}
 }
 

@@ -70,19 +70,18 @@ type session struct {
 
 // call holds the arguments and results of the endpoint call that is running.
 type call struct {
-	tag      uint32
-	label    uint64
-	data     []byte
-	labels   *[]microproto.SegmentLabel
-	transfer uint64
-	arrival  microproto.Arrival
-	err      error
+	tag     uint32
+	label   uint64
+	data    []byte
+	labels  *[]microproto.SegmentLabel
+	arrival microproto.Arrival
+	err     error
 }
 
 func newSession(id SessionID, p *peer, o OpenOptions) *session {
 	s := &session{id: id, peer: p, state: SessionOpening, options: o}
 	s.doing.send = func(x *microproto.Exec) {
-		s.call.transfer, s.call.err = s.channel.endpoint.Send(x, s.call.tag, s.call.label, s.call.data)
+		_, s.call.err = s.channel.endpoint.Send(x, s.call.tag, s.call.label, s.call.data)
 	}
 	s.doing.receive = func(x *microproto.Exec) {
 		s.call.arrival, s.call.err = s.channel.endpoint.Receive(x, s.call.tag, s.call.data, s.call.labels)
