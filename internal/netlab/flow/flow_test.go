@@ -151,7 +151,8 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// The path narrows below the size of the segments that were agreed on.
+// The path narrows below the size of the segments that were agreed on, then the
+// interface does too.
 func TestPathNarrowsUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, s := range synchronous() {
@@ -162,9 +163,41 @@ func TestPathNarrowsUnderWay(t *testing.T) {
 			require.NoError(t, f.Bulk())
 			grows(t, f, 2e5)
 			change(t, k, func(c *netlab.Conditions) { c.MTU = 1300 })
-			grows(t, f, 2e5)
+			grows(t, f, 6e5) // more than is under way
 			require.NoError(t, k.A.SetMTU(1280))
-			grows(t, f, 2e5)
+			grows(t, f, 6e5)
+			stop(t, f)
+		})
+	}
+}
+
+// Answers that come 60 ms late now and then, on a path of 20 ms, say nothing about how
+// much it bears: who takes them for losses gets little of it.
+func TestLateAnswers(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]flow.Spec{"sync": {Mode: microproto.ModeSynchronous}, "async": {Mode: microproto.ModeAsynchronous, EveryMicros: 20_000}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := netlab.Conditions{Rate: 10 * netlab.Mbit, QueueBytes: 25_000, Delay: 10 * time.Millisecond}
+			k := link(t, netlab.Emulation{Both: &c})
+			f := start(t, k, s)
+			require.NoError(t, f.Bulk())
+			begin := flow.Now()
+			pass := func(d time.Duration) {
+				from := flow.Now()
+				require.Eventually(t, func() bool { return flow.Now() > from+int64(d) }, patience, time.Millisecond)
+			}
+			for range 12 {
+				pass(350 * time.Millisecond)
+				c.Delay = 70 * time.Millisecond
+				require.NoError(t, k.Change(netlab.Back, c))
+				pass(50 * time.Millisecond)
+				c.Delay = 10 * time.Millisecond
+				require.NoError(t, k.Change(netlab.Back, c))
+			}
+			got := f.Goodput(begin+int64(2*time.Second), flow.Now()) / netlab.Mbit
+			t.Logf("%.2f of 10 Mbit/s", got)
+			require.Greater(t, got, 5.)
 			stop(t, f)
 		})
 	}
