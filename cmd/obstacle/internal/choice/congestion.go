@@ -26,3 +26,26 @@ func Congestion(s string) ([]p2psap.OptionalRow, error) {
 	}
 	return nil, fmt.Errorf("--congestion %q%s: want newreno or cubic", s, problems.Suggest(s, Congestions()))
 }
+
+const negativeAckRow = "NegativeAck"
+
+// Flag names the flag that adds an optional row.
+func Flag(row string) string {
+	if row == negativeAckRow {
+		return "--negative-ack"
+	}
+	return "--congestion"
+}
+
+// Rows are all the rows that options add behind those of Table I: Congestion's, and
+// with --negative-ack the one that names gaps.
+func Rows(congestion string, negativeAck bool) ([]p2psap.OptionalRow, error) {
+	rows, err := Congestion(congestion)
+	if negativeAck {
+		rows = append(rows, p2psap.OptionalRow{
+			Protocol: negativeAckRow,
+			Columns:  []p2psap.Column{{Mode: microproto.ModeSynchronous, Intra: true}, {Mode: microproto.ModeSynchronous}},
+		})
+	}
+	return rows, err
+}

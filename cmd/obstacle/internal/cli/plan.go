@@ -24,7 +24,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
 		Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
 		Scheme: w.scheme.Name(), Order: w.order.String(), Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
-		Reconfigure: q.reconfigure != "never", Threads: w.threads, Slow: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect, Congestion: q.congestion, Seed: q.seed, PeerTimeout: q.peerTimeout,
+		Reconfigure: q.reconfigure != "never", Threads: w.threads, Slow: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect, Congestion: q.congestion, NegativeAck: q.negativeAck, Seed: q.seed, PeerTimeout: q.peerTimeout,
 		JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}
 	if q.rendezvous != "" {

@@ -47,6 +47,7 @@ type request struct {
 	mtu         int
 	protect     string
 	congestion  string
+	negativeAck bool
 	params      []string
 	reconfigure string
 	trace       string
@@ -78,6 +79,7 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.StringVar(&q.partition, "partition", "auto", "auto, slabs, boxes, or PX,PY,PZ parts per axis")
 	f.Float64SliceVar(&q.weights, "weights", nil, "shares of the peers' slabs, W0,W1,…")
 	f.StringVar(&q.protect, "protect", "auto", "encrypt and authenticate what peers exchange: auto (between hosts), always or never")
+	f.BoolVar(&q.negativeAck, "negative-ack", false, "receivers of reliable sessions name gaps at once, and what they name is sent again (for paths that keep their order)")
 	f.StringVar(&q.congestion, "congestion", "newreno", "congestion control of reliable sessions between clusters: newreno or cubic")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
 	f.StringVar(&q.reconfigure, "reconfigure", "step", "asynchronous sessions exchange the start of a time step in synchronous mode (step), or never change")

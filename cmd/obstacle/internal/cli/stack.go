@@ -19,7 +19,7 @@ type column struct {
 	Locality    string           `json:"locality"`
 	Network     string           `json:"network"`
 	Composition []string         `json:"composition"`
-	Optional    []string         `json:"optional"` // of those, the last ones, which --congestion added
+	Optional    []string         `json:"optional"` // of those, the last ones, which options added
 	Options     map[string]int64 `json:"options"`
 	Missing     []string         `json:"missing"`    // micro-protocols that are not built
 	Protection  []string         `json:"protection"` // with --protect: the composite below it
@@ -27,7 +27,7 @@ type column struct {
 
 func (a *app) stackCommand() *cobra.Command {
 	var scheme, locality, network, congestion, live, of string
-	var protect bool
+	var protect, negativeAck bool
 	c := &cobra.Command{
 		Use:   "stack",
 		Short: "Print the composition for a context, or all of Table I",
@@ -35,7 +35,8 @@ func (a *app) stackCommand() *cobra.Command {
 when all three flags are given, otherwise for every one that matches (Table I of
 the 2013 paper). What this program has not built is marked. --protect adds the
 composite that seals frames between hosts; it stands below, and is no part of the
-table. --congestion adds the row that it stands for, apart from the table's.
+table. --congestion and --negative-ack add the rows that they stand for, apart from
+the table's.
 
 With --live it asks a running solve (obstacle solve --status HOST:PORT) for the
 compositions that its sessions have now, and with --of it reads them from what a
@@ -53,7 +54,7 @@ solve has printed with --format json.`,
 				}
 				return a.print(run, run.Text)
 			}
-			rows, err := choice.Congestion(congestion)
+			rows, err := choice.Rows(congestion, negativeAck)
 			if err != nil {
 				return badInput(err)
 			}
@@ -83,6 +84,7 @@ solve has printed with --format json.`,
 	f.StringVar(&scheme, "scheme", "", "sync or async")
 	f.StringVar(&locality, "locality", "", "intra or inter: peers in one cluster, or in different ones")
 	f.StringVar(&congestion, "congestion", "newreno", "newreno, or cubic: its row stands behind those of the table")
+	f.BoolVar(&negativeAck, "negative-ack", false, "with the row that names gaps behind those of reliable columns")
 	f.BoolVar(&protect, "protect", false, "show the composite that seals frames between hosts, too")
 	f.StringVar(&network, "network", "", "ether, ib, shm or memory (the last two take the InfiniBand columns)")
 	return c
@@ -164,7 +166,7 @@ func oneColumn(w io.Writer, c column) {
 		case slices.Contains(c.Missing, name):
 			mark = "  (not built)"
 		case slices.Contains(c.Optional, name):
-			mark = "  (--congestion)"
+			mark = "  (" + choice.Flag(name) + ")"
 		}
 		fmt.Fprintf(w, "  %s%s\n", name, mark)
 	}

@@ -170,7 +170,7 @@ func (p *peer) listen() error {
 		link.Close()
 		return err
 	}
-	rows, err := choice.Congestion(p.welcome.Congestion)
+	rows, err := choice.Rows(p.welcome.Congestion, p.welcome.NegativeAck)
 	if err != nil {
 		link.Close()
 		return err

@@ -64,6 +64,7 @@ type Welcome struct {
 	Cluster       string `json:"cluster"`    // label of the peer's cluster; empty: to be found out
 	Protect       string `json:"protect"`    // which sessions are protected: auto, always or never
 	Congestion    string `json:"congestion"` // the word of --congestion
+	NegativeAck   bool   `json:"negative_ack"`
 }
 
 // Listen says where the other peers can reach this one.
