@@ -86,10 +86,13 @@ func TestEmulatedRate(t *testing.T) {
 		get(t, b)
 	}
 	took := time.Since(begin)
-	require.InDelta(t, 40.*1000/rate, took.Seconds(), 0.05)
-	require.Equal(t, 40_000, k.Counters(netlab.Forth).PeakQueueBytes)
+	require.Greater(t, took.Seconds(), 39.*1000/rate)
+	require.Less(t, took, 5*time.Second, "much slower than the rate")
 	get(t, b) // the one that was sent while 40 waited
-	require.EqualValues(t, count-41, k.Counters(netlab.Forth).Dropped[netlab.QueueFull])
+	counters := k.Counters(netlab.Forth)
+	require.Equal(t, 40_000, counters.PeakQueueBytes)
+	require.LessOrEqual(t, counters.Dropped[netlab.QueueFull], uint64(count-41))
+	require.Positive(t, counters.Dropped[netlab.QueueFull])
 }
 
 func TestEmulatedLoss(t *testing.T) {
