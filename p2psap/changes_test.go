@@ -189,6 +189,9 @@ func (d *duel) compare() error {
 // TestChanges changes the composition of a session again and again, in -change.count
 // seeds from -change.seed on, -change.goal times each.
 func TestChanges(t *testing.T) {
+	if testing.Short() {
+		*changeCount, *changeGoal = min(*changeCount, 8), min(*changeGoal, 60)
+	}
 	var next, changes, wires atomic.Uint64
 	var wait sync.WaitGroup
 	var mu sync.Mutex

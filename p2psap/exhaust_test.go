@@ -463,6 +463,9 @@ func TestEveryInterleaving(t *testing.T) {
 			if in.big && !*exhaustBig {
 				t.Skip("larger: go test ./p2psap -run EveryInterleaving -exhaust.big")
 			}
+			if testing.Short() && strings.HasPrefix(in.name, "reliable link, credit") {
+				t.Skip("the largest of the small ones")
+			}
 			most := 100_000
 			if in.big {
 				most = 3_000_000

@@ -80,7 +80,11 @@ func TestJudgeHasHysteresis(t *testing.T) {
 // However the distance swings, there is at most one change in a dwell time, and those
 // that the scheme asks for are neither delayed nor counted.
 func TestDwell(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		d := quietDuel(seed, 100*time.Microsecond)
 		const dwell = 2500 * ms
 		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) { c.Watch = Watch{Declared: true, Dwell: dwell, LossyAbove: 1} })

@@ -220,7 +220,10 @@ func TestFirstAndLastLost(t *testing.T) {
 // A thousand sessions between two nodes: each carries its own messages, changes on its
 // own, and all end.
 func TestThousandSessions(t *testing.T) {
-	const sessions = 1000
+	sessions := 1000
+	if testing.Short() {
+		sessions = 200
+	}
 	d := quietDuel(6, time.Millisecond)
 	d.closing = true
 	d.start(microproto.ModeSynchronous, nil)
