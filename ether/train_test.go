@@ -61,6 +61,9 @@ func TestTrains(t *testing.T) {
 			if c.whole {
 				require.Equal(t, 1, joined)
 			}
+			if c.from.DisableGSO || c.from.DisableBatch {
+				require.Zero(t, a.Stats().SuperSent, "the kernel was not to cut")
+			}
 		})
 	}
 }

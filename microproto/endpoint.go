@@ -90,6 +90,17 @@ type Successor interface {
 	Granted() uint64
 }
 
+// Poster is an Endpoint that puts a message together where it is waited for.
+type Poster interface {
+	Endpoint
+	// Post: the next message of a tag of which none is there is wanted in dst, which
+	// the endpoint may write to until Receive has returned a message of the tag, or
+	// Withdraw was called. One at a time.
+	Post(tag uint32, dst []byte)
+	// Withdraw takes the last Post back.
+	Withdraw()
+}
+
 // Drainer is a micro-protocol that can hurry. The composition is about to be replaced,
 // and what is under way has to arrive before: waiting long for an acknowledgement that
 // may be late saves nothing now. It is asked from the bottom of the composition to its top.

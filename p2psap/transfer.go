@@ -127,6 +127,25 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 	return a, nil
 }
 
+// Post offers the slot's memory for the message that a Receive of it waits for: what
+// comes until the next Receive or Withdraw may be written there.
+func (n *Node) Post(id SessionID, slot *Slot) {
+	if s := n.session(id); s != nil && s.channel != nil {
+		if p, ok := s.channel.endpoint.(microproto.Poster); ok {
+			p.Post(uint32(slot.Tag), slot.Data)
+		}
+	}
+}
+
+// Withdraw takes the last Post of a session back.
+func (n *Node) Withdraw(id SessionID) {
+	if s := n.session(id); s != nil && s.channel != nil {
+		if p, ok := s.channel.endpoint.(microproto.Poster); ok {
+			p.Withdraw()
+		}
+	}
+}
+
 // leftOver gives the oldest message of a tag that arrived while the session was
 // synchronous, and was not received before it became asynchronous.
 func (s *session) leftOver(slot *Slot) (a Arrival, found bool, err error) {

@@ -15,6 +15,7 @@ const (
 	cellPause    = "resize.pause"         // bool: enough segments wait below; Resize declares, Retransmit sets
 	cellAtOnce   = "resize.at.once"       // bool: a message is cut whole before the Send returns; Resize declares, Asynchronous sets
 	cellBuffers  = "resize.buffers"       // buffers: memory of received messages; Resize
+	cellPosted   = "receiver.posted"      // posted: where a message is waited for; Resize declares, Synchronous sets
 	cellGrant    = "credit.grant"         // uint64: bytes that may be sent in all; Synchronous declares, PositiveAck sets
 	cellSent     = "credit.sent"          // uint64: bytes sent in all; Synchronous
 	cellConsumed = "receiver.consumed"    // uint64: bytes that the user took; Synchronous

@@ -26,6 +26,7 @@ type Resize struct {
 	atOnce  *bool
 	burst   int
 	buffers *buffers
+	posted  *posted
 	offset  microproto.Attr[uint32]
 	total   microproto.Attr[uint32]
 
@@ -43,10 +44,11 @@ type Resize struct {
 
 // assembled is a message put together: Segment is its last segment (for header
 // fields), Data belongs to who handles MessageAssembled, who gives it back to the
-// buffers.
+// buffers; when it is Posted, to who waits for it.
 type assembled struct {
 	Segment *microproto.Message
 	Data    []byte
+	Posted  bool
 }
 
 // messageAssembled is raised by Resize for each message that has come whole.
@@ -76,6 +78,8 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 	r.pause = microproto.DeclareCell(b, cellPause, false)
 	r.atOnce = microproto.DeclareCell(b, cellAtOnce, false)
 	r.buffers = microproto.DeclareCell(b, cellBuffers, buffers{})
+	r.posted = microproto.DeclareCell(b, cellPosted, posted{})
+	r.posted.withdraw = r.moveOut
 	r.burst = min(maxBurst, max(1, b.Limits().Outputs/4))
 	microproto.Bind(b, microproto.OpenSession, microproto.First, r.open)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, r.take)
@@ -221,7 +225,7 @@ func (r *Resize) assemble(x *microproto.Exec, m *microproto.Message) {
 		}
 	}
 	if !r.busy {
-		r.whole.Data, r.have, r.busy = r.buffers.get(t), 0, true
+		r.begin(m, t)
 	}
 	r.have += m.CopyTo(r.whole.Data[o:])
 	if r.have < t {
@@ -236,7 +240,11 @@ func (r *Resize) assemble(x *microproto.Exec, m *microproto.Message) {
 
 func (r *Resize) abandon() {
 	if r.busy {
-		r.buffers.put(r.whole.Data)
+		if r.whole.Posted {
+			r.posted.claimed = false
+		} else {
+			r.buffers.put(r.whole.Data)
+		}
 		r.whole, r.busy = assembled{}, false
 	}
 }

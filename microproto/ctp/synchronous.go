@@ -25,6 +25,7 @@ type Synchronous struct {
 	offset, total    microproto.Attr[uint32]
 	backlog          *int
 	buffers          *buffers
+	posted           *posted
 	grant, sent      *uint64
 	consumed, credit *uint64
 	taken            *uint64
@@ -66,8 +67,9 @@ type tagQueue struct {
 }
 
 type stored struct {
-	label uint64
-	data  []byte
+	label  uint64
+	data   []byte
+	posted bool // data is the user's who waits for it
 }
 
 func newSynchronous(o microproto.Options) (microproto.MicroProtocol, error) {
@@ -99,6 +101,9 @@ func (s *Synchronous) Attach(b *microproto.Binder) (err error) {
 	if s.buffers, err = microproto.LookupCell[buffers](b, cellBuffers); err != nil {
 		return err
 	}
+	if s.posted, err = microproto.LookupCell[posted](b, cellPosted); err != nil {
+		return err
+	}
 	s.tag = microproto.WireAttr[uint32](b, "synchronous.tag")
 	s.label = microproto.WireAttr[uint64](b, "synchronous.label")
 	s.number = microproto.LocalAttr[uint64](b, "synchronous.transfer")
@@ -111,6 +116,7 @@ func (s *Synchronous) Attach(b *microproto.Binder) (err error) {
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, s.stamp)
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Normal, s.acked)
 	microproto.Bind(b, SegmentSent, microproto.Normal, s.acked)
+	s.posted.claims = s.claims
 	microproto.Bind(b, messageAssembled, microproto.Normal, s.store)
 	s.bindGrants(b)
 	return nil
@@ -206,7 +212,7 @@ func (s *Synchronous) store(x *microproto.Exec, a *assembled) {
 		x.Fail(fmt.Errorf("%w: the other end uses more than %d tags in one session", ErrSlot, maxTags))
 		return
 	}
-	q.messages.push(stored{s.label.Get(a.Segment), a.Data})
+	q.messages.push(stored{s.label.Get(a.Segment), a.Data, a.Posted})
 	s.arrivals++
 }
 
@@ -239,7 +245,16 @@ func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte, labels
 		if len(dst) < len(m.data) {
 			return microproto.Arrival{Length: len(m.data)}, microproto.ErrShort
 		}
-		copy(dst, m.data)
+		if !m.posted {
+			s.Withdraw()
+			copy(dst, m.data)
+			s.buffers.put(m.data)
+		} else {
+			if &dst[0] != &m.data[0] {
+				copy(dst, m.data)
+			}
+			s.forgetPost()
+		}
 		if labels != nil {
 			*labels = (*labels)[:0]
 			if cap(*labels) > 0 {
@@ -247,7 +262,6 @@ func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte, labels
 			}
 		}
 		*s.consumed += cost(len(m.data))
-		s.buffers.put(m.data)
 		q.messages.pop()
 		microproto.Raise(x, Consumed, struct{}{})
 		s.offer(x)

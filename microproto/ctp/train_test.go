@@ -79,10 +79,10 @@ func TestTrains(t *testing.T) {
 // One segment in the middle of a train is lost: it alone comes again.
 func TestLossWithinTrain(t *testing.T) {
 	r := newTrainRig(t, syncEther, nil, 500, trainBytes, 1, calm)
-	cut := false
+	cut, mute := false, true
 	r.OnFrame = func(end int, f microproto.Frame) bool {
 		if end != 0 || cut || f.Segment == 0 {
-			return true
+			return end != 0 || !cut || !mute
 		}
 		cut = true
 		at, i := r.Clock.Now(), 0
@@ -95,10 +95,45 @@ func TestLossWithinTrain(t *testing.T) {
 		return false
 	}
 	r.open()
-	r.exchange(t, 1, 20_000)
+	_, err := r.send(0, tag, 0, pattern(20_000, 0))
+	require.NoError(t, err)
+	r.run(time.Millisecond)
 	require.True(t, cut)
-	require.EqualValues(t, 1, r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
+	require.Zero(t, r.accepted(0), "the segments before the lost one are not the transfer")
+	mute = false
+	r.run(time.Second)
+	got, _ := r.drain(1, 20_000)
+	require.Equal(t, [][]byte{pattern(20_000, 0)}, got)
+	require.EqualValues(t, 1, r.accepted(0))
+	require.EqualValues(t, 2, r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
 	require.NoError(t, r.Pair.Close())
+}
+
+// Frames that came as one may be of several messages. What the first sets free goes up
+// before the next.
+func TestJoinedFramesKeepTheirOrder(t *testing.T) {
+	r := newTrainRig(t, syncEther, nil, 500, trainBytes, 1, calm)
+	var frames [][]byte
+	r.OnFrame = func(end int, f microproto.Frame) bool {
+		if end == 0 {
+			frames = append(frames, append([]byte(nil), f.Data...))
+		}
+		return end != 0
+	}
+	r.open()
+	for k := range uint64(5) {
+		_, err := r.send(0, tag, k, pattern(100, k))
+		require.NoError(t, err)
+	}
+	require.Len(t, frames, 5)
+	now := r.Clock.Now()
+	for _, early := range frames[1:4] {
+		require.NoError(t, r.ends[1].Input(now, microproto.Frame{Peer: 1, Data: early}))
+	}
+	joined := append(append([]byte(nil), frames[0]...), frames[4]...)
+	require.NoError(t, r.ends[1].Input(now, microproto.Frame{Peer: 1, Data: joined, Segment: len(frames[0])}))
+	_, labels := r.drain(1, 100)
+	require.Equal(t, []uint64{0, 1, 2, 3, 4}, labels)
 }
 
 // Without messages in the pool a train cannot be taken apart; nothing is lost then

@@ -78,14 +78,19 @@ func (s *Socket) Receive(ctx context.Context, slot *p2psap.Slot) (p2psap.Arrival
 	n := s.node
 	n.mu.Lock()
 	defer n.leave()
-	for {
+	for posted := false; ; {
 		a, err := s.take(slot)
-		if !errors.Is(err, microproto.ErrNothing) {
-			return a, err
+		if errors.Is(err, microproto.ErrNothing) {
+			n.core.Post(s.id, slot)
+			posted = true
+			if err = n.block(ctx, &s.waiters, microproto.Never); err == nil {
+				continue
+			}
 		}
-		if err := n.block(ctx, &s.waiters, microproto.Never); err != nil {
-			return p2psap.Arrival{}, err
+		if posted {
+			n.core.Withdraw(s.id)
 		}
+		return a, err
 	}
 }
 
