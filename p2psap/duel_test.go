@@ -108,6 +108,9 @@ func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 		if d.reliable {
 			c.Network = Memory
 		}
+		if d.seed%7 == 2 { // little room for what is under way
+			c.Limits.CompositeMax = microproto.Limits{Messages: 32, Outputs: 64}
+		}
 		if d.seed%5 == 1 {
 			c.Protect, c.Entropy = ProtectAlways, func(b []byte) {
 				for i := range b {
