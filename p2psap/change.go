@@ -209,6 +209,9 @@ func (n *Node) accept(now microproto.Instant, s *session) {
 	c := &s.change
 	to := s.conditions
 	to.Distance, to.Lossy = c.theirs.Distance, c.theirs.Lossy
+	if c.theirs.FrameBytes > ShortFrame {
+		s.peer.frameLimit = 0 // the other end tries longer frames again
+	}
 	next, err := n.prepare(s, to)
 	n.say(now, s, causeAccept, to, next, err)
 	n.conclude(now, s)
@@ -221,15 +224,16 @@ func (n *Node) conclude(now microproto.Instant, s *session) {
 		n.over(now, s, &RefusedError{Peer: s.peer.name, Session: s.options.Name, Reason: d})
 		return
 	}
-	if frame := min(int(c.mine.FrameBytes), int(c.theirs.FrameBytes)); frame != c.next.frameBytes {
+	frame := min(int(c.mine.FrameBytes), int(c.theirs.FrameBytes))
+	if c.mine.Cause != causeScheme && frame == ShortFrame && frame < s.channel.frameBytes {
+		s.peer.limitFrames(now) // one end has found out, and both know
+	}
+	if frame != c.next.frameBytes {
 		c.next.frameBytes = frame
 		if err := n.build(s, c.next); err != nil {
 			n.fail(now, s, err)
 			return
 		}
-	}
-	if c.mine.Cause != causeScheme && c.next.frameBytes <= ShortFrame && c.next.frameBytes < s.channel.frameBytes {
-		s.peer.frameLimit = ShortFrame // one end has found out, and both know
 	}
 	c.agreed = true
 	if c.mine.Cause != causeContext {

@@ -24,6 +24,7 @@ type channel struct {
 	first     uint64 // transfers that were complete before the endpoint's first
 	inherited uint64 // unread messages that it was handed
 	taken     uint64 // messages that Receive has taken from it
+	short     bool   // its frames are shorter than the links', as the path demands
 	held      bool   // its frames wait: the other end may not be ready for them
 	// overflowed: a frame was lost that no micro-protocol repeats.
 	overflowed bool
@@ -42,6 +43,7 @@ func portAt(port uint16, number uint32) int64 {
 
 // compose builds a channel's composite for its frame size.
 func (n *Node) compose(s *session, c *channel, theirs *open) error {
+	c.short = s.peer.frameLimit != 0 && c.frameBytes == s.peer.frameLimit
 	options := maps.Clone(c.composition.Options)
 	if options == nil {
 		options = microproto.Options{}

@@ -27,6 +27,8 @@ type duel struct {
 	fault error
 	seed  uint64
 
+	cramped, sealed bool                              // little room for messages; protected frames
+	uneven          bool                              // one end's link takes frames of 1400 bytes
 	deadly, closing bool                              // a lost peer, the end of a session are no failure
 	dead            *duelist                          // takes and says nothing
 	tap             func(from int, frame []byte) bool // false: the frame is lost
@@ -79,6 +81,7 @@ func newDuel(seed uint64) *duel {
 		f.Loss, f.Duplicate, f.Reorder = 0.2*d.rand.Float64()*d.rand.Float64(), 0.2*d.rand.Float64(), 0.2*d.rand.Float64()
 		d.breaks, d.late, d.refuse = 0.2*d.rand.Float64()*d.rand.Float64(), 0.1*d.rand.Float64(), 0.3*d.rand.Float64()
 	}
+	d.cramped, d.sealed = seed%7 == 2, seed%5 == 1
 	if d.reliable = seed%4 == 3; d.reliable {
 		f.Loss, f.Duplicate, f.Reorder = 0, 0, 0
 	}
@@ -108,10 +111,10 @@ func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 		if d.reliable {
 			c.Network = Memory
 		}
-		if d.seed%7 == 2 { // little room for what is under way
+		if d.cramped { // little room for what is under way
 			c.Limits.CompositeMax = microproto.Limits{Messages: 32, Outputs: 64}
 		}
-		if d.seed%5 == 1 {
+		if d.sealed {
 			c.Protect, c.Entropy = ProtectAlways, func(b []byte) {
 				for i := range b {
 					b[i] = byte(d.rand.Uint32())
@@ -172,7 +175,10 @@ func (l duelLink) Acquire(n int) microproto.Frame {
 }
 func (l duelLink) Caps(microproto.Mode) microproto.Caps {
 	mtu := l.d.mtu
-	if mtu == 0 {
+	switch {
+	case l.d.uneven && l.i == 1:
+		mtu = 1400
+	case mtu == 0:
 		mtu = 512 + 100*l.i
 	}
 	return microproto.Caps{MTU: mtu, Reliable: l.d.reliable, Ordered: l.d.reliable}

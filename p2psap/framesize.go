@@ -1,6 +1,10 @@
 package p2psap
 
-import "github.com/p2pdc/p2pdc/microproto"
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
 
 // Frames that have become too long for the path. Nothing below tells, so the session
 // finds out: a long segment does not come through, and small frames do. Then the session
@@ -9,6 +13,23 @@ import "github.com/p2pdc/p2pdc/microproto"
 // ShortFrame is the length of frames that every path is taken to carry, in bytes: what
 // RFC 8899 §5.1.2 and RFC 9000 §14 start from.
 const ShortFrame = 1200
+
+// raiseAfter is how long a session keeps to short frames before it tries longer ones
+// again: PMTU_RAISE_TIMER of RFC 8899 §5.1.1.
+const raiseAfter = 10 * time.Minute
+
+func (p *peer) limitFrames(now microproto.Instant) {
+	p.frameLimit, p.limitUntil = ShortFrame, now.Add(raiseAfter)
+}
+
+// raise tries longer frames again when it is time; false: it is not.
+func (n *Node) raise(now microproto.Instant, s *session) bool {
+	p := s.peer
+	if p.frameLimit != 0 && now >= p.limitUntil {
+		p.frameLimit = 0
+	}
+	return p.frameLimit == 0 && n.wish(now, s, s.conditions) == nil
+}
 
 // Prober is a micro-protocol that notices when a long segment does not come through,
 // and can ask the other end for a short answer.
@@ -51,6 +72,6 @@ func (n *Node) probe(now microproto.Instant, s *session) {
 		return
 	}
 	s.probing = probing{}
-	s.peer.frameLimit = ShortFrame
+	s.peer.limitFrames(now)
 	_ = n.wish(now, s, s.conditions) // if another change is under way, it takes the shorter frames too
 }

@@ -97,6 +97,9 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 	w.next = now.Add(watchEvery)
 	n.measurePath(now, s)
 	p := s.peer
+	if s.state == SessionOpen && s.channel.short && n.raise(now, s) {
+		return
+	}
 	if s.state != SessionOpen || !n.config.Watch.Declared && !p.evidence.undecided() ||
 		w.changed != 0 && now.Sub(w.changed) < n.config.Watch.Dwell {
 		return

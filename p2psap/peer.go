@@ -51,8 +51,10 @@ type peer struct {
 	finding  Finding
 	measure  measurement
 	path     Path
-	// frameLimit is the longest frame that the path is known to carry; 0: not known.
+	// frameLimit is the longest frame that the path is known to carry, 0: not known;
+	// from limitUntil on longer ones are tried again.
 	frameLimit int
+	limitUntil microproto.Instant
 	life       uint64 // incarnation
 	conn       *conn
 	dialling   bool

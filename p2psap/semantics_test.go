@@ -379,7 +379,42 @@ func TestPathShrinks(t *testing.T) {
 				})
 				require.Equal(t, ShortFrame, a.n.session(a.id).channel.frameBytes, "the limit outlives a change")
 				exchange(2, time.Second)
+				// Longer frames are tried again: in vain, and then not.
+				for _, wide := range []bool{false, true} {
+					shrunk = !wide
+					d.pass(raiseAfter)
+					changes := a.n.session(a.id).info.Changes
+					exchange(3, 10*time.Second)
+					exchange(3, 10*time.Second)
+					require.Greater(t, a.n.session(a.id).info.Changes, changes, "they are tried")
+					require.Equal(t, wide, a.n.session(a.id).channel.frameBytes > ShortFrame)
+				}
 			})
 		}
+	}
+}
+
+// Links that take frames of different lengths are no path that has become narrower.
+func TestUnevenLinks(t *testing.T) {
+	d := quietDuel(9, ms)
+	d.uneven = true
+	d.start(microproto.ModeSynchronous, nil)
+	for range 300 {
+		for _, e := range d.ends {
+			e.send()
+			for tag := 1; tag <= duelSlots; tag++ {
+				for e.receive(tag) {
+					continue
+				}
+			}
+			e.settle()
+		}
+		d.pass(5 * ms)
+	}
+	require.NoError(t, d.fault)
+	for _, e := range d.ends {
+		s := e.n.session(e.id)
+		require.Zero(t, s.info.Changes)
+		require.Equal(t, 512, s.channel.frameBytes)
 	}
 }
