@@ -39,6 +39,7 @@ func hasBatch(*net.UDPConn) bool     { return false }
 func hasGSO(syscall.RawConn) bool    { return false }
 func enableGRO(syscall.RawConn) bool { return false }
 func countOverflow(syscall.RawConn)  {}
+func allowFragments(syscall.RawConn) {}
 
 func growQueues(syscall.RawConn, int) (in, out int) { return 0, 0 }
 func pathMTU(*net.UDPConn, bool) int                { return 0 }

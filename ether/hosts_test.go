@@ -119,6 +119,25 @@ func TestRouteLowersTheFrame(t *testing.T) {
 	require.Equal(t, 9000-28, fixed.Caps(microproto.ModeAsynchronous).MTU, "an MTU that was asked for stays")
 }
 
+// A path that narrows and does not say so: frames are cut on the way, single ones and
+// those that the kernel segments.
+func TestPathThatNarrows(t *testing.T) {
+	lab := netlab.New(t)
+	link := lab.Emulate(lab.Host("a"), lab.Host("b"), netlab.Emulation{Forth: netlab.Conditions{MTU: 1300, Silent: true}})
+	for _, plain := range []bool{false, true} {
+		for _, count := range []int{1, 40} {
+			c := ether.Config{Listen: link.A.IPv4.String(), DisableBatch: plain}
+			a := on(t, link.A.Host, c)
+			c.Listen = link.B.IPv4.String()
+			b := on(t, link.B.Host, c)
+			toB, _ := joinAcross(t, link.A.Host, link.B.Host, a, b)
+			run(t, a, b, toB, count, 1472)
+		}
+	}
+	require.Zero(t, link.Counters(netlab.Forth).Dropped)
+	require.EqualValues(t, 2*41, link.Counters(netlab.Forth).Fragments)
+}
+
 // Over a slow wire the socket fills: Send takes a prefix and Writable tells when to go
 // on; nothing is lost.
 func TestFullLink(t *testing.T) {

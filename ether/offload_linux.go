@@ -83,6 +83,15 @@ func countOverflow(raw syscall.RawConn) {
 	})
 }
 
+// allowFragments lets routers cut a frame that has become too large for its path, over
+// IPv4. The kernel allows that of frames that it segments itself; single ones it would
+// forbid to be cut, and a path that narrows without a word would swallow those alone.
+func allowFragments(raw syscall.RawConn) {
+	_ = control(raw, func(fd int) error {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
+	})
+}
+
 // growQueues asks for queues of that many bytes, past the system's limit where the
 // process may, and returns what the kernel granted (it counts its overhead).
 func growQueues(raw syscall.RawConn, bytes int) (in, out int) {

@@ -86,6 +86,7 @@ func (l *Link) setUp() error {
 	}
 	l.frame.Store(int64(frameBytes(mtu, !l.inet4)))
 	l.receiveBytes, l.sendBytes = growQueues(raw, l.config.SocketBytes)
+	allowFragments(raw)
 	l.plain = l.config.DisableBatch || !hasBatch(l.conn)
 	if !l.plain {
 		l.gso.Store(!l.config.DisableGSO && hasGSO(raw))

@@ -4,6 +4,7 @@ package flow_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -151,23 +152,26 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// The path narrows below the size of the segments that were agreed on, then the
-// interface does too.
+// The path narrows below the size of the segments that were agreed on, and tells it or
+// does not; then the interface narrows too.
 func TestPathNarrowsUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, s := range synchronous() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := link(t, wide(0))
-			f := start(t, k, s)
-			require.NoError(t, f.Bulk())
-			grows(t, f, 2e5)
-			change(t, k, func(c *netlab.Conditions) { c.MTU = 1300 })
-			grows(t, f, 6e5) // more than is under way
-			require.NoError(t, k.A.SetMTU(1280))
-			grows(t, f, 6e5)
-			stop(t, f)
-		})
+		for _, silent := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, silent %v", name, silent), func(t *testing.T) {
+				t.Parallel()
+				k := link(t, wide(0))
+				f := start(t, k, s)
+				require.NoError(t, f.Bulk())
+				grows(t, f, 2e5)
+				change(t, k, func(c *netlab.Conditions) { c.MTU, c.Silent = 1300, silent })
+				grows(t, f, 6e5) // more than is under way
+				require.Positive(t, k.Counters(netlab.Forth).Fragments)
+				require.NoError(t, k.A.SetMTU(1280))
+				grows(t, f, 6e5)
+				stop(t, f)
+			})
+		}
 	}
 }
 
