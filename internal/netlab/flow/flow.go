@@ -36,7 +36,11 @@ func Start(from, to netlab.End, s Spec) (*Flow, error) {
 		return nil, fmt.Errorf("flow %v from %s to %s: %w", &s, from.Host.Name, to.Host.Name, err)
 	}
 	var err error
-	o := order{Spec: s, Listen: to.IPv4.String(), Peer: from.IPv4.String()}
+	here, there := from.IPv4.String(), to.IPv4.String()
+	if s.IPv6 {
+		here, there = from.IPv6.String(), to.IPv6.String()
+	}
+	o := order{Spec: s, Listen: there, Peer: here}
 	if f.receiver, err = begin(to.Host, o); err != nil {
 		return fail(err)
 	}
@@ -44,7 +48,7 @@ func Start(from, to netlab.End, s Spec) (*Flow, error) {
 	if err != nil {
 		return fail(err)
 	}
-	o = order{Spec: s, Sends: true, Listen: from.IPv4.String(), Peer: to.IPv4.String(), Port: ready.Port}
+	o = order{Spec: s, Sends: true, Listen: here, Peer: there, Port: ready.Port}
 	if f.sender, err = begin(from.Host, o); err != nil {
 		return fail(err)
 	}

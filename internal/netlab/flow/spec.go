@@ -21,6 +21,7 @@ type Spec struct {
 	Mode    microproto.Mode
 	Intra   bool               // both ends in one cluster; otherwise in two
 	Options microproto.Options // for the micro-protocols
+	IPv6    bool
 	// Protected frames, and TLS for the control channel.
 	Protected bool
 	// Optional micro-protocols stand behind the column's own.
