@@ -102,6 +102,12 @@ func (e *duelist) act(seed uint64, eager int) {
 			d.fail(fmt.Errorf("%s: the monitor cannot change: %w", e.n.Name(), err))
 		}
 	}
+	switch d.rand.IntN(8) {
+	case 0, 1, 2:
+		e.offer()
+	case 3:
+		e.withdraw()
+	}
 	e.look()
 	e.bounded()
 	e.settle()

@@ -58,7 +58,9 @@ type duelist struct {
 	age       [3]uint64
 	values    [3][]byte
 	scratch   []byte
-	adapting  uint64 // number of the Adapt that is not over; 0: none
+	posted    *Slot    // memory that the session may write to
+	graves    [][]byte // memory that it must not write to any more
+	adapting  uint64   // number of the Adapt that is not over; 0: none
 	outcomes  []error
 }
 
@@ -383,8 +385,18 @@ func (e *duelist) spoilAccepted() {
 // receive takes what there is of a tag.
 func (e *duelist) receive(tag int) bool {
 	slot := Slot{Tag: Tag(tag), Data: make([]byte, duelLength(tag))}
-	copy(slot.Data, e.values[tag])
+	if e.posted != nil && (int(e.posted.Tag) != tag || e.n.Mode(e.id) != microproto.ModeSynchronous) {
+		e.withdraw()
+	}
+	if e.posted != nil {
+		slot.Data = e.posted.Data
+	} else {
+		copy(slot.Data, e.values[tag])
+	}
 	a, err := e.n.Receive(e.d.clock.Now(), e.id, &slot)
+	if err == nil && a.Fresh {
+		e.posted = nil
+	}
 	if errors.Is(err, microproto.ErrNothing) || err == nil && !a.Fresh {
 		return false
 	}
@@ -440,3 +452,31 @@ func (e *duelist) look() {
 
 // quietFaults is a link that does nothing but take time.
 func quietFaults(latency time.Duration) mptest.Faults { return mptest.Faults{Delay: latency} }
+
+// offer offers memory for the next message of a tag.
+func (e *duelist) offer() {
+	if e.posted == nil && e.n.Mode(e.id) == microproto.ModeSynchronous {
+		tag := 1 + e.d.rand.IntN(duelSlots)
+		e.posted = &Slot{Tag: Tag(tag), Data: make([]byte, duelLength(tag))}
+		e.n.Post(e.id, e.posted)
+	}
+}
+
+// withdraw takes the offer back, and looks whether earlier ones were kept to.
+func (e *duelist) withdraw() {
+	if e.posted == nil {
+		return
+	}
+	e.n.Withdraw(e.id)
+	spoil(e.posted.Data)
+	e.graves = append(e.graves, e.posted.Data)
+	e.posted = nil
+	if len(e.graves) > 8 {
+		for _, b := range e.graves[0] {
+			if b != 0xee {
+				e.d.fail(fmt.Errorf("%s: memory was written to after it had been taken back", e.n.Name()))
+			}
+		}
+		e.graves = e.graves[1:]
+	}
+}
