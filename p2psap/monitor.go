@@ -29,8 +29,9 @@ type Watch struct {
 	// Dwell is the least time between two changes of a session that monitors asked
 	// for, at either end (default 5 s). A scheme's changes neither wait nor count.
 	Dwell time.Duration
-	// FarAbove and NearBelow are round trips. Defaults: twice NetworkRTT, so that
-	// the queue of a busy host is not taken for distance, and NearRTT.
+	// FarAbove and NearBelow are round trips. Defaults: 20 ms, more than the 2 MiB
+	// that an intra-cluster column has under way wait in a queue of 1 Gbit/s, so that
+	// a session's own queue is not taken for distance; and NearRTT.
 	FarAbove, NearBelow time.Duration
 	// LossyAbove and CleanBelow are shares of segments (defaults 0.05 and 0.005).
 	LossyAbove, CleanBelow float64
@@ -49,7 +50,7 @@ const leastSegments = 40
 
 func (w *Watch) withDefaults() error {
 	defaultTo(&w.Dwell, 5*time.Second)
-	defaultTo(&w.FarAbove, 2*NetworkRTT)
+	defaultTo(&w.FarAbove, 20*time.Millisecond)
 	defaultTo(&w.NearBelow, NearRTT)
 	defaultTo(&w.LossyAbove, 0.05)
 	defaultTo(&w.CleanBelow, 0.005)

@@ -30,8 +30,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{"nothing is known", near, Path{}, DistanceUnknown, false},
 		{"near", near, Path{RTT: ms}, DistanceUnknown, false},
-		{"between the limits, from near", near, Path{RTT: 3 * ms}, DistanceUnknown, false},
-		{"far", near, Path{RTT: 5 * ms}, Far, false},
+		{"between the limits, from near", near, Path{RTT: 19 * ms}, DistanceUnknown, false},
+		{"far", near, Path{RTT: 21 * ms}, Far, false},
 		{"between the limits, from far", far, Path{RTT: 3 * ms}, Far, false},
 		{"near again", far, Path{RTT: ms / 2}, Near, false},
 		{"another cluster, as told", other, Path{RTT: 3 * ms}, DistanceUnknown, false},
@@ -61,7 +61,7 @@ func TestJudgeHasHysteresis(t *testing.T) {
 		require.NoError(t, w.withDefaults())
 		draw := func(name string) Path {
 			return Path{
-				RTT:  time.Duration(rapid.Int64Range(1, int64(10*ms)).Draw(t, name)),
+				RTT:  time.Duration(rapid.Int64Range(1, int64(50*ms)).Draw(t, name)),
 				Loss: rapid.Float64Range(0, 0.1).Draw(t, name+" loss"),
 			}
 		}
