@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -27,15 +26,15 @@ type batch struct{}
 
 func newBatch(*Link) (*batch, error) { return nil, errors.ErrUnsupported }
 
+func (*batch) close() error { return nil }
+
 func (*batch) send(*roster, []microproto.Frame) (int, bool, error) { return 0, false, net.ErrClosed }
 func (*batch) recv([]microproto.Frame, bool) (int, bool, error)    { return 0, false, net.ErrClosed }
 func (*batch) tryRecv([]microproto.Frame) (int, error)             { return 0, net.ErrClosed }
-func (*batch) await(time.Duration) error                           { return net.ErrClosed }
+func (*batch) awaitRecv([]microproto.Frame) (int, error)           { return 0, net.ErrClosed }
 func (*batch) wake()                                               {}
-func (*batch) awaitWritable()                                      {}
-func (*batch) close()                                              {}
 
-func hasBatch(*net.UDPConn) bool     { return false }
+func hasBatch(syscall.RawConn) bool  { return false }
 func hasGSO(syscall.RawConn) bool    { return false }
 func enableGRO(syscall.RawConn) bool { return false }
 func countOverflow(syscall.RawConn)  {}

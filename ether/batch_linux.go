@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"sync"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -67,7 +66,7 @@ type mmsghdr struct {
 // batch is sendmmsg and recvmmsg over one socket. Its arrays are made once.
 type batch struct {
 	l      *Link
-	socket *descriptor
+	socket descriptor
 	sender
 	waiting receiver // of Recv
 	looking receiver // of TryRecv
@@ -75,13 +74,15 @@ type batch struct {
 
 // newBatch takes the link's socket over.
 func newBatch(l *Link) (*batch, error) {
-	d, err := newDescriptor(l.conn)
+	d, err := newDescriptor(l.conn, l.raw)
 	if err != nil {
 		return nil, err
 	}
+	l.conn, l.raw = nil, d.raw
 	b := &batch{l: l, socket: d}
-	b.waiting.init(l, d)
-	b.looking.init(l, d)
+	b.sender.call = b.sendmmsg
+	b.waiting.init(l, b.socket)
+	b.looking.init(l, b.socket)
 	return b, nil
 }
 
@@ -94,19 +95,18 @@ func (b *batch) tryRecv(batch []microproto.Frame) (int, error) {
 	return n, err
 }
 
-func (b *batch) await(limit time.Duration) error {
-	_, err := b.socket.readable(&b.looking.waits, limit)
-	return err
+func (b *batch) awaitRecv(batch []microproto.Frame) (int, error) {
+	n, _, err := b.looking.recv(batch, true, true)
+	return n, err
 }
 
 func (b *batch) wake() { b.socket.ring() }
 
-func (b *batch) awaitWritable() { b.socket.writable() }
-
-func (b *batch) close() { b.socket.close() }
+func (b *batch) close() error { return b.socket.file.Close() }
 
 type sender struct {
 	mu       sync.Mutex
+	call     func(fd uintptr) bool // sendmmsg, bound once
 	messages [messagesMax]mmsghdr
 	vectors  [framesMax]unix.Iovec
 	segments [messagesMax]segmentControl
@@ -117,20 +117,15 @@ type sender struct {
 	pieces   []microproto.Frame
 }
 
-func (b *batch) sendmmsg() error {
+func (b *batch) sendmmsg(fd uintptr) bool {
 	s := &b.sender
-	fd, err := b.socket.use()
-	if err != nil {
-		return err
-	}
-	defer b.socket.done()
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&s.messages[s.from])),
+	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.messages[s.from])),
 		uintptr(s.to-s.from), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	s.sent, s.errno = int(n), errno
 	if errno != 0 {
 		s.sent = 0
 	}
-	return nil
+	return true
 }
 
 // send sends a prefix of frames, all of them valid, and releases it. full tells
@@ -185,7 +180,7 @@ func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool
 	count := b.gather(r, frames)
 	defer s.forget(s.first[count])
 	for s.from, s.to = 0, count; s.from < count; {
-		if err := b.sendmmsg(); err != nil {
+		if err := b.socket.write(s.call); err != nil {
 			return s.first[s.from], false, err
 		}
 		if s.errno == 0 && s.sent > 0 {

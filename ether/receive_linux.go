@@ -16,8 +16,9 @@ import (
 type receiver struct {
 	l        *Link
 	mu       sync.Mutex
-	socket   *descriptor
-	waits    waits
+	socket   descriptor
+	call     func(fd uintptr) bool // of a wait and of a look, bound once
+	peek     func(fd uintptr)
 	messages []mmsghdr
 	vectors  []unix.Iovec
 	names    [][unix.SizeofSockaddrInet6]byte
@@ -42,8 +43,12 @@ type cut struct {
 	segmentSize int
 }
 
-func (r *receiver) init(l *Link, d *descriptor) {
-	r.l, r.socket = l, d
+func (r *receiver) init(l *Link, d descriptor) {
+	r.l, r.socket, r.peek = l, d, r.recvmmsg
+	r.call = func(fd uintptr) bool {
+		r.recvmmsg(fd)
+		return r.errno != unix.EAGAIN
+	}
 	n := receivesLone
 	if l.gro {
 		n = receivesMax
@@ -76,15 +81,10 @@ func (r *receiver) arm(i int) {
 }
 
 // recvmmsg never waits.
-func (r *receiver) recvmmsg() error {
-	fd, err := r.socket.use()
-	if err != nil {
-		return err
-	}
-	defer r.socket.done()
+func (r *receiver) recvmmsg(fd uintptr) {
 	for {
-		// It never blocks, so that the runtime need not know.
-		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.messages[0])),
+		// So that the runtime need not know of the call.
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages[0])),
 			uintptr(len(r.messages)), unix.MSG_DONTWAIT, 0, 0)
 		if errno == unix.EINTR {
 			continue
@@ -92,7 +92,7 @@ func (r *receiver) recvmmsg() error {
 		if r.got, r.errno = int(n), errno; errno != 0 {
 			r.got = 0
 		}
-		return nil
+		return
 	}
 }
 
@@ -138,13 +138,10 @@ func (r *receiver) fill(waits bool) (rung bool, err error) {
 		r.arm(i)
 	}
 	r.next, r.got = 0, 0
-	for {
-		if err = r.recvmmsg(); err != nil || r.errno != unix.EAGAIN || !waits || rung {
-			break
-		}
-		if rung, err = r.socket.readable(&r.waits, forever); err != nil {
-			break
-		}
+	if waits {
+		rung, err = r.socket.wait(r.call)
+	} else {
+		err = r.socket.look(r.peek)
 	}
 	if err != nil {
 		return false, err

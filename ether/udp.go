@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -19,10 +19,10 @@ import (
 // several goroutines at once; Recvs take turns.
 type Link struct {
 	config Config
-	conn   *net.UDPConn    // nil with batches: the socket is theirs
-	raw    syscall.RawConn // likewise
-	local  netip.AddrPort  // unmapped; unspecified when bound to all addresses
-	inet4  bool            // the socket's family
+	conn   *net.UDPConn // nil with batches: the socket is theirs
+	raw    syscall.RawConn
+	local  netip.AddrPort // unmapped; unspecified when bound to all addresses
+	inet4  bool           // the socket's family
 	host   uint64
 
 	pool  *pool
@@ -87,7 +87,7 @@ func (l *Link) setUp() error {
 	l.frame.Store(int64(frameBytes(mtu, !l.inet4)))
 	l.receiveBytes, l.sendBytes = growQueues(raw, l.config.SocketBytes)
 	allowFragments(raw)
-	l.plain = l.config.DisableBatch || !hasBatch(l.conn)
+	l.plain = l.config.DisableBatch || !hasBatch(raw)
 	if !l.plain {
 		l.gso.Store(!l.config.DisableGSO && hasGSO(raw))
 		l.gro = !l.config.DisableGRO && enableGRO(raw)
@@ -95,7 +95,6 @@ func (l *Link) setUp() error {
 		if l.batch, err = newBatch(l); err != nil {
 			return err
 		}
-		l.conn, l.raw = nil, nil
 	}
 	l.single.init(l)
 	return nil
@@ -223,18 +222,18 @@ func (l *Link) receive(batch []microproto.Frame, whole bool) (int, error) {
 	}
 }
 
-// Await waits until TryRecv may find something, Wake is called or the time has passed.
-// Where there are no batches it returns at once. It is for one goroutine at a time.
-func (l *Link) Await(limit time.Duration) error {
-	if !l.batched() {
-		return nil
+// AwaitRecv is TryRecv that waits until something has come, or Wake is called: then
+// there may be no frame. Where there are no batches it does not wait.
+func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
+	if len(batch) == 0 || !l.batched() {
+		return 0, nil
 	}
-	return l.errOf(l.batch.await(limit))
+	n, err := l.batch.awaitRecv(batch)
+	return n, l.errOf(err)
 }
 
-// Wake makes a RecvTrains that waits return without a frame, or an Await, or else the
-// next one.
-// Where there are no batches it does nothing.
+// Wake makes a RecvTrains or AwaitRecv that waits, or else the next one, return without
+// a frame. Where there are no batches it does nothing.
 func (l *Link) Wake() {
 	if l.batched() {
 		l.batch.wake()
@@ -254,7 +253,7 @@ func (l *Link) TryRecv(batch []microproto.Frame) (int, error) {
 }
 
 func (l *Link) errOf(err error) error {
-	if err != nil && (l.closed.Load() || errors.Is(err, net.ErrClosed)) {
+	if err != nil && (l.closed.Load() || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed)) {
 		return net.ErrClosed
 	}
 	return err
@@ -263,11 +262,7 @@ func (l *Link) errOf(err error) error {
 // Writable: f runs on a goroutine of its own, also when the link is closed.
 func (l *Link) Writable(f func()) {
 	go func() {
-		if l.batched() {
-			l.batch.awaitWritable()
-		} else {
-			l.awaitWritable()
-		}
+		l.awaitWritable()
 		f()
 	}()
 }
@@ -278,8 +273,7 @@ func (l *Link) Close() error {
 		return nil
 	}
 	if l.batch != nil {
-		l.batch.close()
-		return nil
+		return l.batch.close()
 	}
 	return l.conn.Close()
 }

@@ -37,7 +37,7 @@ const (
 // called. See ether.Link.
 type prompt interface {
 	TryRecv(batch []microproto.Frame) (int, error)
-	Await(limit time.Duration) error
+	AwaitRecv(batch []microproto.Frame) (int, error)
 	Wake()
 }
 
@@ -75,7 +75,12 @@ func (n *Node) beginLook() (looks, call bool) {
 	if !n.looking.CompareAndSwap(false, true) {
 		return false, false
 	}
-	l.ours, l.last = true, n.now()
+	now := n.now()
+	if !l.ours && now.Sub(l.last) > grace {
+		n.looking.Store(false) // to call the receiver off pays for those who wait often
+		return false, false
+	}
+	l.ours, l.last = true, now
 	call = !l.aside.Load() && !l.called
 	l.called = l.called || call
 	return true, call
@@ -93,7 +98,7 @@ func (n *Node) lookFor(w *waiter) {
 	for len(w.wake) == 0 {
 		aside, k, err := n.look.aside.Load(), 0, error(nil)
 		if aside {
-			k, err = n.takeIn(w, now)
+			k, err = n.takeIn(w, now, false)
 		}
 		now = n.now()
 		switch waited := now.Sub(begin); {
@@ -110,7 +115,10 @@ func (n *Node) lookFor(w *waiter) {
 				n.look.misses++
 				pause = 0
 			}
-			err = n.await(w, min(attention-waited, microproto.Instant(n.dueAt.Load()).Sub(now)))
+			k, err = n.await(w, now)
+			if now = n.now(); k > 0 {
+				begin = now
+			}
 		}
 		if err != nil {
 			return
@@ -118,14 +126,17 @@ func (n *Node) lookFor(w *waiter) {
 	}
 }
 
-// await waits at the link, unless the waiter has been woken.
-func (n *Node) await(w *waiter, limit time.Duration) error {
+// await waits at the link, unless the waiter has been woken, until something has come or
+// it is woken, or keepTime calls.
+func (n *Node) await(w *waiter, now microproto.Instant) (int, error) {
+	n.atLink.Store(int64(now))
+	defer n.atLink.Store(0)
 	w.atLink.Store(true)
 	defer w.atLink.Store(false)
-	if len(w.wake) > 0 || limit <= 0 {
-		return nil
+	if len(w.wake) > 0 || n.dueAt.Load() <= int64(now) {
+		return 0, nil
 	}
-	return n.look.link.Await(limit)
+	return n.takeIn(w, now, true)
 }
 
 // endLook lets others look. Without news, or with others who wait, the receiver goes
@@ -202,6 +213,9 @@ func (n *Node) expireLook(now microproto.Instant) {
 	}
 	if n.looking.Load() {
 		n.look.last = now
+		if since := n.atLink.Load(); since != 0 && now.Sub(microproto.Instant(since)) >= attention {
+			n.look.link.Wake() // that he sees the time
+		}
 		return
 	}
 	n.handBack()

@@ -58,6 +58,7 @@ type Node struct {
 
 	writable atomic.Bool                 // the link has called back
 	looking  atomic.Bool                 // a caller takes in what comes
+	atLink   atomic.Int64                // and waits for it, since that Instant; 0: does not
 	pumped   [pumpBatch]microproto.Frame // by it
 	dueAt    atomic.Int64                // when the core has something to do, an Instant
 }

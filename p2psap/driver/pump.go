@@ -25,7 +25,7 @@ func (n *Node) Pump() {
 	}
 	defer n.looking.Store(false)
 	for range pumpRounds {
-		if k, err := n.takeIn(nil, n.now()); err != nil || k < pumpBatch {
+		if k, err := n.takeIn(nil, n.now(), false); err != nil || k < pumpBatch {
 			return
 		}
 	}
@@ -33,9 +33,16 @@ func (n *Node) Pump() {
 
 // takeIn takes in what has come and runs timers that are due; an error means that the
 // link is closed, or the receiver's goroutine will find out. Timers wait when it has
-// woken w. now is when it is called, by a caller who has set looking.
-func (n *Node) takeIn(w *waiter, now microproto.Instant) (int, error) {
-	k, err := n.look.link.TryRecv(n.pumped[:])
+// woken w. now is when it is called, by a caller who has set looking;
+// waits tells that it may wait for something to come, or to be called.
+func (n *Node) takeIn(w *waiter, now microproto.Instant, waits bool) (k int, err error) {
+	if waits {
+		k, err = n.look.link.AwaitRecv(n.pumped[:])
+		w.atLink.Store(false) // what it takes in may wake itself
+		now = n.now()
+	} else {
+		k, err = n.look.link.TryRecv(n.pumped[:])
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -122,6 +122,7 @@ func (n *Node) sleep(ctx context.Context, w *waiter) error {
 	}
 	n.mu.Lock()
 	n.look.blocked--
+	n.look.last = n.now()
 	n.mu.Unlock()
 	return err
 }
