@@ -14,8 +14,8 @@ LINT_MODULE  = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VER
 LINT_INSTALLED = $(shell golangci-lint version 2>/dev/null | grep -q 'version $(LINT_VERSION:v%=%) ' && echo golangci-lint)
 LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 
-# Packages with goroutines, or called from several.
-SHELLS = ./microproto/... ./p2psap/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./cmd/...
+# Packages with goroutines, or called from several; the core has none.
+SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./cmd/...
 
 .PHONY: check build fmt vet lint test race sim fuzz bench pictures install
 
