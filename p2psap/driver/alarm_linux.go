@@ -17,6 +17,7 @@ type alarm struct {
 	fd     int
 	file   *os.File
 	closed bool
+	ticks  [8]byte // of wait
 }
 
 func newAlarm() (*alarm, error) {
@@ -41,8 +42,7 @@ func (a *alarm) set(d time.Duration) {
 
 // wait blocks until the alarm rings or is closed.
 func (a *alarm) wait() error {
-	var ticks [8]byte
-	_, err := a.file.Read(ticks[:])
+	_, err := a.file.Read(a.ticks[:])
 	return err
 }
 
