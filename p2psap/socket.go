@@ -66,7 +66,7 @@ type Socket interface {
 	// Asynchronous: it never blocks and data may be reused on return.
 	Send(ctx context.Context, tag Tag, label Label, data []byte) (Transfer, error)
 	// Receive. Synchronous: blocks until a message of the slot's tag is there
-	// and copies the oldest (FIFO, exactly once). Asynchronous: never blocks;
+	// and copies the oldest (FIFO, exactly once); meanwhile slot.Data may be written to. Asynchronous: never blocks;
 	// copies every segment that is newer, Fresh tells whether there was one.
 	Receive(ctx context.Context, slot *Slot) (Arrival, error)
 	// Wait blocks until transfer t has been accepted (stored in the receiver's
