@@ -97,11 +97,17 @@ func (n *Node) lookFor(w *waiter) {
 	}
 	for len(w.wake) == 0 {
 		aside, k, err := n.look.aside.Load(), 0, error(nil)
-		if aside {
+		switch {
+		case !aside: // not yet
+		case pause == 0 && n.dueAt.Load() > int64(now):
+			k, err = n.await(w, now)
+		default:
 			k, err = n.takeIn(w, now, false)
 		}
 		now = n.now()
 		switch waited := now.Sub(begin); {
+		case err != nil:
+			return
 		case k > 0:
 			begin = now
 			if pause > 0 {
@@ -109,19 +115,10 @@ func (n *Node) lookFor(w *waiter) {
 			}
 		case waited >= attention || waited >= n.look.time && !aside:
 			return
-		case waited >= pause && aside:
-			if pause > 0 {
-				n.look.skip = min(1<<min(n.look.misses, 6)-1, maxSkip)
-				n.look.misses++
-				pause = 0
-			}
-			k, err = n.await(w, now)
-			if now = n.now(); k > 0 {
-				begin = now
-			}
-		}
-		if err != nil {
-			return
+		case waited >= pause && pause > 0:
+			n.look.skip = min(1<<min(n.look.misses, 6)-1, maxSkip)
+			n.look.misses++
+			pause = 0
 		}
 	}
 }
@@ -133,7 +130,7 @@ func (n *Node) await(w *waiter, now microproto.Instant) (int, error) {
 	defer n.atLink.Store(0)
 	w.atLink.Store(true)
 	defer w.atLink.Store(false)
-	if len(w.wake) > 0 || n.dueAt.Load() <= int64(now) {
+	if len(w.wake) > 0 {
 		return 0, nil
 	}
 	return n.takeIn(w, now, true)
