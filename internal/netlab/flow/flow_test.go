@@ -162,8 +162,9 @@ func TestPathNarrowsUnderWay(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, IPv6 %v, silent %v", name, c.six, c.silent), func(t *testing.T) {
 				t.Parallel()
 				k := link(t, wide(0))
-				s.IPv6 = c.six
-				f := start(t, k, s)
+				own := s
+				own.IPv6 = c.six
+				f := start(t, k, own)
 				require.NoError(t, f.Bulk())
 				grows(t, f, 2e5)
 				change(t, k, func(now *netlab.Conditions) { now.MTU, now.Silent = 1300, c.silent })
