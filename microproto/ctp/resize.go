@@ -168,10 +168,13 @@ func (r *Resize) pump(x *microproto.Exec) {
 	r.cutting = false
 }
 
-// train is how many segments of a message of total bytes go as one: about the same
-// number in each of its trains.
+// train is how many segments of a message of total bytes go as one: as many as may,
+// where others wait behind it, else about the same number in each of its trains.
 func (r *Resize) train(x *microproto.Exec, total int) int {
 	most := x.TrainSegments(*r.segment)
+	if r.waiting.n > 1 {
+		return most
+	}
 	segments := max(1, (total+*r.segment-1) / *r.segment)
 	trains := (segments + most - 1) / most
 	return (segments + trains - 1) / trains
@@ -179,9 +182,9 @@ func (r *Resize) train(x *microproto.Exec, total int) int {
 
 // trainBurst is after how many segments cutting goes on in the next Advance: where
 // they go in trains after each of them, so that the other end has begun with the first
-// while this one makes the next.
+// while this one makes the next; where other messages wait, it has enough to do.
 func (r *Resize) trainBurst(x *microproto.Exec) int {
-	if x.TrainSegments(*r.segment) > 1 {
+	if r.waiting.n == 1 && x.TrainSegments(*r.segment) > 1 {
 		return trainPause
 	}
 	return r.burst
