@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,42 +26,59 @@ func TestEndsObey(t *testing.T) {
 		kindAsync: {fmt.Sprintf("calls %d 5", callSizes[0]), fmt.Sprintf("calls %d 5", callSizes[1])},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			orders := strings.Join(lines, "\n") + "\n"
+			var answered sync.WaitGroup // both ends stay until both have done everything
+			answered.Add(2)
+			orders := func() io.Reader {
+				return io.MultiReader(strings.NewReader(strings.Join(lines, "\n")+"\n"), after{&answered})
+			}
 			said, out := io.Pipe()
 			called := make(chan error, 1)
-			var theirs []duel.Answer
 			go func() {
-				called <- serveEnd(context.Background(), kind, "127.0.0.1", "", strings.NewReader(orders), out)
+				called <- serveEnd(context.Background(), kind, "127.0.0.1", "", orders(), out)
 				out.Close()
 			}()
 			in := bufio.NewReader(said)
 			address, err := in.ReadString('\n')
 			require.NoError(t, err)
-			rest := make(chan struct{})
-			go func() {
-				defer close(rest)
-				for d := json.NewDecoder(in); ; {
-					var a duel.Answer
-					if d.Decode(&a) != nil {
-						return
+			read := func(r io.Reader) <-chan []duel.Answer {
+				all := make(chan []duel.Answer, 1)
+				go func() {
+					defer answered.Done()
+					var got []duel.Answer
+					for d := json.NewDecoder(r); len(got) < len(lines); {
+						var a duel.Answer
+						if d.Decode(&a) != nil {
+							break
+						}
+						got = append(got, a)
 					}
-					theirs = append(theirs, a)
-				}
-			}()
-			var mine strings.Builder
-			require.NoError(t, serveEnd(context.Background(), kind, "127.0.0.1", strings.TrimSpace(address), strings.NewReader(orders), &mine))
+					all <- got
+				}()
+				return all
+			}
+			theirs := read(in)
+			tells, mine := io.Pipe()
+			ours := read(tells)
+			require.NoError(t, serveEnd(context.Background(), kind, "127.0.0.1", strings.TrimSpace(address), orders(), mine))
+			mine.Close()
 			require.NoError(t, <-called)
-			<-rest
-			require.Len(t, theirs, len(lines))
-			d := json.NewDecoder(strings.NewReader(mine.String()))
-			for _, line := range lines {
-				var a duel.Answer
-				require.NoError(t, d.Decode(&a), line)
-				require.Empty(t, a.Error)
-				require.Positive(t, a.Least+a.Elapsed, line)
+			require.Len(t, <-theirs, len(lines))
+			answers := <-ours
+			require.Len(t, answers, len(lines))
+			for i, line := range lines {
+				require.Empty(t, answers[i].Error)
+				require.Positive(t, answers[i].Least+answers[i].Elapsed, line)
 			}
 		})
 	}
+}
+
+// after ends, empty, when everyone has answered.
+type after struct{ answered *sync.WaitGroup }
+
+func (a after) Read([]byte) (int, error) {
+	a.answered.Wait()
+	return 0, io.EOF
 }
 
 func TestBoundariesAreMeasured(t *testing.T) {
