@@ -68,15 +68,13 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	if err != nil {
 		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
 	}
-	for _, p := range protocols {
-		if _, ok := p.(Replacer); ok {
-			c.paced = true
-		}
-	}
 	if c.endpoint = c.composite.Endpoint(); c.endpoint == nil {
 		return fmt.Errorf("p2psap: session %q: none of %v is an endpoint", s.options.Name, c.composition.Protocols)
 	}
 	for _, p := range protocols {
+		if _, ok := p.(Replacer); ok {
+			c.paced = true
+		}
 		if q, ok := p.(Prober); ok {
 			c.prober = q
 		}
