@@ -33,6 +33,8 @@ const (
 	netlink = "github.com/vishvananda/netlink/..."
 	netns   = "github.com/vishvananda/netns"
 	xtools  = "golang.org/x/tools/..."
+	rdmamap = "github.com/Mellanox/rdmamap"
+	purego  = "github.com/ebitengine/purego/..."
 )
 
 // table says who may import whom, besides the standard library. Tests may import
@@ -47,6 +49,8 @@ func table() []row {
 		{pkg: "p2psap", core: true, may: []string{"microproto", "microproto/seal"}},
 		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", xsys, zerolog}},
 		{pkg: "ether", may: []string{"microproto", xsys, xnet}},
+		{pkg: "ib", may: []string{"microproto", "ib/internal/verbs", rdmamap, xsys}},
+		{pkg: "ib/internal/verbs/...", may: []string{xsys, purego}},
 		{pkg: "internal/kernel", core: true, may: []string{cpuid}},
 		{pkg: "internal/kernel/...", may: []string{avo, "internal/kernel"}}, // generators of its assembly
 		{pkg: "solver", core: true, may: []string{"internal/kernel", gonum}},

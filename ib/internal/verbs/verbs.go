@@ -1,0 +1,377 @@
+package verbs
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// Provider finds and opens devices. All methods of a provider and of what it makes may
+// be called from several goroutines at once, but for those that say otherwise.
+type Provider interface {
+	// Name is "libibverbs" or "software".
+	Name() string
+	// Devices lists the names of the devices; empty when there are none. The error
+	// tells why they cannot be listed (ErrNoLibrary, ErrNoKernel) and what to install.
+	Devices() ([]string, error)
+	// Open opens a device by name.
+	Open(name string) (Device, error)
+}
+
+// Device is an open adapter. Close fails with ErrBusy while anything made from it is
+// open.
+type Device interface {
+	Name() string
+	Limits() (Limits, error)
+	// Port tells about a port, from 1.
+	Port(number int) (Port, error)
+	// GID reads entry index of a port's table of global identifiers.
+	GID(port, index int) (GID, error)
+	AllocDomain() (Domain, error)
+	// CreateChannel makes a completion channel.
+	CreateChannel() (Channel, error)
+	// CreateQueue makes a completion queue for at least depth completions; with a
+	// channel, whose events it raises when it is armed, or nil.
+	CreateQueue(depth int, c Channel) (CompletionQueue, error)
+	// NextEvent blocks for what happens to the device or its ports (IBTA 11.6.3),
+	// until the device is closed: then net.ErrClosed.
+	NextEvent() (Event, error)
+	Close() error
+}
+
+// Limits are what a device allows (ibv_query_device).
+type Limits struct {
+	Pairs, PairRequests          int // queue pairs; outstanding work requests of a queue of one
+	Elements                     int // scatter and gather elements of a work request
+	Queues, QueueDepth           int // completion queues; completions in one
+	Regions                      int
+	RegionBytes                  uint64
+	PendingReads, InitiatedReads int // of one RC pair, as responder and as initiator
+	Ports                        int
+	GUID                         uint64
+	Firmware                     string
+}
+
+// PortState is the state of a port's logical link (IBTA 7.2.7).
+type PortState uint8
+
+// Port states, numbered as in ibv_port_state.
+const (
+	PortDown PortState = iota + 1
+	PortInit
+	PortArmed
+	PortActive
+	PortDeferred
+)
+
+// LinkLayer is what a port runs on.
+type LinkLayer uint8
+
+// Link layers, numbered as in libibverbs.
+const (
+	LayerUnspecified LinkLayer = iota
+	LayerInfiniBand
+	LayerEthernet // RoCE
+)
+
+// Port is a port's attributes.
+type Port struct {
+	State      PortState
+	Layer      LinkLayer
+	LID        uint16 // InfiniBand only; 0 elsewhere
+	MTU        int    // active path MTU, bytes: 256 to 4096
+	MostBytes  uint32 // of a message
+	GIDs       int    // length of the table
+	SubnetGUID uint64 // prefix of GID 0: equal on one subnet
+}
+
+// GID is a global identifier, laid out as an IPv6 address.
+type GID struct {
+	Addr netip.Addr
+	Kind GIDKind
+}
+
+// GIDKind is how frames that use a GID look.
+type GIDKind uint8
+
+// Kinds of entries.
+const (
+	GIDUnknown GIDKind = iota
+	GIDInfiniBand
+	GIDRoCEv1
+	GIDRoCEv2
+)
+
+// Access says what may be done to a region, or through a pair, beside local reads.
+type Access uint32
+
+// Access flags, as in ibv_access_flags.
+const (
+	LocalWrite  Access = 1 << 0
+	RemoteWrite Access = 1 << 1
+	RemoteRead  Access = 1 << 2
+)
+
+// Domain is a protection domain. Close fails with ErrBusy while it has regions or pairs.
+type Domain interface {
+	// Register pins b, which must come from Allocate and stay mapped until the region
+	// is closed, and gives it keys. A *LockLimitError tells that RLIMIT_MEMLOCK is too
+	// small.
+	Register(b []byte, a Access) (Region, error)
+	CreatePair(c PairConfig) (Pair, error)
+	Close() error
+}
+
+// Region is registered memory. After Close its keys are good for nothing.
+type Region interface {
+	Bytes() []byte
+	Addr() uint64 // of Bytes()[0], as remote writes name it
+	LocalKey() uint32
+	RemoteKey() uint32
+	Close() error
+}
+
+// Transport is the service of a pair.
+type Transport uint8
+
+// Reliable and unreliable connected, numbered as in ibv_qp_type.
+const (
+	RC Transport = 2
+	UC Transport = 3
+)
+
+// PairConfig sets a queue pair up. What the device cannot do is refused with the limit
+// named.
+type PairConfig struct {
+	Transport                     Transport
+	Send, Receive                 CompletionQueue // may be one
+	SendRequests                  int             // outstanding
+	ReceiveRequests               int
+	SendElements, ReceiveElements int
+	InlineBytes                   int // of a send whose payload is copied when it is posted
+}
+
+// PairState is where a queue pair stands (IBTA 10.3.1).
+type PairState uint8
+
+// States, numbered as in ibv_qp_state.
+const (
+	Reset PairState = iota
+	Init
+	ReadyToReceive
+	ReadyToSend
+	SendQueueDrained
+	SendQueueError
+	Error
+)
+
+// Attributes are those of a transition; Mask says which are given.
+type Attributes struct {
+	Mask           Mask
+	State          PairState
+	Port           int
+	PartitionKey   uint16 // index
+	Access         Access
+	PathMTU        int    // bytes
+	Remote         uint32 // queue pair number
+	ReceivePSN     uint32 // first packet number expected, 24 bits
+	SendPSN        uint32
+	Path           Path
+	PendingReads   uint8 // as responder
+	InitiatedReads uint8
+	RNRTimer       uint8 // code of IBTA table 45
+	Timeout        uint8 // 4.096 µs × 2^Timeout
+	Retries        uint8 // 0–7
+	RNRRetries     uint8 // 0–7; 7: without end
+}
+
+// Path is the way to the other end's port.
+type Path struct {
+	LID         uint16
+	Global      bool // Destination and what follows are used
+	Destination netip.Addr
+	SourceIndex int // of the GID table
+	HopLimit    uint8
+	Service     uint8 // service level
+}
+
+// Mask is a set of attributes.
+type Mask uint32
+
+// Attributes, as in ibv_qp_attr_mask.
+const (
+	MaskState          Mask = 1 << 0
+	MaskAccess         Mask = 1 << 3
+	MaskPartitionKey   Mask = 1 << 4
+	MaskPort           Mask = 1 << 5
+	MaskPath           Mask = 1 << 7
+	MaskPathMTU        Mask = 1 << 8
+	MaskTimeout        Mask = 1 << 9
+	MaskRetries        Mask = 1 << 10
+	MaskRNRRetries     Mask = 1 << 11
+	MaskReceivePSN     Mask = 1 << 12
+	MaskInitiatedReads Mask = 1 << 13
+	MaskRNRTimer       Mask = 1 << 15
+	MaskSendPSN        Mask = 1 << 16
+	MaskPendingReads   Mask = 1 << 17
+	MaskRemote         Mask = 1 << 20
+)
+
+// Pair is a queue pair. Requests complete in the order posted; on an error the pair
+// goes to Error and all outstanding requests complete with StatusFlushed.
+type Pair interface {
+	Number() uint32 // 24 bits
+	Transport() Transport
+	State() (PairState, error)
+	// Modify changes attributes. A transition needs exactly the attributes that IBTA
+	// table 91 (and ibv_modify_qp) list for it and the transport: otherwise the error
+	// wraps ErrAttributes and names them.
+	Modify(a Attributes) error
+	// PostSend posts a prefix of requests and tells how long it is; err is why the
+	// next one was refused (ErrQueueFull, ErrState, …). Requests and their elements
+	// may be reused when it returns; the memory that elements name may not until the
+	// request has completed.
+	PostSend(requests []SendRequest) (n int, err error)
+	PostReceive(requests []ReceiveRequest) (n int, err error)
+	Close() error
+}
+
+// Operation is what a send request asks for.
+type Operation uint8
+
+// Operations, numbered as in ibv_wr_opcode.
+const (
+	Write Operation = iota
+	WriteImmediate
+	Send
+	SendImmediate
+)
+
+// Element is a piece of registered memory.
+type Element struct {
+	Addr   uint64
+	Length uint32
+	Key    uint32 // local
+}
+
+// SendRequest is a work request for the send queue. Requests that are not Signaled
+// leave no completion unless they fail; a completion tells that all before it are done.
+type SendRequest struct {
+	ID         uint64
+	Operation  Operation
+	Elements   []Element
+	Signaled   bool
+	Inline     bool // the payload is copied now
+	Solicited  bool
+	Immediate  uint32
+	RemoteAddr uint64 // of writes
+	RemoteKey  uint32
+}
+
+// ReceiveRequest is a work request for the receive queue.
+type ReceiveRequest struct {
+	ID       uint64
+	Elements []Element
+}
+
+// CompletionQueue holds completions until they are polled.
+type CompletionQueue interface {
+	// Poll takes up to len(dst) completions and never blocks.
+	Poll(dst []Completion) (int, error)
+	// Arm asks for one event on the channel when the next completion comes. What
+	// came before it raises none: poll once more after it.
+	Arm() error
+	Close() error
+}
+
+// Channel tells that completion queues have something. For one goroutine at a time.
+type Channel interface {
+	// Wait blocks until an armed queue of this channel has raised an event, and takes
+	// all events that there are; false after timeout (negative: none), or after Wake.
+	// net.ErrClosed after Close.
+	Wait(timeout time.Duration) (bool, error)
+	// Wake makes a Wait that blocks, or else the next one, return false. From any
+	// goroutine.
+	Wake()
+	Close() error
+}
+
+// Status tells how a request ended, numbered as in ibv_wc_status.
+type Status uint8
+
+// Statuses.
+const (
+	StatusOK              Status = 0
+	StatusLocalLength     Status = 1
+	StatusLocalOperation  Status = 2
+	StatusLocalProtection Status = 4
+	StatusFlushed         Status = 5
+	StatusRemoteInvalid   Status = 9
+	StatusRemoteAccess    Status = 10
+	StatusRemoteOperation Status = 11
+	StatusRetriesExceeded Status = 12
+	StatusRNRExceeded     Status = 13
+	StatusFatal           Status = 18
+)
+
+// CompletionKind is what completed.
+type CompletionKind uint8
+
+// Kinds.
+const (
+	Sent CompletionKind = iota + 1
+	Written
+	Received          // by a receive request
+	ReceivedImmediate // a write with immediate consumed a receive request
+)
+
+// Completion is the end of a work request. Of one that failed only ID, Status, Vendor
+// and Pair are valid.
+type Completion struct {
+	ID           uint64
+	Status       Status
+	Kind         CompletionKind
+	HasImmediate bool
+	Immediate    uint32
+	Bytes        uint32 // received
+	Pair         uint32 // number
+	Vendor       uint32 // the vendor's own error code
+}
+
+// Event is something that happened to a device.
+type Event struct {
+	Kind EventKind
+	Port int    // of port events
+	Pair uint32 // number, of pair events
+}
+
+// EventKind is a kind of asynchronous event.
+type EventKind uint8
+
+// Kinds; those that no name here fits are EventOther.
+const (
+	EventOther EventKind = iota
+	EventPortActive
+	EventPortError
+	EventDeviceFatal // removed, or broken
+	EventPairFatal
+)
+
+// Errors of providers; those returned wrap them and name the object and the reason.
+var (
+	ErrNoLibrary  = errors.New("verbs: libibverbs is not there")
+	ErrNoKernel   = errors.New("verbs: the kernel has no RDMA")
+	ErrNoDevice   = errors.New("verbs: no such device")
+	ErrGone       = errors.New("verbs: the device was removed")
+	ErrBusy       = errors.New("verbs: in use")
+	ErrQueueFull  = errors.New("verbs: the queue has no room for another work request")
+	ErrState      = errors.New("verbs: not in this state of the queue pair")
+	ErrAttributes = errors.New("verbs: wrong attributes for this transition")
+	ErrLimit      = errors.New("verbs: more than the device allows")
+)
+
+// LockLimitError tells that memory could not be pinned.
+type LockLimitError struct {
+	Want  int64 // bytes
+	Limit int64 // RLIMIT_MEMLOCK, bytes
+}
