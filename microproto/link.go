@@ -48,6 +48,13 @@ type Frame struct {
 	// Segment, if it is not 0, says that Data is several frames, one behind the
 	// other: of Segment bytes each but the last, which may be shorter.
 	Segment int
+	// Mode is that of the session; a link that serves the modes apart (ib: by a
+	// reliable and an unreliable queue pair) sends by it. 0: control, as synchronous.
+	Mode Mode
+	// Value, if it is not 0, names the asynchronous value that the frame carries a
+	// part of: a link that lets frames wait may put a newer frame of the same Value
+	// and Peer in the place of one that waits.
+	Value uint64
 	buf     *Buffer
 	off     int // of Data in buf.Bytes, when the frame was made
 }
@@ -167,4 +174,23 @@ type Link interface {
 	// from an address that nobody accepted: counted by the link and never returned.
 	Recv(batch []Frame) (n int, err error)
 	Close() error
+}
+
+// Connected is implemented by links that keep a connection with each peer (ib: queue
+// pairs), which may go down and come back.
+type Connected interface {
+	// Watch has f told, from any goroutine, when the link or the connection with a
+	// peer goes down or comes back. f must not block and must not call the link; a
+	// second call replaces it.
+	Watch(f func(LinkEvent))
+	// Forget gives the connection with a peer up and frees what it holds. Frames may
+	// be sent to the peer again after another Offer and Accept.
+	Forget(peer LinkAddr)
+}
+
+// LinkEvent tells that a link, or its connection with a peer, went down or came back.
+type LinkEvent struct {
+	Peer LinkAddr // 0: the link itself (its port, its device), and so every connection
+	Up   bool
+	Err  error // why it went down
 }
