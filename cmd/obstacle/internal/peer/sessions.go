@@ -37,22 +37,24 @@ func (p *peer) sessions() []rendezvous.Session {
 }
 
 func described(i p2psap.SessionInfo) rendezvous.Session {
-	s := rendezvous.Session{
-		Peer: rankOf(i.Peer), Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.Why,
-		RTTSeconds: i.RTT.Seconds(), Network: i.Conditions.Network.String(), Composition: i.Composition, Protection: i.Protection,
-		Epoch: int(i.Epoch), Changes: i.Changes, PauseSeconds: i.LastPause.Seconds(), SegmentBytes: i.SegmentSize,
+	c := rendezvous.Channel{
+		Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.Why,
+		Network: i.Conditions.Network.String(), Composition: i.Composition, Protection: i.Protection,
+		Epoch: int(i.Epoch), Changes: i.Changes, PauseSeconds: i.LastPause.Seconds(),
+		Lossy: i.Conditions.Lossy, PathLoss: i.Path.Loss, SegmentBytes: i.SegmentSize,
 		MessagesSent: i.MessagesSent, MessagesReceived: i.MessagesReceived, BytesSent: i.BytesSent, BytesReceived: i.BytesReceived,
 		SegmentsSent: i.SegmentsSent, SegmentsReceived: i.SegmentsReceived, Retransmitted: i.Retransmitted,
-		Dropped: i.Dropped, Overwritten: i.Overwritten,
 	}
-	if c, err := p2psap.ColumnOf(i.Conditions); err == nil {
-		s.Column = c.String()
+	if column, err := p2psap.ColumnOf(i.Conditions); err == nil {
+		c.Column = column.String()
 	}
 	if i.Conditions.Distance != p2psap.DistanceUnknown {
-		s.Distance = i.Conditions.Distance.String()
+		c.Distance = i.Conditions.Distance.String()
 	}
-	s.Lossy, s.PathRTT, s.PathLoss = i.Conditions.Lossy, i.Path.RTT.Seconds(), i.Path.Loss
-	return s
+	return rendezvous.Session{
+		Peer: rankOf(i.Peer), Channel: c, RTTSeconds: i.RTT.Seconds(), PathRTT: i.Path.RTT.Seconds(),
+		Dropped: i.Dropped, Overwritten: i.Overwritten,
+	}
 }
 
 // refused counts what did not come from a peer of the run: at the node, and at the

@@ -33,10 +33,10 @@ func samples() []Message {
 		Stop{},
 		Lost{Rank: 2, Why: "killed"},
 		Result{Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Iterate: 2, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6, CPUSeconds: 7,
-			Steps: 3, Reconfigurations: 4, ReconfigurationSeconds: 0.5, StaleFaces: 6, PeakBytes: 8, IdleBytes: 9, Kernel: "go", Sessions: []Session{{Peer: 1, Mode: "sync", Composition: []string{"A"}, Overwritten: 3}}},
+			Steps: 3, Reconfigurations: 4, ReconfigurationSeconds: 0.5, StaleFaces: 6, PeakBytes: 8, IdleBytes: 9, Kernel: "go", Sessions: []Session{{Peer: 1, Channel: Channel{Mode: "sync", Composition: []string{"A"}}, Overwritten: 3}}},
 		Bye{},
 		Step{Step: 3, Sweeps: 40, Residual: 1e-7},
-		Sessions{Sessions: []Session{{Peer: 1, Name: "halo/0-1", Mode: "async", Locality: "same host", Why: "w", RTTSeconds: 1e-4, Composition: []string{"A"}}}},
+		Sessions{Sessions: []Session{{Peer: 1, Channel: Channel{Name: "halo/0-1", Mode: "async", Locality: "same host", Why: "w", Composition: []string{"A"}}, RTTSeconds: 1e-4}}},
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,9 +24,9 @@ func example(t *testing.T, mode string) *Solution {
 	s.Add(&launch.Outcome{
 		Reason: launch.Converged,
 		Peers: []rendezvous.Result{
-			{Points: 16, Sweeps: 10, Seconds: 1, Sessions: []rendezvous.Session{{Name: "agree/0-1", Peer: 1, Mode: "sync", Locality: "same host", MessagesSent: 99, BytesSent: 99, Composition: []string{"B"}},
-				{Name: "halo/0-1", Peer: 1, Mode: mode, Locality: "same host", Why: "two processes of one host", RTTSeconds: 1e-4, Network: "ether", MessagesSent: 10, MessagesReceived: 7, SegmentsSent: 20, SegmentsReceived: 19, BytesSent: 80, Composition: []string{"A"}}}},
-			{Points: 48, Sweeps: 30, Seconds: 2, Sessions: []rendezvous.Session{{Name: "halo/0-1", Mode: mode, Locality: "same host", Why: "two processes of one host", Network: "ether", Composition: []string{"A"}, MessagesSent: 30, MessagesReceived: 10, SegmentsSent: 40, SegmentsReceived: 17, BytesSent: 240, Retransmitted: 3}}},
+			{Points: 16, Sweeps: 10, Seconds: 1, Sessions: []rendezvous.Session{{Peer: 1, Channel: rendezvous.Channel{Name: "agree/0-1", Mode: "sync", Locality: "same host", MessagesSent: 99, BytesSent: 99, Composition: []string{"B"}}},
+				{Peer: 1, RTTSeconds: 1e-4, Channel: rendezvous.Channel{Name: "halo/0-1", Mode: mode, Locality: "same host", Why: "two processes of one host", Network: "ether", MessagesSent: 10, MessagesReceived: 7, SegmentsSent: 20, SegmentsReceived: 19, BytesSent: 80, Composition: []string{"A"}}}}},
+			{Points: 48, Sweeps: 30, Seconds: 2, Sessions: []rendezvous.Session{{Channel: rendezvous.Channel{Name: "halo/0-1", Mode: mode, Locality: "same host", Why: "two processes of one host", Network: "ether", Composition: []string{"A"}, MessagesSent: 30, MessagesReceived: 10, SegmentsSent: 40, SegmentsReceived: 17, BytesSent: 240, Retransmitted: 3}}}},
 		},
 		Hosts: []rendezvous.Member{{Host: "h", Pid: 1}, {Host: "h", Pid: 2}},
 	}, cut, solver.Evaluation{RelativeResidual: 1e-7, ResidualInf: 1e-3, ErrorBound: math.NaN(), MaxError: math.NaN(), ContactPoints: 3, Sum: 0.5})
@@ -99,4 +101,23 @@ func TestText(t *testing.T) {
 func TestEfficiency(t *testing.T) {
 	require.Equal(t, 0.75, float64(Efficiency(3, 2, 2)))
 	require.False(t, Efficiency(3, 2, 0).Is())
+}
+
+// The names of a session's fields, in the answer and on the wire to the launcher:
+// scripts rely on the first, the peers of another host on the second.
+func TestFieldsOfASession(t *testing.T) {
+	keys := func(v any) []string {
+		b, err := json.Marshal(v)
+		require.NoError(t, err)
+		var m map[string]any
+		require.NoError(t, json.Unmarshal(b, &m))
+		return slices.Sorted(maps.Keys(m))
+	}
+	s := example(t, "sync").Sessions[1]
+	s.Distance = "far"
+	common := []string{"bytes_received", "bytes_sent", "changes", "column", "composition", "distance", "epoch", "last_pause_seconds", "locality", "lossy",
+		"messages_received", "messages_sent", "mode", "name", "network", "path_loss", "path_rtt_seconds", "protection", "retransmitted", "rtt_seconds",
+		"segment_bytes", "segments_received", "segments_sent", "why"}
+	require.ElementsMatch(t, append([]string{"from", "to", "segments_dropped", "values_replaced"}, common...), keys(s))
+	require.ElementsMatch(t, append([]string{"peer", "dropped", "overwritten"}, common...), keys(rendezvous.Session{Channel: s.Channel}))
 }

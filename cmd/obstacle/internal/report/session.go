@@ -14,55 +14,31 @@ import (
 
 // Session is one end's view of a session between two peers.
 type Session struct {
-	From         int           `json:"from"` // rank of this end
-	To           int           `json:"to"`
-	Name         string        `json:"name"`
-	Mode         string        `json:"mode"`
-	Locality     string        `json:"locality"`
-	Why          string        `json:"why"`
-	RTT          finite.Number `json:"rtt_seconds"` // smallest over the control channel
-	Network      string        `json:"network"`
-	Column       string        `json:"column"` // of Table I
-	Composition  []string      `json:"composition"`
-	Protection   []string      `json:"protection"` // the composite below it; empty: none
-	Epoch        int           `json:"epoch"`
-	Changes      uint32        `json:"changes"`            // of composition, since it was opened
-	PauseSeconds float64       `json:"last_pause_seconds"` // of the last change
-	Distance     string        `json:"distance,omitempty"` // "near" or "far", when the monitor has found it to be other than the locality says
-	Lossy        bool          `json:"lossy"`              // the monitor has found that much is lost
-	PathRTT      finite.Number `json:"path_rtt_seconds"`   // as the sessions with that peer measure it, queues included
-	PathLoss     float64       `json:"path_loss"`          // share of segments sent again
-	SegmentBytes int           `json:"segment_bytes"`
-
-	MessagesSent     uint64 `json:"messages_sent"`
-	MessagesReceived uint64 `json:"messages_received"`
-	BytesSent        uint64 `json:"bytes_sent"`
-	BytesReceived    uint64 `json:"bytes_received"`
-	SegmentsSent     uint64 `json:"segments_sent"`
-	SegmentsReceived uint64 `json:"segments_received"`
-	Retransmitted    uint64 `json:"retransmitted"`
-	Dropped          uint64 `json:"segments_dropped"`
-	Overwritten      uint64 `json:"values_replaced"`
+	From int `json:"from"` // rank of this end
+	To   int `json:"to"`
+	rendezvous.Channel
+	RTT         finite.Number `json:"rtt_seconds"`      // smallest over the control channel
+	PathRTT     finite.Number `json:"path_rtt_seconds"` // as the sessions with that peer measure it, queues included
+	Dropped     uint64        `json:"segments_dropped"`
+	Overwritten uint64        `json:"values_replaced"`
 }
 
 // SessionOf is the view of a peer of rank from.
 func SessionOf(from int, h rendezvous.Session) Session {
 	s := Session{
-		From: from, To: h.Peer, Name: h.Name, Mode: h.Mode, Locality: h.Locality, Why: h.Why, RTT: finite.Number(h.RTTSeconds),
-		Network: h.Network, Column: h.Column, Composition: h.Composition, Protection: append([]string{}, h.Protection...),
-		Epoch: h.Epoch, Changes: h.Changes, PauseSeconds: h.PauseSeconds, SegmentBytes: h.SegmentBytes,
-		MessagesSent: h.MessagesSent, MessagesReceived: h.MessagesReceived, BytesSent: h.BytesSent, BytesReceived: h.BytesReceived,
-		SegmentsSent: h.SegmentsSent, SegmentsReceived: h.SegmentsReceived, Retransmitted: h.Retransmitted,
+		From: from, To: h.Peer, Channel: h.Channel, RTT: measured(h.RTTSeconds), PathRTT: measured(h.PathRTT),
 		Dropped: h.Dropped, Overwritten: h.Overwritten,
 	}
-	s.Distance, s.Lossy, s.PathRTT, s.PathLoss = h.Distance, h.Lossy, finite.Number(h.PathRTT), h.PathLoss
-	if h.RTTSeconds == 0 {
-		s.RTT = finite.NaN()
-	}
-	if h.PathRTT == 0 {
-		s.PathRTT = finite.NaN()
-	}
+	s.Protection = append([]string{}, h.Protection...) // [] in JSON, never null
 	return s
+}
+
+// measured is a time in seconds, or not a number for one that nobody has measured.
+func measured(seconds float64) finite.Number {
+	if seconds == 0 {
+		return finite.NaN()
+	}
+	return finite.Number(seconds)
 }
 
 func sessions(o *launch.Outcome) []Session {
