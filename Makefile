@@ -1,4 +1,5 @@
-# make check is what continuous integration runs, and what a change must pass.
+# make check and make verbs are what continuous integration runs, and what a change
+# must pass.
 # It needs Go, git, make and access to Go modules; with a C compiler it also runs
 # the race detector.
 
@@ -17,7 +18,7 @@ LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 # Packages with goroutines, or called from several; the core has none.
 SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./cmd/...
 
-.PHONY: check build fmt vet lint test race sim fuzz bench pictures install
+.PHONY: check build fmt vet lint test race sim fuzz bench pictures install verbs
 
 check: build fmt vet lint race test
 
@@ -47,6 +48,12 @@ race:
 	else \
 		echo "race detector: skipped, it needs cgo and a C compiler (go env CGO_ENABLED is 0)"; \
 	fi
+
+# The verbs link on the real RDMA stack: a guest kernel with soft-RoCE, from Debian's
+# packages, under QEMU. Minutes; skipped, loudly, where it cannot be built.
+# make verbs STEPS=devices runs one step of ib/guest/steps.sh.
+verbs:
+	ib/guest/run.sh $(STEPS)
 
 # More seeds of the cluster simulator than make test runs: make sim SEEDS=10000.
 sim:
