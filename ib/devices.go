@@ -1,0 +1,179 @@
+package ib
+
+import (
+	"io/fs"
+	"math"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Port is one port of an RDMA adapter, as the kernel shows it below /sys.
+type Port struct {
+	Device   string  `json:"name"`
+	Number   int     `json:"port"`       // from 1
+	State    string  `json:"state"`      // of the logical link: "ACTIVE", "DOWN", …
+	Physical string  `json:"physical"`   // "LinkUp", "Polling", "Disabled", …
+	Layer    string  `json:"link_layer"` // "InfiniBand" or "Ethernet" (RoCE)
+	Rate     string  `json:"rate"`       // "100 Gb/sec (4X EDR)"
+	Gigabits float64 `json:"gigabits"`   // the same as a number; 0: not known
+	LID      uint16  `json:"lid"`        // on InfiniBand
+
+	// Netdevs are the network interfaces that share the port.
+	Netdevs []string `json:"netdevs"`
+	// Identifiers are the entries of the port's table of GIDs that are set.
+	Identifiers []Identifier `json:"gids"`
+	// Nodes are the adapter's character devices: "/dev/infiniband/uverbs0".
+	Nodes    []string `json:"character_devices"`
+	Type     string   `json:"node_type"` // "CA"; "RNIC": iWARP
+	Firmware string   `json:"firmware"`
+}
+
+// Identifier is an entry of a port's table of GIDs.
+type Identifier struct {
+	Index   int        `json:"index"`
+	Address netip.Addr `json:"address"`
+	Kind    string     `json:"kind"` // "IB/RoCE v1", "RoCE v2"
+	Netdev  string     `json:"netdev,omitempty"`
+}
+
+// Active tells whether the port's link is up.
+func (p *Port) Active() bool { return p.State == "ACTIVE" }
+
+// Usable tells why a link cannot be opened on the port; empty: it can.
+func (p *Port) Usable() string {
+	switch {
+	case p.Type == "RNIC":
+		return "an iWARP adapter has no unreliable connected pairs"
+	case p.State == "":
+		return "its state is not known"
+	case !p.Active():
+		return "the link is " + p.State
+	case p.uverbs() == "":
+		return "it has no character device: load ib_uverbs"
+	}
+	return ""
+}
+
+// uverbs is the character device through which a program opens the adapter.
+func (p *Port) uverbs() string {
+	for _, n := range p.Nodes {
+		if strings.HasPrefix(path.Base(n), "uverbs") {
+			return n
+		}
+	}
+	return ""
+}
+
+// adapter is what is known of a device before its ports are looked at.
+type adapter struct {
+	name   string
+	nodes  []string       // character devices
+	shared map[string]int // network interfaces of IPoIB, and their ports
+}
+
+// readPorts reads the ports of adapters from a sysfs, in the order of their names and
+// numbers. What cannot be read is left empty: devices come and go.
+func readPorts(sys fs.FS, adapters []adapter) []Port {
+	var out []Port
+	for _, a := range adapters {
+		at := path.Join("class/infiniband", a.name)
+		entries, err := fs.ReadDir(sys, path.Join(at, "ports"))
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			number, err := strconv.Atoi(e.Name())
+			if err != nil || number < 1 || number > 255 {
+				continue
+			}
+			p := readPort(sys, path.Join(at, "ports", e.Name()))
+			p.Device, p.Number = a.name, number
+			p.Nodes = append([]string{}, a.nodes...)
+			p.Type, p.Firmware = named(line(sys, at+"/node_type")), line(sys, at+"/fw_ver")
+			for name, port := range a.shared {
+				if port == number && !slices.Contains(p.Netdevs, name) {
+					p.Netdevs = append(p.Netdevs, name)
+				}
+			}
+			slices.Sort(p.Netdevs)
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, byName)
+	return out
+}
+
+func byName(a, b Port) int {
+	if c := strings.Compare(a.Device, b.Device); c != 0 {
+		return c
+	}
+	return a.Number - b.Number
+}
+
+func readPort(sys fs.FS, at string) Port {
+	p := Port{
+		State: named(line(sys, at+"/state")), Physical: named(line(sys, at+"/phys_state")),
+		Layer: line(sys, at+"/link_layer"), Rate: line(sys, at+"/rate"),
+		Netdevs: []string{}, Identifiers: []Identifier{},
+	}
+	p.Gigabits = gigabits(p.Rate)
+	if lid, err := strconv.ParseUint(strings.TrimPrefix(line(sys, at+"/lid"), "0x"), 16, 16); err == nil {
+		p.LID = uint16(lid)
+	}
+	entries, err := fs.ReadDir(sys, at+"/gids")
+	if err != nil {
+		return p
+	}
+	for _, e := range entries {
+		index, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		address, err := netip.ParseAddr(line(sys, at+"/gids/"+e.Name()))
+		if err != nil || address.IsUnspecified() {
+			continue
+		}
+		id := Identifier{
+			Index: index, Address: address.Unmap(),
+			Kind: line(sys, at+"/gid_attrs/types/"+e.Name()), Netdev: line(sys, at+"/gid_attrs/ndevs/"+e.Name()),
+		}
+		p.Identifiers = append(p.Identifiers, id)
+		if id.Netdev != "" && !slices.Contains(p.Netdevs, id.Netdev) {
+			p.Netdevs = append(p.Netdevs, id.Netdev)
+		}
+	}
+	slices.SortFunc(p.Identifiers, func(a, b Identifier) int { return a.Index - b.Index })
+	return p
+}
+
+// line is the first line of a small file; empty when it cannot be read, as most
+// attributes of a GID that is not set.
+func line(sys fs.FS, name string) string {
+	b, err := fs.ReadFile(sys, name)
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(first)
+}
+
+// named is the name behind a number: "4: ACTIVE".
+func named(s string) string {
+	if _, name, found := strings.Cut(s, ": "); found {
+		return name
+	}
+	return s
+}
+
+// gigabits reads a rate: "2.5 Gb/sec (1X SDR)".
+func gigabits(rate string) float64 {
+	number, unit, _ := strings.Cut(rate, " ")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !strings.HasPrefix(unit, "Gb/sec") || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		return 0
+	}
+	return v
+}

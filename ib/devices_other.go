@@ -1,0 +1,8 @@
+//go:build !linux
+
+package ib
+
+import "io/fs"
+
+// adapters lists none: only Linux shows them in a file system.
+func adapters(fs.FS) []adapter { return nil }
