@@ -46,6 +46,7 @@ func (n *Node) Adapt(now microproto.Instant, id SessionID, mode microproto.Mode)
 	case s.change.wanted != 0:
 		return 0, microproto.ErrBusy
 	}
+	n.replans = true
 	s.change.wanted = mode
 	number := s.change.count + 1
 	n.ask(now, s)
@@ -247,6 +248,7 @@ func (n *Node) conclude(now microproto.Instant, s *session) {
 	if c.drains {
 		n.drain(now, s)
 	}
+	n.resubmit(now, s) // what an earlier wish, withdrawn since, has kept back
 	n.freeze(now, s)
 }
 

@@ -14,6 +14,7 @@ func (n *Node) Close(now microproto.Instant, id SessionID) {
 	if s == nil {
 		return
 	}
+	n.replans = true
 	switch s.state {
 	case SessionEnded:
 		n.sessions[id&0xffff] = nil
@@ -33,7 +34,7 @@ func (n *Node) sendClose(now microproto.Instant, s *session) {
 	s.accepted = s.acceptedNow()
 	n.post(s.peer, kindClose, &closing{To: s.theirs.Session, From: s.id, Accepted: s.arrivedNow()})
 	n.discard(now, s)
-	s.state = SessionClosing
+	s.state, n.replans = SessionClosing, true
 	if s.theirs.Session == 0 {
 		// The other end has not opened it: all it has to forget is our wish.
 		n.end(now, s, ErrClosed)

@@ -9,6 +9,7 @@ import (
 // ControlUp tells of a new control connection. dialled is the peer's name when
 // this node asked for it with OutDial, "" when it was accepted.
 func (n *Node) ControlUp(now microproto.Instant, id ConnID, dialled string) {
+	n.replans = true
 	c := &conn{id: id, dialled: dialled, until: now.Add(n.config.Handshake)}
 	waiting := 0
 	for _, o := range n.conns {
@@ -37,6 +38,7 @@ func (n *Node) ControlUp(now microproto.Instant, id ConnID, dialled string) {
 
 // DialFailed tells that an OutDial came to nothing; it is tried again.
 func (n *Node) DialFailed(now microproto.Instant, name string) {
+	n.replans = true
 	if p := n.peer(name); p != nil && p.dialling {
 		n.redial(now, p)
 	}
@@ -45,6 +47,7 @@ func (n *Node) DialFailed(now microproto.Instant, name string) {
 // ControlDown tells that a connection has broken or was closed. After OutHangup it
 // need not be told.
 func (n *Node) ControlDown(now microproto.Instant, id ConnID) {
+	n.replans = true
 	if c := n.connection(id); c != nil {
 		n.drop(now, c)
 	}
@@ -91,6 +94,7 @@ func (n *Node) Control(now microproto.Instant, id ConnID, msg []byte) {
 	}
 	n.counters.ControlIn++
 	e, body, err := parseEnvelope(msg)
+	n.replans = n.replans || err != nil || e.kind != kindHeartbeat // it can only put things off
 	switch {
 	case err != nil:
 		n.malformed(now, c, err)

@@ -100,6 +100,9 @@ type Node struct {
 	lastPort uint16
 	lastGen  uint16
 	advanced microproto.Instant // when Advance ran last
+	agenda   agenda             // of the sessions
+	peersDue microproto.Instant // when a peer or connection has something to do, or earlier: frames put it off
+	replans  bool               // the agenda and peersDue have to be made anew
 	out      []Output
 	queue    frameQueue
 	scratch  []microproto.Output
@@ -173,6 +176,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 		config: c, run: runTag(c.Run), catalog: catalogFingerprint(c.Catalog),
 		rand: rand.New(rand.NewPCG(c.Seed, 0x70327073617031)),
 	}
+	n.peersDue = microproto.Never
 	n.lastPort, n.lastGen = uint16(n.rand.Uint32()), uint16(n.rand.Uint32())
 	if n.config.Incarnation == 0 {
 		n.config.Incarnation = n.rand.Uint64() | 1
@@ -225,6 +229,19 @@ func (n *Node) Advance(now microproto.Instant) {
 		}
 	}
 	n.advanced = max(now, 1)
+	if n.Deadline(); now >= n.peersDue {
+		n.advancePeers(now)
+	}
+	for _, place := range n.agenda.take(now) {
+		if s := n.sessions[place]; s != nil {
+			n.advanceSession(now, s)
+			n.plan(s)
+		}
+	}
+}
+
+func (n *Node) advancePeers(now microproto.Instant) {
+	n.replans = true
 	for i := len(n.conns) - 1; i >= 0; i-- {
 		if c := n.conns[i]; c.peer == nil && now >= c.until {
 			n.counters.Handshakes++
@@ -234,30 +251,14 @@ func (n *Node) Advance(now microproto.Instant) {
 	for _, p := range n.peers {
 		n.advancePeer(now, p)
 	}
-	for _, s := range n.sessions {
-		if s != nil {
-			n.advanceSession(now, s)
-		}
-	}
 }
 
 // Deadline is when Advance has something to do next.
 func (n *Node) Deadline() microproto.Instant {
-	d := microproto.Never
-	for _, c := range n.conns {
-		if c.peer == nil {
-			d = min(d, c.until)
-		}
+	if n.replans {
+		n.replan()
 	}
-	for _, p := range n.peers {
-		d = min(d, n.peerDeadline(p))
-	}
-	for _, s := range n.sessions {
-		if s != nil {
-			d = min(d, s.deadline())
-		}
-	}
-	return d
+	return min(n.agenda.first(), n.peersDue)
 }
 
 // Goodbye ends every session at once and tells every peer, which then counts this
@@ -266,7 +267,7 @@ func (n *Node) Goodbye(now microproto.Instant) {
 	if n.closed {
 		return
 	}
-	n.closed = true
+	n.closed, n.replans = true, true
 	for _, s := range n.sessions {
 		if s != nil {
 			n.end(now, s, ErrClosed)

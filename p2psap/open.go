@@ -65,7 +65,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	}
 	s.mine.Fingerprint = trial.composite.Fingerprint()
 	n.offerProtection(s)
-	n.sessions[id&0xffff] = s
+	n.sessions[id&0xffff], n.replans = s, true
 	n.post(p, kindOpen, &s.mine)
 	for i := range p.opens {
 		if p.opens[i].Name == o.Name {

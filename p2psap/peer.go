@@ -100,6 +100,7 @@ func (n *Node) Connect(now microproto.Instant, name, addr string) error {
 	if n.closed {
 		return ErrClosed
 	}
+	n.replans = true
 	p := n.peer(name)
 	if p == nil {
 		var err error
@@ -244,7 +245,7 @@ func (n *Node) post(p *peer, k controlKind, body interface{ append(*writer) }) {
 	if len(p.unacked) < n.config.Limits.Control {
 		p.unacked = append(p.unacked, sequenced{p.sent, data})
 	} else {
-		p.full = true
+		p.full, n.replans = true, true
 	}
 	if p.conn != nil {
 		n.transmit(p, append([]byte(nil), data...))

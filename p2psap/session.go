@@ -260,6 +260,7 @@ func (n *Node) genuine(now microproto.Instant, s *session, c *channel, f micropr
 	if s.channel != nil && now >= s.watched.next {
 		n.monitor(now, s)
 	}
+	n.plan(s)
 }
 
 // end ends a session here and now.
@@ -268,7 +269,7 @@ func (n *Node) end(now microproto.Instant, s *session, err error) {
 		return
 	}
 	s.accepted = s.acceptedNow()
-	s.state, s.err = SessionEnded, err
+	s.state, s.err, n.replans = SessionEnded, err, true
 	n.discard(now, s)
 	n.out = append(n.out, Output{Kind: OutEnded, Session: s.id, Peer: s.peer.name, Err: err})
 }

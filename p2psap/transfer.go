@@ -62,6 +62,7 @@ func (n *Node) submit(now microproto.Instant, s *session, tag Tag, label uint64,
 	cerr := s.call.err
 	s.call = call{}
 	n.settle(now, s, c, err, int64(tag))
+	n.plan(s)
 	return cmp.Or(err, cerr)
 }
 
@@ -110,6 +111,7 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 	a, cerr := s.call.arrival, s.call.err
 	s.call = call{}
 	n.settle(now, s, c, err, -1)
+	n.plan(s)
 	if err == nil {
 		err = cerr
 	}

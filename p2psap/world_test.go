@@ -290,6 +290,7 @@ func (w *world) step(limit microproto.Instant) bool {
 		}
 	}
 	for _, n := range w.nodes {
+		checkAgenda(w.t, n.Node)
 		if d := n.Deadline(); !n.dead && !n.muted && d < next {
 			next, which = d, -1
 		}
