@@ -55,8 +55,8 @@ type Frame struct {
 	// part of: a link that lets frames wait may put a newer frame of the same Value
 	// and Peer in the place of one that waits.
 	Value uint64
-	buf     *Buffer
-	off     int // of Data in buf.Bytes, when the frame was made
+	buf   *Buffer
+	off   int // of Data in buf.Bytes, when the frame was made
 }
 
 // Buffer is the reference-counted memory behind frames.

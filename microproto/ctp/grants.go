@@ -1,6 +1,7 @@
 package ctp
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"time"
@@ -8,10 +9,12 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Without PositiveAck, in the InfiniBand columns, Synchronous grants the bytes of
-// its queue itself, in empty segments of a tag of their own, labelled with the bytes
-// granted in all. The link is reliable and ordered there, so that none is lost and
-// each is larger than the last. The first grant is OptionPeerReceive, known to both.
+// Without PositiveAck, in the InfiniBand columns, Synchronous answers itself, in segments
+// of a tag of their own: labelled with the bytes of its queue that it grants in all, with
+// the number of transfers that it has stored, 8 bytes, as their payload. The link is
+// reliable and ordered there, so that none is lost and each is newer than the last. The
+// first grant is OptionPeerReceive, known to both. That the link has taken a transfer says
+// nothing of where it is, and the link may go down: only an answer makes it accepted.
 
 // grantTag is a tag that no user has.
 const grantTag = math.MaxUint32
@@ -28,7 +31,9 @@ func (s *Synchronous) bindGrants(b *microproto.Binder) {
 	})
 	microproto.Bind(b, grantLater, microproto.Normal, func(x *microproto.Exec, _ *Synchronous) {
 		s.timer = 0
-		s.offer(x)
+		if s.answered != s.arrivals || s.late {
+			s.answer(x)
+		}
 	})
 }
 
@@ -51,13 +56,31 @@ func bindNow[T any](x *microproto.Exec, e microproto.Event[T], p microproto.Prio
 }
 
 func (s *Synchronous) takeGrant(x *microproto.Exec, m *microproto.Message) {
-	switch {
-	case s.tag.Get(m) != grantTag:
-	case len(m.Payload) != 0:
+	if s.tag.Get(m) != grantTag {
+		return
+	}
+	if len(m.Payload) != answerBytes {
 		x.Drop(m, "malformed grant")
-	default:
-		*s.grant = max(*s.grant, s.label.Get(m))
-		x.Done(m)
+		return
+	}
+	stored := binary.BigEndian.Uint64(m.Payload)
+	if stored > s.sending.last {
+		x.Drop(m, "acknowledgement of what was never sent")
+		return
+	}
+	s.accepted = max(s.accepted, stored)
+	*s.grant = max(*s.grant, s.label.Get(m))
+	x.Done(m)
+}
+
+// answerBytes is the payload of an answer.
+const answerBytes = 8
+
+// arrivedAlone has the other end told that a transfer is stored: with the next grant, or
+// soon. A receiver that keeps up grants with every message, so nothing is sent for this.
+func (s *Synchronous) arrivedAlone(x *microproto.Exec) {
+	if s.own && s.timer == 0 {
+		s.timer = microproto.RaiseAfter(x, grantLater, s.patience, s)
 	}
 }
 
@@ -66,19 +89,31 @@ func (s *Synchronous) takeGrant(x *microproto.Exec, m *microproto.Message) {
 // always go at last.
 func (s *Synchronous) offer(x *microproto.Exec) {
 	credit := *s.consumed + s.limit
-	if !s.own || credit == s.told || credit-s.told < s.limit/4 && s.stored != *s.consumed {
-		return
+	if s.own && credit != s.told && (credit-s.told >= s.limit/4 || s.stored == *s.consumed) {
+		s.answer(x)
 	}
+}
+
+// answer sends what is granted and what is stored.
+func (s *Synchronous) answer(x *microproto.Exec) {
 	m, err := x.NewMessage(microproto.Down)
 	if err != nil {
-		if s.timer == 0 {
+		if s.late = true; s.timer == 0 {
 			s.timer = microproto.RaiseAfter(x, grantLater, time.Millisecond, s)
 		}
 		return
 	}
+	// Should an earlier answer still wait somewhere, it now tells more, which is true.
+	binary.BigEndian.PutUint64(s.told8[:], s.arrivals)
+	m.Payload = s.told8[:]
+	s.total.Set(m, answerBytes) // a whole message, to Resize
 	s.tag.Set(m, grantTag)
-	s.label.Set(m, credit)
-	s.told = credit
+	s.told, s.answered, s.late = *s.consumed+s.limit, s.arrivals, false
+	s.label.Set(m, s.told)
+	if s.timer != 0 {
+		x.Cancel(s.timer)
+		s.timer = 0
+	}
 	x.Forward(m)
 }
 

@@ -93,3 +93,50 @@ func TestBurstLeavesRoomToDrain(t *testing.T) {
 	require.Len(t, got, 1)
 	require.True(t, bytes.Equal(data, got[0]))
 }
+
+// A transfer that the link has taken is not accepted before it is stored at the other
+// end; then it is soon, though nobody receives it. A receiver that keeps up answers each
+// message once.
+func TestAcceptedWhenAnswered(t *testing.T) {
+	r := newRig(t, syncReady, nil, 1500, 1, calm).open()
+	for i := range uint64(3) {
+		_, err := r.send(0, tag, i, pattern(3000, i))
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 0, r.accepted(0), "on its way")
+	r.run(10 * time.Millisecond)
+	require.EqualValues(t, 3, r.accepted(0), "nobody has received them")
+
+	dst := make([]byte, 3000)
+	for range 3 {
+		_, err := r.receive(1, tag, dst, nil)
+		require.NoError(t, err)
+	}
+	r.run(10 * time.Millisecond)
+	before := r.ends[1].Counters().Transmitted
+	for i := range uint64(10) {
+		_, err := r.send(0, tag, 3+i, pattern(3000, i))
+		require.NoError(t, err)
+		for end := 0; ; end++ {
+			if _, err := r.receive(1, tag, dst, nil); err == nil {
+				break
+			}
+			require.Less(t, end, 1000)
+			r.run(10 * time.Microsecond)
+		}
+	}
+	r.run(10 * time.Millisecond)
+	require.EqualValues(t, 13, r.accepted(0))
+	require.EqualValues(t, 10, r.ends[1].Counters().Transmitted-before, "one answer a message")
+}
+
+// Answers of a stranger do not make anything accepted that was never sent.
+func TestAnswerOfWhatWasNeverSent(t *testing.T) {
+	r := newRig(t, syncReady, nil, 1500, 1, calm).open()
+	s := r.ends[1].Endpoint().(*Synchronous)
+	s.arrivals = 7
+	require.NoError(t, r.Do(1, s.answer))
+	r.run(10 * time.Millisecond)
+	require.Zero(t, r.accepted(0))
+	require.Positive(t, r.ends[0].Counters().Dropped)
+}

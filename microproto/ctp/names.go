@@ -102,7 +102,7 @@ const (
 	OptionReceive       = "receive.bytes"      // Synchronous, ReliableFIFO: this end's queue (default 4 MiB)
 	OptionPeerReceive   = "peer.receive.bytes" // Synchronous, PositiveAck: the other end's queue, the first grant (default 4 MiB)
 	OptionFirst         = "sequence.first"     // SequencedSegment: first number, the same at both ends (default 1)
-	OptionAckDelay      = "ack.delay.ns"       // PositiveAck: longest wait (default a quarter of the RTO floor)
+	OptionAckDelay      = "ack.delay.ns"       // PositiveAck: longest wait (default a quarter of the RTO floor); Synchronous without it: likewise (default 200 µs)
 	OptionAckEvery      = "ack.every"          // PositiveAck: segments to one acknowledgement (default 2)
 	OptionInFlight      = "window.bytes"       // Retransmit: payload sent and not acknowledged (default 2 MiB)
 	OptionInFlightCount = "window.segments"    // Retransmit: likewise in segments (default 1024)

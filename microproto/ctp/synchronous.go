@@ -3,6 +3,7 @@ package ctp
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -10,12 +11,12 @@ import (
 // Synchronous is the endpoint of the synchronous columns: messages with a tag and
 // a label, first in first out for each tag, exactly once. A transfer is accepted
 // when all its segments are acknowledged, which happens when they are stored at the
-// other end; over a link that is reliable by itself, without PositiveAck, when they
-// have been handed to the link.
+// other end; over a link that is reliable by itself, without PositiveAck, when the
+// other end says so.
 //
 // The receiver's queue is bounded by OptionReceive: payload plus 64 bytes a message.
 // The sender knows what is left of it from PositiveAck; without that, over a link
-// that is reliable and ordered by itself, from grants that Synchronous sends (see
+// that is reliable and ordered by itself, from answers that Synchronous sends (see
 // grants.go). A peer that sends more than it was granted fails the composite.
 type Synchronous struct {
 	limit, peerLimit uint64
@@ -31,9 +32,13 @@ type Synchronous struct {
 	taken            *uint64
 	mostMessages     int
 
-	own   bool   // no PositiveAck carries the credit
-	told  uint64 // credit in the last grant of our own
-	timer microproto.TimerID
+	own      bool   // no PositiveAck carries the credit
+	told     uint64 // credit in the last answer of our own
+	answered uint64 // transfers stored, as the last answer said
+	late     bool   // there was no room for one
+	told8    [answerBytes]byte
+	patience time.Duration // until what is stored is told
+	timer    microproto.TimerID
 
 	sending  sending
 	accepted uint64
@@ -72,13 +77,21 @@ type stored struct {
 	posted bool // data is the user's who waits for it
 }
 
+// defaultPatience is less than any round trip through a scheduler, and more than a
+// receiver that keeps up needs to take a message.
+const defaultPatience = 200 * time.Microsecond
+
 func newSynchronous(o microproto.Options) (microproto.MicroProtocol, error) {
 	limit, err := option(o, OptionReceive, defaultReceive, messageCost, anyPositive)
 	if err != nil {
 		return nil, err
 	}
 	peer, err := option(o, OptionPeerReceive, defaultReceive, messageCost, anyPositive)
-	return &Synchronous{limit: uint64(limit), peerLimit: uint64(peer)}, err
+	if err != nil {
+		return nil, err
+	}
+	delay, err := option(o, OptionAckDelay, int64(defaultPatience), 0, int64(time.Second))
+	return &Synchronous{limit: uint64(limit), peerLimit: uint64(peer), patience: time.Duration(delay)}, err
 }
 
 // Name implements microproto.MicroProtocol.
@@ -115,7 +128,6 @@ func (s *Synchronous) Attach(b *microproto.Binder) (err error) {
 	s.mostMessages = max(1, b.Limits().Messages/4)
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, s.stamp)
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Normal, s.acked)
-	microproto.Bind(b, SegmentSent, microproto.Normal, s.acked)
 	s.posted.claims = s.claims
 	microproto.Bind(b, messageAssembled, microproto.Normal, s.store)
 	s.bindGrants(b)
@@ -214,6 +226,7 @@ func (s *Synchronous) store(x *microproto.Exec, a *assembled) {
 	}
 	q.messages.push(stored{s.label.Get(a.Segment), a.Data, a.Posted})
 	s.arrivals++
+	s.arrivedAlone(x)
 }
 
 // maxTags bounds the queues that a peer can make us keep.
@@ -275,14 +288,15 @@ func (s *Synchronous) Detach(*microproto.Exec) (microproto.State, error) {
 	if s.accepted != s.sending.last || s.stored != *s.consumed {
 		return nil, errInFlight
 	}
-	return synchronousState{s.accepted, s.arrivals, s.stored, s.own, s.told, s.slots}, nil
+	return synchronousState{s.accepted, s.arrivals, s.answered, s.stored, s.own, s.told, s.slots}, nil
 }
 
 type synchronousState struct {
-	accepted, arrivals, stored uint64
-	own                        bool
-	told                       uint64
-	slots                      []slotSize
+	accepted, arrivals, answered, stored uint64
+
+	own   bool
+	told  uint64
+	slots []slotSize
 }
 
 // Adopt implements microproto.Adopter.
@@ -292,8 +306,12 @@ func (s *Synchronous) Adopt(x *microproto.Exec, state microproto.State) error {
 		return fmt.Errorf("ctp: Synchronous cannot adopt %T", state)
 	}
 	s.accepted, s.sending.last, s.arrivals, s.stored = t.accepted, t.accepted, t.arrivals, t.stored
+	s.answered = t.answered
 	if s.told = t.told; t.own {
 		s.grantAlone(x)
+		if s.answered != s.arrivals {
+			s.arrivedAlone(x)
+		}
 	}
 	s.slots = append(s.slots[:0], t.slots...)
 	return nil
