@@ -49,8 +49,9 @@ func table() []row {
 		{pkg: "p2psap", core: true, may: []string{"microproto", "microproto/seal"}},
 		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", xsys, zerolog}},
 		{pkg: "ether", may: []string{"microproto", xsys, xnet}},
-		{pkg: "ib", may: []string{"microproto", "ib/internal/verbs", rdmamap, xsys}},
-		{pkg: "ib/internal/verbs/...", may: []string{xsys, purego}},
+		{pkg: "ib", may: []string{"microproto", "ib/internal/verbs/...", rdmamap, xsys}},
+		{pkg: "ib/internal/verbs/...", may: []string{"ib/internal/verbs", xsys, purego}},
+		{pkg: "ib/internal/verbs/suite", may: []string{"ib/internal/verbs", testify, rapid}},
 		{pkg: "internal/kernel", core: true, may: []string{cpuid}},
 		{pkg: "internal/kernel/...", may: []string{avo, "internal/kernel"}}, // generators of its assembly
 		{pkg: "solver", core: true, may: []string{"internal/kernel", gonum}},

@@ -1,0 +1,127 @@
+package software
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// Adapter is a device plugged into a fabric; it may be opened several times.
+type Adapter struct {
+	fabric *Fabric
+	name   string
+	guid   uint64
+	limits verbs.Limits
+	ports  []port
+	gone   atomic.Bool
+
+	pairs   table[pair]   // by number
+	regions table[region] // by key
+
+	mu    sync.Mutex
+	opens []*device
+}
+
+// port is one end of a wire.
+type port struct {
+	adapter *Adapter
+	number  int
+	lid     uint16
+	gids    []verbs.GID
+	up      atomic.Bool
+}
+
+func newAdapter(f *Fabric, name string) *Adapter {
+	a := &Adapter{fabric: f, name: name, guid: f.rng.Uint64(), limits: f.cfg.Limits}
+	a.limits.GUID, a.limits.Firmware = a.guid, "software"
+	a.pairs.size(a.limits.Pairs, 24, f.rng.Uint32())
+	a.regions.size(a.limits.Regions, 32, f.rng.Uint32())
+	a.ports = make([]port, a.limits.Ports)
+	for i := range a.ports {
+		p := &a.ports[i]
+		p.adapter, p.number = a, i+1
+		kind := verbs.GIDRoCEv2
+		if f.cfg.Layer == verbs.LayerInfiniBand {
+			kind, p.lid = verbs.GIDInfiniBand, f.nextLID
+			f.nextLID++
+		}
+		var g [16]byte
+		binary.BigEndian.PutUint64(g[:], f.cfg.Subnet)
+		binary.BigEndian.PutUint64(g[8:], a.guid+uint64(i))
+		p.gids = []verbs.GID{{Addr: netip.AddrFrom16(g), Kind: kind}}
+		p.up.Store(true)
+	}
+	return a
+}
+
+// open is called with the fabric locked.
+func (a *Adapter) open() *device {
+	d := &device{adapter: a}
+	d.events.start()
+	a.mu.Lock()
+	a.opens = append(a.opens, d)
+	a.mu.Unlock()
+	a.fabric.live.devices.Add(1)
+	a.fabric.made.devices.Add(1)
+	return d
+}
+
+// Name is the device's name.
+func (a *Adapter) Name() string { return a.name }
+
+// SetPort plugs or pulls the wire of a port, from 1: packets that come or go while it is
+// down are lost, and whoever has the device open is told.
+func (a *Adapter) SetPort(number int, up bool) error {
+	if number < 1 || number > len(a.ports) {
+		return fmt.Errorf("software verbs: %s has ports 1 to %d, not %d", a.name, len(a.ports), number)
+	}
+	if a.ports[number-1].up.Swap(up) == up {
+		return nil
+	}
+	kind := verbs.EventPortError
+	if up {
+		kind = verbs.EventPortActive
+	}
+	a.tell(verbs.Event{Kind: kind, Port: number})
+	return nil
+}
+
+// Remove unplugs the adapter. What is open on it fails with verbs.ErrGone from now on;
+// outstanding requests are flushed, and everything must still be closed.
+func (a *Adapter) Remove() {
+	f := a.fabric
+	f.mu.Lock()
+	for i, x := range f.adapters {
+		if x == a {
+			f.adapters = append(f.adapters[:i:i], f.adapters[i+1:]...)
+			break
+		}
+	}
+	f.mu.Unlock()
+	if a.gone.Swap(true) {
+		return
+	}
+	a.pairs.each(func(q *pair) { q.breakDown(q.epoch.Load()) })
+	a.tell(verbs.Event{Kind: verbs.EventDeviceFatal})
+	f.settle()
+}
+
+// tell raises an event at everyone who has the device open.
+func (a *Adapter) tell(e verbs.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, d := range a.opens {
+		d.events.put(e)
+	}
+}
+
+func (a *Adapter) check() error {
+	if a.gone.Load() {
+		return fmt.Errorf("%w: %s", verbs.ErrGone, a.name)
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+package software
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// queue is a completion queue.
+type queue struct {
+	device  *device
+	channel *channel
+	waiting atomic.Int64 // completions: a look at an empty queue takes no lock
+	broken  atomic.Bool  // overrun or closed
+
+	mu      sync.Mutex
+	ring    []completion
+	head    uint64
+	tail    uint64
+	armed   bool
+	overrun bool
+	closed  bool
+	pairs   []*pair // that complete here, once for each of their two queues
+}
+
+// completion carries, beside what is polled, the position up to which requests of its
+// queue are done: polling it makes their room free.
+type completion struct {
+	verbs.Completion
+	pair     *pair
+	freed    uint64
+	received bool // of a receive request
+}
+
+// CreateQueue implements verbs.Device.
+func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if depth < 1 || depth > d.adapter.limits.QueueDepth {
+		return nil, fmt.Errorf("%w: a completion queue of depth %d; %s has 1 to %d", verbs.ErrLimit, depth, d.adapter.name, d.adapter.limits.QueueDepth)
+	}
+	q := &queue{device: d, ring: make([]completion, depth)}
+	if c != nil {
+		ch, is := c.(*channel)
+		if !is || ch.device != d {
+			return nil, fmt.Errorf("%w: the channel is of another device", verbs.ErrAttributes)
+		}
+		q.channel = ch
+	}
+	f := d.adapter.fabric
+	if n := f.live.queues.Add(1); n > int64(d.adapter.limits.Queues) {
+		f.live.queues.Add(-1)
+		return nil, fmt.Errorf("%w: %d completion queues", verbs.ErrLimit, d.adapter.limits.Queues)
+	}
+	f.made.queues.Add(1)
+	d.users.Add(1)
+	if q.channel != nil {
+		q.channel.users.Add(1)
+	}
+	return q, nil
+}
+
+func (q *queue) Poll(dst []verbs.Completion) (int, error) {
+	if q.waiting.Load() == 0 {
+		if q.broken.Load() || q.device.adapter.gone.Load() {
+			return 0, q.state()
+		}
+		return 0, nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for n < len(dst) && q.head != q.tail {
+		c := &q.ring[q.head%uint64(len(q.ring))]
+		dst[n] = c.Completion
+		if c.received {
+			c.pair.responder.freed.Store(c.freed)
+		} else {
+			c.pair.freed.Store(c.freed)
+		}
+		c.pair = nil
+		q.head++
+		n++
+	}
+	q.waiting.Store(int64(q.tail - q.head))
+	return n, nil
+}
+
+// state tells why an empty queue will stay so.
+func (q *queue) state() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.head != q.tail:
+		return nil
+	case q.device.adapter.gone.Load():
+		return q.device.adapter.check()
+	case q.overrun:
+		return fmt.Errorf("%w: a completion queue of depth %d was overrun", verbs.ErrLimit, len(q.ring))
+	case q.closed:
+		return fmt.Errorf("software verbs: completion queue: %w", net.ErrClosed)
+	}
+	return nil
+}
+
+func (q *queue) Arm() error {
+	if err := q.device.check(); err != nil {
+		return err
+	}
+	if q.channel == nil {
+		return fmt.Errorf("%w: the completion queue has no channel", verbs.ErrAttributes)
+	}
+	q.mu.Lock()
+	q.armed = true
+	q.mu.Unlock()
+	return nil
+}
+
+// push adds a completion. Without room for it the queue is broken, and with it all its
+// pairs (IBTA 11.6.3.2). The caller holds the pair, and settles.
+func (q *queue) push(c completion) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	if q.tail-q.head == uint64(len(q.ring)) {
+		if !q.overrun {
+			q.overrun = true
+			q.broken.Store(true)
+			q.device.events.put(verbs.Event{Kind: verbs.EventOther})
+			for _, p := range q.pairs {
+				q.device.adapter.fabric.broke(p, p.epoch.Load())
+			}
+		}
+	} else if !q.overrun {
+		q.ring[q.tail%uint64(len(q.ring))] = c
+		q.tail++
+		q.waiting.Store(int64(q.tail - q.head))
+	}
+	if q.armed {
+		q.armed = false
+		q.channel.signal()
+	}
+}
+
+// clean takes the completions of a pair out, which is closed or reset.
+func (q *queue) clean(p *pair) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := uint64(len(q.ring))
+	to := q.head
+	for at := q.head; at != q.tail; at++ {
+		if c := q.ring[at%n]; c.pair != p {
+			q.ring[to%n] = c
+			to++
+		}
+	}
+	for at := to; at != q.tail; at++ {
+		q.ring[at%n] = completion{}
+	}
+	q.tail = to
+	q.waiting.Store(int64(q.tail - q.head))
+}
+
+func (q *queue) attach(p *pair) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return fmt.Errorf("software verbs: completion queue: %w", net.ErrClosed)
+	}
+	q.pairs = append(q.pairs, p)
+	return nil
+}
+
+func (q *queue) detach(p *pair) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, x := range q.pairs {
+		if x == p {
+			q.pairs = append(q.pairs[:i], q.pairs[i+1:]...)
+			return
+		}
+	}
+}
+
+func (q *queue) Close() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.pairs) > 0 {
+		return fmt.Errorf("%w: the completion queue serves %d queues of pairs", verbs.ErrBusy, len(q.pairs))
+	}
+	if q.closed {
+		return nil
+	}
+	q.closed = true
+	q.broken.Store(true)
+	q.device.users.Add(-1)
+	if q.channel != nil {
+		q.channel.users.Add(-1)
+	}
+	q.device.adapter.fabric.live.queues.Add(-1)
+	return nil
+}
+
+// channel is a completion channel.
+type channel struct {
+	device *device
+	users  atomic.Int64
+	event  chan struct{}
+	wake   chan struct{}
+	done   chan struct{}
+	closed atomic.Bool
+	timer  *time.Timer
+}
+
+// CreateChannel implements verbs.Device.
+func (d *device) CreateChannel() (verbs.Channel, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	d.users.Add(1)
+	d.adapter.fabric.live.channels.Add(1)
+	d.adapter.fabric.made.channels.Add(1)
+	return &channel{device: d, event: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
+}
+
+func (c *channel) signal() {
+	select {
+	case c.event <- struct{}{}:
+	default: // one is there already
+	}
+}
+
+func (c *channel) Wake() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *channel) Wait(timeout time.Duration) (bool, error) {
+	select {
+	case <-c.done:
+		return false, net.ErrClosed
+	case <-c.event:
+		return true, nil
+	case <-c.wake:
+		return false, nil
+	default:
+	}
+	if timeout == 0 {
+		return false, nil
+	}
+	var late <-chan time.Time
+	if timeout > 0 {
+		if c.timer == nil {
+			c.timer = time.NewTimer(timeout)
+		} else {
+			c.timer.Reset(timeout)
+		}
+		defer c.timer.Stop()
+		late = c.timer.C
+	}
+	select {
+	case <-c.done:
+		return false, net.ErrClosed
+	case <-c.event:
+		return true, nil
+	case <-c.wake:
+		return false, nil
+	case <-late:
+		return false, nil
+	}
+}
+
+func (c *channel) Close() error {
+	if n := c.users.Load(); n > 0 {
+		return fmt.Errorf("%w: the channel serves %d completion queues", verbs.ErrBusy, n)
+	}
+	if c.closed.Swap(true) {
+		return nil
+	}
+	close(c.done)
+	c.device.users.Add(-1)
+	c.device.adapter.fabric.live.channels.Add(-1)
+	return nil
+}

@@ -1,0 +1,166 @@
+package software
+
+import (
+	"unsafe"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// psnMask holds packet sequence numbers to their 24 bits.
+const psnMask = 1<<24 - 1
+
+// ahead tells how far PSN a is before b, between −2²³ and 2²³.
+func ahead(a, b uint32) int { return int(int32((a-b)<<8) >> 8) }
+
+// packet is one packet of a message; its payload lies where the request's elements
+// do, or in a copy when it comes late.
+type packet struct {
+	from, to    uint32
+	source      *port
+	transport   verbs.Transport
+	operation   verbs.Operation
+	psn         uint32
+	first, last bool
+	bytes       int // of payload
+	offset      int // of it in the message
+	total       int // bytes of a write, which its first packet announces
+	remoteAddr  uint64
+	remoteKey   uint32
+	immediate   uint32
+	payload     []span // of the whole message, or of this packet alone (loose)
+	loose       bool
+}
+
+// span is a piece of memory that a message comes from.
+type span struct {
+	bytes  []byte
+	region *region // claimed; nil: the queue's own
+}
+
+// read copies the packet's payload, from its byte at on, to dst. In order: lines of
+// 64 bytes become visible one after the other, from the lowest address up.
+func (p *packet) read(dst []byte, at int, inOrder bool) {
+	if !p.loose {
+		at += p.offset
+	}
+	for _, s := range p.payload {
+		if len(dst) == 0 {
+			return
+		}
+		if at >= len(s.bytes) {
+			at -= len(s.bytes)
+			continue
+		}
+		n := min(len(dst), len(s.bytes)-at)
+		if inOrder {
+			ascend(dst[:n], s.bytes[at:at+n])
+		} else {
+			copy(dst[:n], s.bytes[at:])
+		}
+		dst, at = dst[n:], 0
+	}
+}
+
+// lineBytes is a cache line.
+const lineBytes = 64
+
+// ascend copies line by line. Within a line the order is open.
+func ascend(dst, src []byte) {
+	if len(dst) == 0 {
+		return
+	}
+	if off := int(uintptr(unsafe.Pointer(&dst[0])) % lineBytes); off != 0 {
+		n := min(lineBytes-off, len(dst))
+		copy(dst[:n], src[:n])
+		dst, src = dst[n:], src[n:]
+	}
+	for len(dst) >= lineBytes && len(src) >= lineBytes {
+		*(*[lineBytes]byte)(dst) = *(*[lineBytes]byte)(src)
+		dst, src = dst[lineBytes:], src[lineBytes:]
+	}
+	copy(dst, src)
+}
+
+// answerKind is what a responder says to a packet.
+type answerKind uint8
+
+const (
+	silence answerKind = iota
+	accepted
+	outOfOrder // NAK: PSN sequence error
+	notReady   // RNR NAK
+	refused    // NAK with a status for the requester
+)
+
+// answer is an acknowledgement. psn is the last one accepted, or the one refused.
+type answer struct {
+	kind   answerKind
+	psn    uint32
+	timer  uint8 // of notReady
+	status verbs.Status
+}
+
+// late is a packet, or an answer, that comes later than what was sent after it.
+type late struct {
+	event  event
+	fabric *Fabric
+	to     *port
+	packet packet
+	answer answer
+}
+
+// postpone makes a copy of the packet arrive after a delay.
+func (p *packet) postpone(f *Fabric, to *port, fate Fate) {
+	b := make([]byte, p.bytes)
+	p.read(b, 0, false)
+	l := &late{fabric: f, to: to, packet: *p}
+	l.packet.payload, l.packet.loose = []span{{bytes: b}}, true
+	l.event.late = l
+	f.clock.set(&l.event, fate.Delay)
+}
+
+// arrive delivers what was late, on the clock's goroutine.
+func (l *late) arrive() {
+	f, p := l.fabric, &l.packet
+	if !l.to.reachable() || !p.source.reachable() {
+		f.lost.Add(1)
+		return
+	}
+	a := l.answer
+	if a.kind == silence {
+		b := l.to.adapter.pairs.find(p.to)
+		if b == nil {
+			f.lost.Add(1)
+			return
+		}
+		a = f.back(p, l.to, b.receive(p))
+	}
+	if a.kind != silence {
+		if r := p.source.adapter.pairs.find(p.from); r != nil {
+			r.hear(a)
+		}
+	}
+	f.settle()
+}
+
+// back lets the rule judge an answer; silence when it is lost or late.
+func (f *Fabric) back(p *packet, to *port, a answer) answer {
+	if a.kind == silence || !f.ruled.Load() {
+		return a
+	}
+	fate := f.fate(Packet{From: p.to, To: p.from, Transport: p.transport, Operation: p.operation, PSN: a.psn, Answer: true})
+	if fate.Drop {
+		f.lost.Add(1)
+		return answer{}
+	}
+	if fate.Delay == 0 {
+		return a
+	}
+	l := &late{fabric: f, to: to, answer: a}
+	l.packet.from, l.packet.to, l.packet.source = p.from, p.to, p.source
+	l.event.late = l
+	f.clock.set(&l.event, fate.Delay)
+	return answer{}
+}
+
+func (p *port) reachable() bool { return p.up.Load() && !p.adapter.gone.Load() }

@@ -1,0 +1,171 @@
+package software
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// pair is a queue pair. mu guards the requester (the send queue), answers the responder
+// (the receive queue); who needs both takes mu first, and no goroutine holds the mu of
+// two pairs. A requester that transmits holds its own mu and, packet by packet, the
+// other end's answers.
+type pair struct {
+	domain      *domain
+	adapter     *Adapter
+	fabric      *Fabric
+	number      uint32
+	transport   verbs.Transport
+	cfg         verbs.PairConfig
+	sendQueue   *queue
+	recvQueue   *queue
+	state       atomic.Uint32 // verbs.PairState; changed with answers locked
+	epoch       atomic.Uint32 // counts resets
+	freed       atomic.Uint64 // send requests whose room is free, set by Poll
+	closed      atomic.Bool
+	destination atomic.Pointer[port]
+
+	mu       sync.Mutex
+	attr     verbs.Attributes // those given so far
+	requests requester
+
+	answers   sync.Mutex
+	responder responder
+}
+
+// CreatePair implements verbs.Domain.
+func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
+	if err := d.device.check(); err != nil {
+		return nil, err
+	}
+	a := d.device.adapter
+	if err := fits(c, a.limits); err != nil {
+		return nil, err
+	}
+	s, is := c.Send.(*queue)
+	r, are := c.Receive.(*queue)
+	if !is || !are || s.device != d.device || r.device != d.device {
+		return nil, fmt.Errorf("%w: the completion queues are of another device", verbs.ErrAttributes)
+	}
+	q := &pair{
+		domain: d, adapter: a, fabric: a.fabric, transport: c.Transport, cfg: c, sendQueue: s, recvQueue: r,
+	}
+	q.requests.make(q)
+	q.responder.make(q)
+	if err := s.attach(q); err != nil {
+		return nil, err
+	}
+	if err := r.attach(q); err != nil {
+		s.detach(q)
+		return nil, err
+	}
+	q.answers.Lock() // until it has its number, nothing may come in
+	defer q.answers.Unlock()
+	number, err := a.pairs.put(q, "queue pairs")
+	if err != nil {
+		s.detach(q)
+		r.detach(q)
+		return nil, err
+	}
+	q.number = number
+	d.users.Add(1)
+	a.fabric.live.pairs.Add(1)
+	a.fabric.made.pairs.Add(1)
+	return q, nil
+}
+
+// mostInline is the largest inline payload, bytes.
+const mostInline = 1024
+
+func fits(c verbs.PairConfig, l verbs.Limits) error {
+	over := func(what string, v, most int) error {
+		if v < 0 || v > most {
+			return fmt.Errorf("%w: %d %s; the most is %d", verbs.ErrLimit, v, what, most)
+		}
+		return nil
+	}
+	if c.Transport != verbs.RC && c.Transport != verbs.UC {
+		return fmt.Errorf("%w: %v", verbs.ErrAttributes, c.Transport)
+	}
+	for _, err := range []error{
+		over("outstanding send requests", c.SendRequests, l.PairRequests),
+		over("outstanding receive requests", c.ReceiveRequests, l.PairRequests),
+		over("elements of a send request", c.SendElements, l.Elements),
+		over("elements of a receive request", c.ReceiveElements, l.Elements),
+		over("inline bytes", c.InlineBytes, mostInline),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *pair) Number() uint32             { return q.number }
+func (q *pair) Transport() verbs.Transport { return q.transport }
+
+func (q *pair) State() (verbs.PairState, error) { return q.now(), q.check() }
+
+func (q *pair) now() verbs.PairState { return verbs.PairState(q.state.Load()) }
+
+func (q *pair) check() error {
+	if q.closed.Load() {
+		return fmt.Errorf("software verbs: queue pair %#x: %w", q.number, net.ErrClosed)
+	}
+	return q.adapter.check()
+}
+
+// Close takes the pair away; what is outstanding leaves no completion, and what has
+// completed and was not polled is forgotten, as adapters do.
+func (q *pair) Close() error {
+	if q.closed.Swap(true) {
+		return nil
+	}
+	q.adapter.pairs.remove(q.number)
+	q.mu.Lock()
+	q.answers.Lock()
+	q.reset()
+	q.answers.Unlock()
+	q.mu.Unlock()
+	q.sendQueue.detach(q)
+	q.recvQueue.detach(q)
+	q.domain.users.Add(-1)
+	q.fabric.live.pairs.Add(-1)
+	q.fabric.settle()
+	return nil
+}
+
+// reset empties both queues without completions; both locks are held.
+func (q *pair) reset() {
+	q.state.Store(uint32(verbs.Reset))
+	q.epoch.Add(1)
+	q.requests.reset()
+	q.responder.reset()
+	q.sendQueue.clean(q)
+	q.recvQueue.clean(q)
+	q.attr = verbs.Attributes{}
+	q.destination.Store(nil)
+}
+
+// fail moves the pair to Error and flushes both queues; mu is held, answers is not.
+func (q *pair) fail() {
+	q.answers.Lock()
+	q.state.Store(uint32(verbs.Error))
+	q.responder.flush()
+	q.answers.Unlock()
+	q.requests.flush()
+}
+
+// breakDown is fail from outside, unless the pair was reset meanwhile.
+func (q *pair) breakDown(epoch uint32) {
+	q.mu.Lock()
+	if q.epoch.Load() == epoch && !q.closed.Load() && q.now() != verbs.Reset {
+		q.fail()
+		q.domain.device.events.put(verbs.Event{Kind: verbs.EventPairFatal, Pair: q.number})
+	}
+	q.mu.Unlock()
+	q.fabric.settle()
+}

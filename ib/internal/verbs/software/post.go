@@ -1,0 +1,135 @@
+package software
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// mostBytes is the longest message.
+const mostBytes = 1 << 30
+
+// sendSlot holds a posted send request.
+type sendSlot struct {
+	id         uint64
+	operation  verbs.Operation
+	signaled   bool
+	inline     bool
+	immediate  uint32
+	remoteAddr uint64
+	remoteKey  uint32
+	length     uint64
+	elements   []verbs.Element
+	copied     []byte // the payload of an inline request
+	first      uint32 // PSN of its first packet
+	packets    int
+}
+
+// PostSend implements verbs.Pair.
+func (q *pair) PostSend(requests []verbs.SendRequest) (n int, err error) {
+	if err := q.check(); err != nil {
+		return 0, err
+	}
+	q.mu.Lock()
+	for n < len(requests) {
+		if err = q.enqueue(&requests[n]); err != nil {
+			break
+		}
+		n++
+	}
+	if n > 0 {
+		if q.now() == verbs.Error {
+			q.requests.flush()
+		} else {
+			q.drive()
+		}
+	}
+	q.mu.Unlock()
+	q.fabric.settle()
+	return n, err
+}
+
+func (q *pair) enqueue(w *verbs.SendRequest) error {
+	r := &q.requests
+	switch s := q.now(); {
+	case s != verbs.ReadyToSend && s != verbs.SendQueueDrained && s != verbs.SendQueueError && s != verbs.Error:
+		return fmt.Errorf("%w: a send request in %v", verbs.ErrState, s)
+	case w.Operation > verbs.SendImmediate:
+		return fmt.Errorf("%w: operation %d", verbs.ErrAttributes, w.Operation)
+	case len(w.Elements) > q.cfg.SendElements:
+		return fmt.Errorf("%w: %d elements in a send request; the queue pair was made for %d", verbs.ErrLimit, len(w.Elements), q.cfg.SendElements)
+	case r.posted-q.freed.Load() >= uint64(q.cfg.SendRequests):
+		return fmt.Errorf("%w: %d send requests", verbs.ErrQueueFull, q.cfg.SendRequests)
+	}
+	s := &r.ring[r.posted%uint64(len(r.ring))]
+	var length uint64
+	for _, e := range w.Elements {
+		length += uint64(e.Length)
+	}
+	if w.Inline {
+		if length > uint64(q.cfg.InlineBytes) {
+			return fmt.Errorf("%w: %d bytes inline; the queue pair was made for %d", verbs.ErrLimit, length, q.cfg.InlineBytes)
+		}
+		s.copied = s.copied[:0]
+		for _, e := range w.Elements {
+			b, g := q.domain.claim(e.Key, e.Addr, int(e.Length), 0)
+			if g == nil {
+				return fmt.Errorf("%w: an inline request names memory that is not registered", verbs.ErrAttributes)
+			}
+			s.copied = append(s.copied, b...)
+			g.drop()
+		}
+	}
+	s.id, s.operation, s.signaled, s.inline = w.ID, w.Operation, w.Signaled, w.Inline
+	s.immediate, s.remoteAddr, s.remoteKey, s.length = w.Immediate, w.RemoteAddr, w.RemoteKey, length
+	s.elements = append(s.elements[:0], w.Elements...)
+	r.posted++
+	return nil
+}
+
+// recvSlot holds a posted receive request.
+type recvSlot struct {
+	id       uint64
+	elements []verbs.Element
+	length   uint64
+}
+
+// PostReceive implements verbs.Pair.
+func (q *pair) PostReceive(requests []verbs.ReceiveRequest) (n int, err error) {
+	if err := q.check(); err != nil {
+		return 0, err
+	}
+	q.answers.Lock()
+	for n < len(requests) {
+		if err = q.expect(&requests[n]); err != nil {
+			break
+		}
+		n++
+	}
+	if n > 0 && q.now() == verbs.Error {
+		q.responder.flush()
+	}
+	q.answers.Unlock()
+	q.fabric.settle()
+	return n, err
+}
+
+func (q *pair) expect(w *verbs.ReceiveRequest) error {
+	r := &q.responder
+	switch {
+	case q.now() == verbs.Reset:
+		return fmt.Errorf("%w: a receive request in %v", verbs.ErrState, verbs.Reset)
+	case len(w.Elements) > q.cfg.ReceiveElements:
+		return fmt.Errorf("%w: %d elements in a receive request; the queue pair was made for %d", verbs.ErrLimit, len(w.Elements), q.cfg.ReceiveElements)
+	case r.posted-r.freed.Load() >= uint64(q.cfg.ReceiveRequests):
+		return fmt.Errorf("%w: %d receive requests", verbs.ErrQueueFull, q.cfg.ReceiveRequests)
+	}
+	s := &r.ring[r.posted%uint64(len(r.ring))]
+	s.id, s.length = w.ID, 0
+	for _, e := range w.Elements {
+		s.length += uint64(e.Length)
+	}
+	s.elements = append(s.elements[:0], w.Elements...)
+	r.posted++
+	return nil
+}

@@ -1,0 +1,130 @@
+package software
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// pageBytes is what pinned memory is counted in.
+const pageBytes = 4096
+
+// domain is a protection domain.
+type domain struct {
+	device *device
+	users  atomic.Int64 // regions and pairs
+	closed atomic.Bool
+}
+
+func (d *domain) Close() error {
+	if n := d.users.Load(); n > 0 {
+		return fmt.Errorf("%w: the protection domain has %d regions and pairs", verbs.ErrBusy, n)
+	}
+	if !d.closed.Swap(true) {
+		d.device.users.Add(-1)
+		d.device.adapter.fabric.live.domains.Add(-1)
+	}
+	return nil
+}
+
+// region is registered memory. use counts who is copying to or from it; Close waits for
+// them, so that nothing touches the memory afterwards.
+type region struct {
+	domain *domain
+	memory []byte
+	addr   uint64
+	access verbs.Access
+	key    uint32
+	use    atomic.Int64 // negative: closed
+}
+
+// closedUse is added to a region's use when it is closed.
+const closedUse = -1 << 62
+
+// Register implements verbs.Domain.
+func (d *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
+	if err := d.device.check(); err != nil {
+		return nil, err
+	}
+	ad := d.device.adapter
+	switch {
+	case len(b) == 0:
+		return nil, fmt.Errorf("%w: a region of 0 bytes", verbs.ErrLimit)
+	case uint64(len(b)) > ad.limits.RegionBytes:
+		return nil, fmt.Errorf("%w: a region of %d bytes; %s allows %d", verbs.ErrLimit, len(b), ad.name, ad.limits.RegionBytes)
+	case a&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead) != 0:
+		return nil, fmt.Errorf("%w: access flags %#x", verbs.ErrAttributes, a)
+	case a&verbs.RemoteWrite != 0 && a&verbs.LocalWrite == 0:
+		return nil, fmt.Errorf("%w: a region for remote writes must be one for local writes too", verbs.ErrAttributes)
+	}
+	pages := int64(len(b)+pageBytes-1) / pageBytes * pageBytes
+	f := ad.fabric
+	if total := f.pinned.Add(pages); f.cfg.LockLimit > 0 && total > f.cfg.LockLimit {
+		f.pinned.Add(-pages)
+		return nil, &verbs.LockLimitError{Want: total, Limit: f.cfg.LockLimit}
+	}
+	r := &region{domain: d, memory: b, addr: uint64(uintptr(unsafe.Pointer(&b[0]))), access: a}
+	r.use.Store(1) // until its key is set
+	key, err := ad.regions.put(r, "regions")
+	if err != nil {
+		f.pinned.Add(-pages)
+		return nil, err
+	}
+	r.key = key
+	r.use.Add(-1)
+	d.users.Add(1)
+	f.live.regions.Add(1)
+	f.made.regions.Add(1)
+	return r, nil
+}
+
+func (r *region) Bytes() []byte     { return r.memory }
+func (r *region) Addr() uint64      { return r.addr }
+func (r *region) LocalKey() uint32  { return r.key }
+func (r *region) RemoteKey() uint32 { return r.key }
+
+func (r *region) Close() error {
+	for {
+		u := r.use.Load()
+		if u < 0 {
+			return nil
+		}
+		if r.use.CompareAndSwap(u, u+closedUse) {
+			break
+		}
+	}
+	d := r.domain
+	d.device.adapter.regions.remove(r.key)
+	for r.use.Load() != closedUse {
+		runtime.Gosched() // a copy is under way; it ends by itself
+	}
+	d.users.Add(-1)
+	f := d.device.adapter.fabric
+	f.live.regions.Add(-1)
+	f.pinned.Add(-(int64(len(r.memory)+pageBytes-1) / pageBytes * pageBytes))
+	return nil
+}
+
+// claim finds the registered bytes at an address, if the key, the bounds, the domain and
+// the access allow it. The region's use is raised: drop it after the copy.
+func (d *domain) claim(key uint32, addr uint64, n int, need verbs.Access) (b []byte, r *region) {
+	r = d.device.adapter.regions.find(key)
+	if r == nil || r.domain != d || r.access&need != need {
+		return nil, nil
+	}
+	if r.use.Add(1) < 0 {
+		r.use.Add(-1)
+		return nil, nil
+	}
+	if addr < r.addr || addr-r.addr > uint64(len(r.memory)) || uint64(n) > uint64(len(r.memory))-(addr-r.addr) {
+		r.use.Add(-1)
+		return nil, nil
+	}
+	at := addr - r.addr
+	return r.memory[at : at+uint64(n) : at+uint64(n)], r
+}
+
+func (r *region) drop() { r.use.Add(-1) }

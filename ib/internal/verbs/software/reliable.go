@@ -1,0 +1,141 @@
+package software
+
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// heed takes an answer to the packets of an RC pair (IBTA 9.7.5); mu is held.
+func (q *pair) heed(a answer) {
+	r := &q.requests
+	if s := q.now(); s != verbs.ReadyToSend && s != verbs.SendQueueDrained {
+		return
+	}
+	upTo := a.psn
+	if a.kind == accepted {
+		upTo = (upTo + 1) & psnMask
+	}
+	gain, sent := ahead(upTo, r.unacknowledged), ahead(r.highest, r.unacknowledged)
+	if gain < 0 || gain > sent || a.kind != accepted && gain == sent {
+		return // of something never sent, or answered before
+	}
+	if gain > 0 {
+		r.acknowledge(upTo)
+	}
+	switch a.kind {
+	case outOfOrder:
+		if r.retries++; r.retries > q.attr.Retries {
+			q.failWith(verbs.StatusRetriesExceeded)
+			return
+		}
+		r.seek(a.psn)
+	case notReady:
+		if r.rnr++; q.attr.RNRRetries != 7 && r.rnr > q.attr.RNRRetries {
+			q.failWith(verbs.StatusRNRExceeded)
+			return
+		}
+		r.rnr = min(r.rnr, 8)
+		r.seek(a.psn)
+		r.set(waitReady, rnrTime(a.timer))
+	case refused:
+		q.failWith(a.status)
+	}
+}
+
+// acknowledge completes the requests whose packets are all before a PSN.
+func (r *requester) acknowledge(upTo uint32) {
+	r.unacknowledged = upTo
+	r.retries, r.rnr = 0, 0
+	for r.done < r.numbered {
+		s := r.at(r.done)
+		if ahead(upTo, s.first) < s.packets {
+			break
+		}
+		if r.sent == r.done { // it was being sent again
+			r.sent, r.packets, r.moved = r.sent+1, 0, true
+		}
+		r.finish(verbs.StatusOK)
+	}
+	if r.sent == r.done && r.sent < r.numbered && ahead(upTo, r.at(r.sent).first) > r.packets {
+		r.packets, r.moved = ahead(upTo, r.at(r.sent).first), true
+	}
+	if r.wait == waitAnswer {
+		r.calm() // watch sets it anew
+	}
+}
+
+// seek goes back to a packet that is not acknowledged.
+func (r *requester) seek(psn uint32) {
+	r.moved = true
+	r.pair.fabric.resent.Add(1)
+	for k := r.done; k < r.numbered; k++ {
+		if s := r.at(k); ahead(psn, s.first) < s.packets {
+			r.sent, r.packets = k, max(ahead(psn, s.first), 0)
+			return
+		}
+	}
+	r.sent, r.packets = r.numbered, 0
+}
+
+// watch sets the timer while packets are without an answer.
+func (r *requester) watch() {
+	q := r.pair
+	switch {
+	case q.transport != verbs.RC || r.wait == waitReady:
+	case r.unacknowledged == r.highest || q.now() != verbs.ReadyToSend && q.now() != verbs.SendQueueDrained:
+		r.calm()
+	case r.wait == waitNothing && q.attr.Timeout != 0:
+		r.set(waitAnswer, answerTime(q.attr.Timeout))
+	}
+}
+
+// hear is heed for an answer that comes late.
+func (q *pair) hear(a answer) {
+	q.mu.Lock()
+	q.heed(a)
+	q.drive()
+	q.mu.Unlock()
+	q.fabric.settle()
+}
+
+// tick is the pair's timer.
+func (q *pair) tick() {
+	q.mu.Lock()
+	r := &q.requests
+	if r.wait != waitNothing {
+		if left := r.due - q.fabric.clock.now(); left > 0 { // set anew while it fired
+			r.set(r.wait, left)
+		} else {
+			q.expire()
+		}
+	}
+	q.mu.Unlock()
+	q.fabric.settle()
+}
+
+func (q *pair) expire() {
+	r := &q.requests
+	w := r.wait
+	r.wait = waitNothing
+	if w == waitAnswer {
+		if r.retries++; r.retries > q.attr.Retries {
+			q.failWith(verbs.StatusRetriesExceeded)
+			return
+		}
+		r.seek(r.unacknowledged)
+	}
+	q.drive()
+}
+
+// answerTime is the transport timer (IBTA 9.7.6.1.3).
+func answerTime(code uint8) time.Duration { return 4096 * time.Nanosecond << code }
+
+// rnrTime is IBTA table 45, in units of 10 µs.
+func rnrTime(code uint8) time.Duration {
+	units := [32]time.Duration{
+		65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+		256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	}
+	return units[code&31] * 10 * time.Microsecond
+}

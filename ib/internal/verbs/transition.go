@@ -1,0 +1,110 @@
+package verbs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// transition is a row of IBTA table 91: what must and what may be given, for both
+// transports and for RC alone.
+type transition struct {
+	from, to     PairState
+	must, mustRC Mask
+	may, mayRC   Mask
+}
+
+func transitions() []transition {
+	const where = MaskPartitionKey | MaskPort | MaskAccess
+	return []transition{
+		{from: Reset, to: Init, must: where},
+		{from: Init, to: Init, may: where},
+		{
+			from: Init, to: ReadyToReceive,
+			must:   MaskPath | MaskPathMTU | MaskRemote | MaskReceivePSN,
+			mustRC: MaskPendingReads | MaskRNRTimer,
+			may:    MaskAccess | MaskPartitionKey,
+		},
+		{
+			from: ReadyToReceive, to: ReadyToSend,
+			must:   MaskSendPSN,
+			mustRC: MaskTimeout | MaskRetries | MaskRNRRetries | MaskInitiatedReads,
+			may:    MaskAccess, mayRC: MaskRNRTimer,
+		},
+		{from: ReadyToSend, to: ReadyToSend, may: MaskAccess, mayRC: MaskRNRTimer},
+		{from: ReadyToSend, to: SendQueueDrained},
+		{from: SendQueueDrained, to: ReadyToSend, may: MaskAccess, mayRC: MaskRNRTimer},
+		{
+			from: SendQueueDrained, to: SendQueueDrained,
+			may:   MaskAccess | MaskPartitionKey | MaskPath,
+			mayRC: MaskPort | MaskTimeout | MaskRetries | MaskRNRRetries | MaskInitiatedReads | MaskPendingReads | MaskRNRTimer,
+		},
+	}
+}
+
+// CheckTransition tells whether a pair of a transport may go from a state to another,
+// given the attributes of m: the error wraps ErrState when it may not at all, and
+// ErrAttributes when some are missing or too many, which it names. Without MaskState
+// in m, to must be from.
+func CheckTransition(t Transport, from, to PairState, m Mask) error {
+	must, may, legal := masks(t, from, to)
+	if !legal {
+		return fmt.Errorf("%w: a queue pair cannot go from %v to %v", ErrState, from, to)
+	}
+	given := m &^ MaskState
+	if missing, over := must&^given, given&^(must|may); missing != 0 || over != 0 {
+		return fmt.Errorf("%w (%v, %v to %v): missing [%v], not allowed [%v]", ErrAttributes, t, from, to, missing, over)
+	}
+	return nil
+}
+
+// masks finds what a transition must and may be given; false when there is none.
+func masks(t Transport, from, to PairState) (must, may Mask, legal bool) {
+	if to == Reset || to == Error {
+		return 0, 0, true
+	}
+	for _, r := range transitions() {
+		if r.from != from || r.to != to {
+			continue
+		}
+		must, may = r.must, r.may
+		if t == RC {
+			must, may = must|r.mustRC, may|r.mayRC
+		}
+		return must, may, true
+	}
+	return 0, 0, false
+}
+
+// String names the attributes, in the order of their bits.
+func (m Mask) String() string {
+	names := []struct {
+		bit  Mask
+		name string
+	}{
+		{MaskState, "state"},
+		{MaskAccess, "access flags"},
+		{MaskPartitionKey, "partition key index"},
+		{MaskPort, "port"},
+		{MaskPath, "path"},
+		{MaskPathMTU, "path MTU"},
+		{MaskTimeout, "timeout"},
+		{MaskRetries, "retries"},
+		{MaskRNRRetries, "RNR retries"},
+		{MaskReceivePSN, "receive PSN"},
+		{MaskInitiatedReads, "initiated reads"},
+		{MaskRNRTimer, "RNR timer"},
+		{MaskSendPSN, "send PSN"},
+		{MaskPendingReads, "pending reads"},
+		{MaskRemote, "remote queue pair"},
+	}
+	var out []string
+	for _, n := range names {
+		if m&n.bit != 0 {
+			out, m = append(out, n.name), m&^n.bit
+		}
+	}
+	if m != 0 {
+		out = append(out, fmt.Sprintf("%#x", uint32(m)))
+	}
+	return strings.Join(out, ", ")
+}
