@@ -21,14 +21,19 @@ type exchange struct {
 	take  func(*microproto.Exec)
 }
 
-// newExchange sends messages of so many segments of so many bytes of payload.
-func newExchange(tb testing.TB, names []string, segments, payload int) *exchange {
+// newExchange sends messages of so many segments of so many bytes of payload, over a
+// link that takes trains of that many bytes.
+func newExchange(tb testing.TB, names []string, segments, payload, train int) *exchange {
 	e := &exchange{data: pattern(segments*payload, 1), dst: make([]byte, segments*payload), now: 1}
 	o := microproto.Options{OptionReceive: 8 << 20, OptionPeerReceive: 8 << 20}
 	probe, err := microproto.NewComposite(microproto.Config{Name: "probe", MTU: 1400}, build(tb, names, o)...)
 	require.NoError(tb, err)
+	frames := func() microproto.FrameSource { return &ringFrames{} }
+	if train > 0 {
+		frames = func() microproto.FrameSource { return &datagrams{} }
+	}
 	for i := range e.ends {
-		e.ends[i], err = microproto.NewComposite(microproto.Config{Name: "end", MTU: probe.HeaderBytes() + payload, Frames: &ringFrames{}}, build(tb, names, o)...)
+		e.ends[i], err = microproto.NewComposite(microproto.Config{Name: "end", MTU: probe.HeaderBytes() + payload, Train: train, Frames: frames()}, build(tb, names, o)...)
 		require.NoError(tb, err)
 		require.NoError(tb, e.ends[i].Open(0))
 	}
@@ -59,39 +64,54 @@ func (e *exchange) turn() {
 }
 
 // BenchmarkSegment is the cost of a segment at both ends together, with its share of
-// the acknowledgement, of the message and of the round trips. At 8 bytes that is the
-// handlers and the kernel between them; at 1280 two copies come to it.
+// the acknowledgement, of the message and of the round trips, no link counted. At 8
+// bytes that is the handlers and the kernel between them; at 1280 two copies come to it.
+//
+// "train": the ends hand each other trains as a link with segmentation offload does, and
+// the window is open, as on a long path; the metric segments/train says how many went as
+// one. "single": every segment for itself, as where the link takes no trains, and every
+// second one acknowledged.
 func BenchmarkSegment(b *testing.B) {
 	for _, c := range []struct {
 		column string
 		names  []string
 	}{{"intra", syncEther}, {"inter", syncInter}, {"inter+cubic", syncCubic}} {
-		for _, payload := range []int{8, 1280} {
-			b.Run(fmt.Sprintf("%s/%dB", c.column, payload), func(b *testing.B) {
-				const segments = 64 // a flight of frames that stays in the cache, as with a link that takes them at once
-				e := newExchange(b, c.names, segments, payload)
-				for range 50 { // the window opens
-					e.turn()
-				}
-				b.ReportAllocs()
-				for b.Loop() {
-					e.turn()
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/segments, "ns/segment")
-				require.Zero(b, e.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
-			})
+		for _, train := range []int{0, trainBytes} {
+			for _, payload := range []int{8, 1280} {
+				kind := [...]string{"single", "train"}[min(train, 1)]
+				b.Run(fmt.Sprintf("%s/%s/%dB", c.column, kind, payload), func(b *testing.B) { segment(b, c.names, payload, train) })
+			}
 		}
 	}
+}
+
+func segment(b *testing.B, names []string, payload, train int) {
+	const segments = 64 // a flight of frames that stays in the cache, as with a link that takes them at once
+	e := newExchange(b, names, segments, payload, train)
+	for range 50 { // the window opens
+		e.turn()
+	}
+	before := e.ends[1].Counters()
+	b.ReportAllocs()
+	for b.Loop() {
+		e.turn()
+	}
+	n := e.ends[1].Counters()
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/segments, "ns/segment")
+	b.ReportMetric(float64(n.SegmentsIn-before.SegmentsIn)/float64(n.Inputs-before.Inputs), "segments/train")
+	require.Zero(b, e.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
 }
 
 // In steady state neither end of the column allocates, with either controller.
 func TestInterClusterAllocatesNothing(t *testing.T) {
 	for _, names := range [][]string{syncInter, syncCubic} {
-		e := newExchange(t, names, 40, 1000)
-		for range 100 {
-			e.turn()
+		for _, train := range []int{0, trainBytes} {
+			e := newExchange(t, names, 40, 1000, train)
+			for range 100 {
+				e.turn()
+			}
+			require.Zero(t, testing.AllocsPerRun(100, e.turn))
+			require.Equal(t, e.data, e.dst)
 		}
-		require.Zero(t, testing.AllocsPerRun(100, e.turn))
-		require.Equal(t, e.data, e.dst)
 	}
 }

@@ -53,10 +53,13 @@ type ControllerStart struct {
 	Window, Threshold int
 }
 
-// Progress is what Acked is told.
+// Progress is what Acked is told. Where a train arrives as one it is acknowledged as
+// one, where its segments would have been acknowledged two by two: Acks says how many
+// acknowledgements that would have been, for rules that bound the growth of one.
 type Progress struct {
 	Now      microproto.Instant
 	Count    int           // acknowledged now for the first time
+	Acks     int           // delayed acknowledgements that this one stands for; 0: 1
 	InFlight int           // before that
 	RTT      time.Duration // smoothed; 0: not known yet
 	// Full: the window was what held the sender back. Where it was not, the window
@@ -109,6 +112,9 @@ type controllerProtocol struct {
 	own, last Controller
 	shared    *Congestion
 }
+
+// TakesTrains implements microproto.TrainTaker: a controller sees no segments.
+func (p *controllerProtocol) TakesTrains() {}
 
 // Name implements microproto.MicroProtocol.
 func (p *controllerProtocol) Name() string { return p.name }

@@ -64,13 +64,17 @@ func (c *CUBIC) Acked(p Progress) {
 		}
 		return
 	}
+	n := c.segments(p.Count)
 	if c.cwnd < c.limit {
 		most := 2.0
 		if c.reno.cautious {
 			most = 1
 		}
-		c.cwnd += min(c.segments(p.Count), most)
-		return
+		grown := min(n, float64(most*float64(max(p.Acks, 1))), math.Ceil(c.limit-c.cwnd))
+		c.cwnd += grown
+		if n -= grown; c.cwnd < c.limit || n <= 0 {
+			return
+		}
 	}
 	c.reno.cautious = false
 	if c.started && c.paused != 0 {
@@ -80,7 +84,7 @@ func (c *CUBIC) Acked(p Progress) {
 	if !c.started {
 		c.begin(p.Now)
 	}
-	c.avoid(p.Now.Sub(c.epoch), p.RTT, c.segments(p.Count))
+	c.avoid(p.Now.Sub(c.epoch), p.RTT, n)
 }
 
 // begin starts an epoch of congestion avoidance (§4.2).

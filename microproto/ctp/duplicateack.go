@@ -11,11 +11,13 @@ import (
 // came alone and left the credit as it was (RFC 5681 §2), or if its bitmap tells of
 // a segment that has come since the one before (RFC 6675 §2), for where data go both
 // ways most acknowledgements travel with data. Retransmit does not judge the bitmap
-// while this row is there.
+// while this row is there; and the other end's counts what it acknowledges in segments,
+// also where they come in trains (RFC 5681 §4.2).
 type DuplicateAck struct {
 	sentNext *uint32
 	grant    *uint64
 	byCount  *bool
+	each     *bool
 	duplicateState
 }
 
@@ -33,6 +35,10 @@ func newDuplicateAck(microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (d *DuplicateAck) Name() string { return "DuplicateAck" }
 
+// TakesTrains implements microproto.TrainTaker: an acknowledgement that came with a train
+// is one.
+func (d *DuplicateAck) TakesTrains() {}
+
 // afterRetransmit is the place in AckArrived behind Retransmit, where what was
 // acknowledged has been taken out of flight, and before the congestion window moves.
 const afterRetransmit = microproto.Late / 2
@@ -48,8 +54,11 @@ func (d *DuplicateAck) Attach(b *microproto.Binder) (err error) {
 	if d.byCount, err = microproto.LookupCell[bool](b, cellByCount); err != nil {
 		return err
 	}
+	if d.each, err = microproto.LookupCell[bool](b, cellAckEach); err != nil {
+		return err
+	}
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
-		*d.byCount = true
+		*d.byCount, *d.each = true, true
 		d.next, d.credit = *d.sentNext, *d.grant
 	})
 	microproto.Bind(b, AckArrived, afterRetransmit, d.acked)
@@ -77,7 +86,7 @@ func (d *DuplicateAck) acked(x *microproto.Exec, a Ack) {
 
 // Detach implements microproto.Detacher: Retransmit judges the bitmap again.
 func (d *DuplicateAck) Detach(*microproto.Exec) (microproto.State, error) {
-	*d.byCount = false
+	*d.byCount, *d.each = false, false
 	return d.duplicateState, nil
 }
 
@@ -87,6 +96,6 @@ func (d *DuplicateAck) Adopt(_ *microproto.Exec, state microproto.State) error {
 	if !ok {
 		return fmt.Errorf("ctp: DuplicateAck cannot adopt %T", state)
 	}
-	d.duplicateState, *d.byCount = s, true
+	d.duplicateState, *d.byCount, *d.each = s, true, true
 	return nil
 }

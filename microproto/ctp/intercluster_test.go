@@ -50,10 +50,11 @@ func watchWindow(r *rig, end int) *windowWatch {
 	}
 }
 
-func (w *windowWatch) frame(data []byte) {
+func (w *windowWatch) frame(f microproto.Frame) {
+	data := f.Data
 	if n := binary.BigEndian.Uint32(data[w.number:]); data[w.flags] == flagData && !before(n, w.next) {
 		require.Equal(w.tb, w.next, n, "a segment was skipped")
-		w.next++
+		w.next += uint32(f.Count())
 	}
 	c := w.window.shared
 	limit := max(*w.window.limit, *w.window.ackedTo+uint64(max(c.Window, c.Unit)))
@@ -79,7 +80,7 @@ type crossing struct {
 func newCrossing(r *rig, sizes []int) *crossing {
 	c := &crossing{rig: r, sizes: sizes}
 	r.OnFrame = func(end int, f microproto.Frame) bool {
-		c.watches[end].frame(f.Data)
+		c.watches[end].frame(f)
 		return true
 	}
 	for end := range 2 {
@@ -153,7 +154,8 @@ func TestInterClusterExactlyOnceInOrder(t *testing.T) {
 			OptionPeerReceive: 0,
 		}
 		o[OptionPeerReceive] = o[OptionReceive]
-		r := newRig(rt, names, o, rapid.IntRange(160, 1500).Draw(rt, "mtu"), rapid.Uint64().Draw(rt, "seed"), f)
+		train := rapid.SampledFrom([]int{0, 1000, trainBytes}).Draw(rt, "train")
+		r := newTrainRig(rt, names, o, rapid.IntRange(160, 1500).Draw(rt, "mtu"), train, rapid.Uint64().Draw(rt, "seed"), f)
 		c := newCrossing(r, rapid.SliceOfN(rapid.IntRange(0, 4000), 1, 20).Draw(rt, "sizes"))
 		c.play(2 * time.Hour)
 	})
@@ -172,7 +174,8 @@ func TestInterClusterSeeds(t *testing.T) {
 			Loss: []float64{0, 0.001, 0.01, 0.05}[seed%4], Duplicate: 0.01, Reorder: 0.01,
 		}
 		names := [][]string{syncInter, syncCubic}[seed/4%2]
-		r := newRig(t, names, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, seed, f)
+		train := []int{0, trainBytes}[seed/8%2]
+		r := newTrainRig(t, names, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, train, seed, f)
 		sizes := make([]int, 60)
 		for i := range sizes {
 			sizes[i] = int((seed*7919 + uint64(i)*104729) % 4000)
@@ -192,7 +195,7 @@ func TestInterClusterRowsAreReplaced(t *testing.T) {
 			swaps := 0
 			for seed := range uint64(20) {
 				f := mptest.Faults{Delay: 5 * time.Millisecond, Loss: 0.02}
-				r := newRig(t, syncCubic, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, seed, f)
+				r := newTrainRig(t, syncCubic, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, []int{0, trainBytes}[seed%2], seed, f)
 				c := newCrossing(r, []int{4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000})
 				c.turn()
 				for range 20 {

@@ -22,6 +22,7 @@ const (
 	cellTaken    = "receiver.taken"       // uint64: bytes of messages that came before the channel was opened; Synchronous
 	cellCredit   = "receiver.credit"      // uint64: bytes granted to the other end; Synchronous declares, ReliableFIFO sets
 	cellNext     = "sequenced.next"       // uint32: number of the next new segment; SequencedSegment
+	cellAckEach  = "ack.each"             // bool: of a train every segment counts, and each that comes out of order is acknowledged; PositiveAck declares, DuplicateAck sets
 	cellSentNext = "sequenced.sent"       // uint32: number behind the highest that was transmitted; SequencedSegment declares, Retransmit sets
 	cellExpected = "receiver.expected"    // uint32: number that ReliableFIFO waits for; SequencedSegment declares, ReliableFIFO sets
 	cellSeen     = "receiver.seen"        // uint64: bit i: expected+1+i is stored; likewise
@@ -30,12 +31,13 @@ const (
 
 	// Positions count the bytes of segments, headers included, in the order of
 	// their numbers. Retransmit declares them.
-	cellAckedTo = "retransmit.acked.bytes" // uint64: position behind what is acknowledged in order
-	cellSentTo  = "retransmit.sent.bytes"  // uint64: position behind the highest segment that was transmitted
-	cellLimit   = "retransmit.limit.bytes" // uint64: position up to which may be sent; a congestion window sets it
-	cellSentAt  = "retransmit.sent.at"     // microproto.Instant of the last transmission
-	cellByCount = "retransmit.by.count"    // bool: duplicates are counted, Retransmit does not judge the bitmap; DuplicateAck sets
-	cellTimer   = "retransmit.timer.kept"  // bool: an acknowledgement does not start the timer afresh; a recovery sets
+	cellAckedTo  = "retransmit.acked.bytes" // uint64: position behind what is acknowledged in order
+	cellSentTo   = "retransmit.sent.bytes"  // uint64: position behind the highest segment that was transmitted
+	cellLimit    = "retransmit.limit.bytes" // uint64: position up to which may be sent; a congestion window sets it
+	cellSentAt   = "retransmit.sent.at"     // microproto.Instant of the last transmission
+	cellByCount  = "retransmit.by.count"    // bool: duplicates are counted, Retransmit does not judge the bitmap; DuplicateAck sets
+	cellTogether = "retransmit.together"    // int: most segments of one train that the last acknowledgement was of
+	cellTimer    = "retransmit.timer.kept"  // bool: an acknowledgement does not start the timer afresh; a recovery sets
 
 	attrKept   = "transport.kept"   // local: a lower micro-protocol keeps the segment after its transmission
 	attrOffset = "resize.offset"    // wire: first byte of the payload in its message
@@ -59,6 +61,9 @@ var (
 	// SegmentSampled: a segment whose acknowledgement gives a round trip; by
 	// Karn's rule RTTEstimation ignores those that were sent more than once.
 	SegmentSampled = microproto.NewEvent[*microproto.Message]("ctp.segment.sampled")
+	// ackDue: one segment of a train has been judged; an acknowledgement that is due goes
+	// before the next.
+	ackDue = microproto.NewEvent[struct{}]("ctp.ack.due")
 	// Consumed: the user took messages from the queue; cellConsumed has grown.
 	Consumed = microproto.NewEvent[struct{}]("ctp.consumed")
 	// CreditBlocked: a Send was refused for want of credit.

@@ -42,6 +42,9 @@ func newNegativeAck(microproto.Options) (microproto.MicroProtocol, error) { retu
 // Name implements microproto.MicroProtocol.
 func (n *NegativeAck) Name() string { return "NegativeAck" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (n *NegativeAck) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (n *NegativeAck) Attach(b *microproto.Binder) (err error) {
 	if n.number, err = microproto.LookupAttr[uint32](b, attrNumber); err != nil {
@@ -60,6 +63,7 @@ func (n *NegativeAck) Attach(b *microproto.Binder) (err error) {
 	microproto.Bind(b, AckArrived, afterRetransmit, n.resend)
 	// Behind ReliableFIFO: what it drops has not come.
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Late, n.arrived)
+	microproto.Bind(b, segmentApart, microproto.Late, n.arrived)
 	return nil
 }
 
@@ -74,7 +78,7 @@ func (n *NegativeAck) arrived(_ *microproto.Exec, m *microproto.Message) {
 	if missing := number - n.next; missing > 0 {
 		n.gap = gap{n.next, uint8(min(missing, maxGap))}
 	}
-	n.next = number + 1
+	n.next = number + uint32(m.Segments())
 }
 
 // name puts a gap that was not named yet into whatever leaves.

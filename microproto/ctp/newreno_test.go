@@ -27,11 +27,18 @@ type flights struct {
 	lose   func(number uint32, copy int) bool
 	copies []int
 	rounds [][]int // the segments of each round trip, numbered from 1
+	trains []int   // the lengths of those that left
 }
 
 // newFlights joins two ends of the inter-cluster synchronous column, every segment
 // acknowledged for itself, over segments of 100 bytes.
 func newFlights(tb require.TestingT, o microproto.Options, names ...string) *flights {
+	return newTrainFlights(tb, o, 0, names...)
+}
+
+// newTrainFlights is newFlights over a link that takes trains of that many bytes and
+// brings them whole, but for the segments that it loses.
+func newTrainFlights(tb require.TestingT, o microproto.Options, train int, names ...string) *flights {
 	all := microproto.Options{OptionAckEvery: 1, OptionRTOFloor: int64(200 * time.Millisecond), OptionRTOInitial: int64(200 * time.Millisecond), OptionInitialWindow: 3}
 	for _, k := range []string{OptionAckEvery, OptionRTOFloor, OptionRTOInitial, OptionRTOMax, OptionInitialWindow, OptionFirst, OptionReceive, OptionPeerReceive} {
 		if v, ok := o[k]; ok {
@@ -42,23 +49,59 @@ func newFlights(tb require.TestingT, o microproto.Options, names ...string) *fli
 	if v, ok := o[OptionFirst]; ok {
 		f.first = uint32(v)
 	}
-	f.rig = newRig(tb, append(slices.Clone(syncInter), names...), all, 160, 1, mptest.Faults{Delay: way})
+	f.rig = newTrainRig(tb, append(slices.Clone(syncInter), names...), all, 160, train, 1, mptest.Faults{Delay: way})
 	at, flags := offsetOf(f.ends[0], attrNumber), offsetOf(f.ends[0], attrFlags)
 	f.OnFrame = func(end int, frame microproto.Frame) bool {
 		if end != 0 || frame.Data[flags] != flagData {
 			return true
 		}
 		n := binary.BigEndian.Uint32(frame.Data[at:]) - f.first + 1
-		k := int(time.Duration(f.Clock.Now()) / round)
-		for len(f.rounds) <= k {
-			f.rounds = append(f.rounds, nil)
+		if frame.Segment > 0 {
+			f.train(n, frame)
+			return false
 		}
-		f.rounds[k] = append(f.rounds[k], int(n))
-		f.copies[n]++
-		return !f.lose(n, f.copies[n])
+		return f.leaves(n)
 	}
 	f.open()
 	return f
+}
+
+// leaves notes that a segment leaves, and tells whether it will arrive.
+func (f *flights) leaves(n uint32) bool {
+	k := int(time.Duration(f.Clock.Now()) / round)
+	for len(f.rounds) <= k {
+		f.rounds = append(f.rounds, nil)
+	}
+	f.rounds[k] = append(f.rounds[k], int(n))
+	f.copies[n]++
+	return !f.lose(n, f.copies[n])
+}
+
+// train carries a train whose first segment is n: what is left between lost segments
+// arrives as one.
+func (f *flights) train(n uint32, frame microproto.Frame) {
+	arrive := func(part microproto.Frame) {
+		f.Clock.At(f.Clock.Now().Add(way), func() { require.NoError(f.tb, f.ends[1].Input(f.Clock.Now(), part)) })
+	}
+	f.trains = append(f.trains, frame.Count())
+	from := 0
+	for i := range frame.Count() {
+		to := min((i+1)*frame.Segment, len(frame.Data))
+		lost := !f.leaves(n + uint32(i))
+		if lost && from < i*frame.Segment {
+			part := frame.Retain()
+			part.Data = frame.Data[from : i*frame.Segment]
+			arrive(part)
+		}
+		if lost {
+			from = to
+		}
+	}
+	if from < len(frame.Data) {
+		part := frame.Retain()
+		part.Data = frame.Data[from:]
+		arrive(part)
+	}
 }
 
 // segment is the payload of a full segment.

@@ -24,12 +24,14 @@ type PositiveAck struct {
 	seen   microproto.Attr[uint64]
 	credit microproto.Attr[uint64]
 
+	each           *bool
 	grant, granted *uint64
 	sent, expected *uint32
 	stored         *uint64
 
 	told    uint64 // credit in the last acknowledgement
 	pending int    // segments that wait for one
+	came    int    // of the train that came last, those not yet counted
 	due     bool   // one has been enqueued
 	turn    bool   // the timer waits for the turn to end only
 	timer   microproto.TimerID
@@ -87,6 +89,7 @@ func (p *PositiveAck) Attach(b *microproto.Binder) (err error) {
 			return err
 		}
 	}
+	p.each = microproto.DeclareCell(b, cellAckEach, false)
 	p.flags = microproto.WireAttr[uint8](b, attrFlags)
 	p.next = microproto.WireAttr[uint32](b, "ack.next")
 	p.seen = microproto.WireAttr[uint64](b, "ack.seen")
@@ -101,6 +104,11 @@ func (p *PositiveAck) Attach(b *microproto.Binder) (err error) {
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Early, p.take)
 	microproto.Bind(b, AckWanted, microproto.Normal, p.want)
 	microproto.Bind(b, Consumed, microproto.Late, p.consumed)
+	microproto.Bind(b, ackDue, microproto.Normal, func(x *microproto.Exec, _ struct{}) {
+		if *p.each && p.due {
+			p.flush(x)
+		}
+	})
 	microproto.Bind(b, ackFlush, microproto.Normal, func(x *microproto.Exec, _ *PositiveAck) { p.flush(x) })
 	microproto.Bind(b, ackTimer, microproto.Normal, func(x *microproto.Exec, _ *PositiveAck) {
 		p.timer, p.turn = 0, false
@@ -133,6 +141,10 @@ func (p *PositiveAck) take(x *microproto.Exec, m *microproto.Message) {
 		return
 	}
 	*p.grant = max(*p.grant, p.credit.Get(m))
+	p.came = 1
+	if *p.each {
+		p.came = m.Segments()
+	}
 	microproto.Raise(x, AckArrived, Ack{Next: next, Seen: p.seen.Get(m), Credit: *p.grant, Alone: flags&flagData == 0})
 	if flags&flagData == 0 {
 		x.Done(m)
@@ -140,7 +152,8 @@ func (p *PositiveAck) take(x *microproto.Exec, m *microproto.Message) {
 }
 
 func (p *PositiveAck) want(x *microproto.Exec, u Urgency) {
-	p.pending++
+	p.pending += max(p.came, 1)
+	p.came = 1
 	switch {
 	case p.due:
 	case u == Turn:

@@ -152,6 +152,7 @@ func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
 // fate of its own.
 func (f *ReliableFIFO) part(x *microproto.Exec, m *microproto.Message) {
 	for i := range m.Segments() {
+		microproto.Raise(x, ackDue, struct{}{})
 		p, err := x.Part(m, i)
 		if err != nil {
 			break // the others come again

@@ -41,9 +41,11 @@ type Retransmit struct {
 	ackedTo, sentTo, limit    *uint64
 	sentAt                    *microproto.Instant
 	byCount, timerKept        *bool
+	together                  *int
 	position                  uint64 // behind the last entry
 	wasKept                   bool   // the timer was, when the window moved last
-	most                      int    // entries at which it does
+	most                      int    // entries at which it does, and messages that they are
+	messages                  int    // that the entries are
 	entries                   fifo[entry]
 	una                       uint32 // number of entries' first
 	passed                    int    // entries that may go: behind them the window holds
@@ -58,11 +60,10 @@ type Retransmit struct {
 	probing    bool   // the next acknowledgement asks
 	probeDelay time.Duration
 	resent     uint64 // segments sent again
-	parts      []*microproto.Message
 }
 
 // entry is a segment that is not yet acknowledged in order; those of a train have the
-// same message until it is taken apart.
+// same message until it is cut.
 type entry struct {
 	m      *microproto.Message
 	length int
@@ -130,6 +131,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
 	r.sentAt = microproto.DeclareCell(b, cellSentAt, microproto.Instant(0))
 	r.byCount = microproto.DeclareCell(b, cellByCount, false)
 	r.timerKept = microproto.DeclareCell(b, cellTimer, false)
+	r.together = microproto.DeclareCell(b, cellTogether, 1)
 	r.hold = b.HoldBit("Retransmit.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
 		r.una, r.position = *r.sentNext, *r.sentTo
@@ -144,12 +146,18 @@ func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
 	microproto.Bind(b, RetransmitOldest, microproto.Normal, r.again)
 	microproto.Bind(b, WindowMoved, microproto.Normal, r.moved)
 	microproto.Bind(b, segmentNamed, microproto.Normal, r.named)
+	microproto.Bind(b, trainCut, microproto.Normal, func(x *microproto.Exec, c *cutting) {
+		if r.messages < r.most {
+			c.rest = r.split(x, c.m, c.k)
+		}
+	})
 	return nil
 }
 
 // keep takes every new segment and holds it if the window is full.
 func (r *Retransmit) keep(x *microproto.Exec, m *microproto.Message) {
 	r.kept.Set(m, 1)
+	r.messages++
 	k, n := m.Segments(), m.Length()
 	r.position += uint64(k*x.HeaderBytes() + n)
 	r.end.Set(m, r.position)
@@ -227,8 +235,10 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	}
 	r.sample(x, n, a.Seen)
 	n = r.whole(x, n)
+	*r.together = 1
 	for i := 0; i < n; {
 		m := r.entries.front().m
+		*r.together = max(*r.together, m.Segments())
 		for range m.Segments() {
 			r.settle(r.entries.front())
 			r.entries.pop()
@@ -236,6 +246,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 			r.passed--
 			i++
 		}
+		r.messages--
 		*r.ackedTo = r.end.Get(m)
 		microproto.Raise(x, microproto.SegmentAcked, m)
 		x.Done(m)
@@ -322,7 +333,7 @@ func (r *Retransmit) lost(x *microproto.Exec, seen uint64) {
 		if e.m != nil && r.copies.Get(e.m) > 0 {
 			from = max(i, int(int32(e.mark-r.una))-1) // only what was sent after its last copy counts
 		}
-		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold || !r.alone(x, e) {
+		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold || !r.alone(x, i) {
 			continue
 		}
 		microproto.Raise(x, microproto.SegmentLost, e.m)
@@ -337,11 +348,12 @@ func (r *Retransmit) goOn(x *microproto.Exec, n int) {
 		r.nextRetry = r.una
 	}
 	for ; n > 0 && before(r.nextRetry, r.recover); r.nextRetry++ {
-		e := r.entries.at(int(r.nextRetry - r.una))
+		i := int(r.nextRetry - r.una)
+		e := r.entries.at(i)
 		if e.sacked || e.round == r.round {
 			continue
 		}
-		if !r.alone(x, e) {
+		if !r.alone(x, i) {
 			return
 		}
 		if r.end.Get(e.m) > *r.limit {
@@ -357,8 +369,7 @@ func (r *Retransmit) again(x *microproto.Exec, _ struct{}) {
 	if r.transmitted() == 0 {
 		return
 	}
-	e := r.entries.front()
-	if r.alone(x, e) {
+	if e := r.entries.front(); r.alone(x, 0) {
 		microproto.Raise(x, microproto.SegmentLost, e.m)
 		r.resend(x, e)
 	}
@@ -372,7 +383,7 @@ func (r *Retransmit) named(x *microproto.Exec, number uint32) {
 		return
 	}
 	e := r.entries.at(i)
-	if e.sacked || r.copies.Get(e.m) > 0 || !r.alone(x, e) {
+	if e.sacked || r.copies.Get(e.m) > 0 || !r.alone(x, i) {
 		return
 	}
 	microproto.Raise(x, microproto.SegmentLost, e.m)
@@ -392,77 +403,6 @@ func (r *Retransmit) moved(x *microproto.Exec, _ struct{}) {
 func (r *Retransmit) resend(x *microproto.Exec, e *entry) {
 	e.round = r.round
 	microproto.Raise(x, microproto.SegmentToNet, e.m)
-}
-
-// arm keeps one timer for the oldest segment in flight; anew starts it afresh. A
-// timer that fires too early only sets itself again, so that no acknowledgement
-// costs a cancellation.
-func (r *Retransmit) arm(x *microproto.Exec, anew bool) {
-	if anew || r.deadline == 0 {
-		r.deadline = x.Now().Add(*r.rto)
-	}
-	if r.timer != 0 && r.fires > r.deadline {
-		x.Cancel(r.timer) // it was set when the time-out was longer
-		r.timer = 0
-	}
-	if r.timer == 0 {
-		r.fires = r.deadline
-		r.timer = microproto.RaiseAfter(x, retransmitTimer, r.deadline.Sub(x.Now()), r)
-	}
-}
-
-func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
-	r.timer = 0
-	if r.inCount == 0 {
-		r.deadline = 0
-		r.ask(x)
-		return
-	}
-	if x.Now() < r.deadline {
-		r.arm(x, false)
-		return
-	}
-	for i := range r.transmitted() {
-		e := r.entries.at(i)
-		if e.sacked {
-			continue
-		}
-		if !r.alone(x, e) {
-			break // no message for it now; the next time-out tries again
-		}
-		r.round++
-		r.recover, r.nextRetry = *r.sentNext, r.una
-		microproto.Raise(x, microproto.SegmentTimeout, e.m)
-		r.resend(x, e)
-		if *r.limit != math.MaxUint64 {
-			r.goOn(x, math.MaxInt)
-		}
-		break
-	}
-	r.deadline = 0
-	r.arm(x, true)
-}
-
-// block: a Send found no credit.
-func (r *Retransmit) block(x *microproto.Exec, _ struct{}) {
-	if !r.blocked {
-		r.blocked, r.blockedAt = true, *r.grant
-	}
-	if r.inCount == 0 {
-		r.arm(x, false)
-	}
-}
-
-// ask sends a probe when a Send waits for credit, and plans the next.
-func (r *Retransmit) ask(x *microproto.Exec) {
-	if !r.blocked {
-		return
-	}
-	r.probing = true
-	microproto.Raise(x, AckWanted, Now)
-	r.probeDelay = min(max(2*r.probeDelay, *r.rto), maxProbeDelay)
-	r.deadline = x.Now().Add(r.probeDelay)
-	r.arm(x, false)
 }
 
 // Detach refuses while segments are in flight.

@@ -17,6 +17,7 @@ type TCPNewRenoCongestionAvoidance struct {
 	shared          *Congestion
 	ackedTo, sentTo *uint64
 	timerKept       *bool
+	together        *int
 	rto, smoothed   *time.Duration
 	renoState
 }
@@ -44,6 +45,9 @@ func newTCPNewReno(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (n *TCPNewRenoCongestionAvoidance) Name() string { return "TCPNewRenoCongestionAvoidance" }
 
+// TakesTrains implements microproto.TrainTaker: it knows bytes and acknowledgements only.
+func (n *TCPNewRenoCongestionAvoidance) TakesTrains() {}
+
 // Attach implements microproto.MicroProtocol.
 func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) (err error) {
 	if n.shared, err = microproto.LookupCell[Congestion](b, CellCongestion); err != nil {
@@ -56,6 +60,9 @@ func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) (err error)
 		return err
 	}
 	if n.timerKept, err = microproto.LookupCell[bool](b, cellTimer); err != nil {
+		return err
+	}
+	if n.together, err = microproto.LookupCell[int](b, cellTogether); err != nil {
 		return err
 	}
 	if n.rto, err = microproto.LookupCell[time.Duration](b, cellRTO); err != nil {
@@ -156,7 +163,7 @@ func (n *TCPNewRenoCongestionAvoidance) grow(x *microproto.Exec, acked, flight i
 		c.Underused(x.Now(), n.used)
 		n.used, n.since = 0, x.Now()
 	}
-	c.Acked(Progress{Now: x.Now(), Count: acked, InFlight: flight, RTT: *n.smoothed, Full: full})
+	c.Acked(Progress{Now: x.Now(), Count: acked, Acks: (*n.together + 1) / 2, InFlight: flight, RTT: *n.smoothed, Full: full})
 }
 
 // timeout: recovery ends, and what is in flight will be sent again from its

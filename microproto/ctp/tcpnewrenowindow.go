@@ -8,7 +8,7 @@ import (
 )
 
 // Reno is the Controller of RFC 5681: slow start and congestion avoidance, counting
-// what is acknowledged (RFC 3465 with L = 2). Embed it to change some of it.
+// what is acknowledged (RFC 3465 with L = 2, for each acknowledgement that one stands for). Embed it to change some of it.
 type Reno struct {
 	initial           int // units that Open begins with, 0: by RFC 5681 §3.1
 	unit              int
@@ -52,21 +52,28 @@ func (r *Reno) initialWindow() int {
 }
 
 // Acked implements Controller: the window grows by what was acknowledged, two
-// segments at most, in slow start, and by a segment a window of data afterwards.
+// segments at most, in slow start, and by a segment a window of data afterwards. An
+// acknowledgement of many segments ends slow start where as many of one would.
 func (r *Reno) Acked(p Progress) {
 	if !p.Full {
 		return
 	}
+	count := p.Count
 	if r.window < r.threshold {
 		most := 2 * r.unit
 		if r.cautious {
 			most = r.unit
 		}
-		r.window += min(p.Count, most)
-		return
+		short := (r.threshold - r.window + r.unit - 1) / r.unit * r.unit
+		grown := min(count, most*max(p.Acks, 1), short)
+		r.window += grown
+		if r.window < r.threshold {
+			return
+		}
+		count -= grown
 	}
 	r.cautious = false
-	r.counted += p.Count
+	r.counted += count
 	if r.counted >= r.window {
 		r.counted -= r.window
 		r.window += r.unit

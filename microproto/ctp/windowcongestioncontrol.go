@@ -11,7 +11,7 @@ import (
 // WindowCongestionControl holds new segments while the congestion window is full:
 // one may go when its last byte lies at most a window behind what is acknowledged
 // in order (RFC 5681 §3.1). Segments go in the order of their numbers and none is
-// skipped. How large the window is, the rows behind it say, in the cell
+// skipped; a train is cut where the window ends. How large the window is, the rows behind it say, in the cell
 // CellCongestion; what is sent again after a time-out obeys the same limit.
 // Acknowledgements alone are not held.
 type WindowCongestionControl struct {
@@ -25,6 +25,7 @@ type WindowCongestionControl struct {
 
 	held fifo[*microproto.Message]
 	last uint64 // position behind the newest segment
+	cut  cutting
 }
 
 // windowRelease looks, after the segments already on their way have gone, whether
@@ -37,6 +38,9 @@ func newWindowCongestionControl(microproto.Options) (microproto.MicroProtocol, e
 
 // Name implements microproto.MicroProtocol.
 func (w *WindowCongestionControl) Name() string { return "WindowCongestionControl" }
+
+// TakesTrains implements microproto.TrainTaker.
+func (w *WindowCongestionControl) TakesTrains() {}
 
 // Attach implements microproto.MicroProtocol.
 func (w *WindowCongestionControl) Attach(b *microproto.Binder) (err error) {
@@ -99,7 +103,7 @@ func (w *WindowCongestionControl) take(x *microproto.Exec, m *microproto.Message
 	}
 	x.Hold(m, w.hold)
 	w.held.push(m)
-	if w.last <= *w.limit {
+	if w.fitting(x, m) > 0 {
 		microproto.Enqueue(x, windowRelease, w)
 	}
 }
@@ -127,16 +131,46 @@ func (w *WindowCongestionControl) move(x *microproto.Exec) {
 	w.release(x)
 }
 
+// fitting is how many segments of m the window lets go.
+func (w *WindowCongestionControl) fitting(x *microproto.Exec, m *microproto.Message) int {
+	end, n := w.end.Get(m), m.Segments()
+	switch {
+	case end <= *w.limit:
+		return n
+	case n == 1:
+		return 0
+	}
+	start := end - uint64(n*x.HeaderBytes()+m.Length())
+	if start >= *w.limit {
+		return 0
+	}
+	return int((*w.limit - start) / uint64(x.HeaderBytes()+m.Unit()))
+}
+
 // release lets go what fits. What another micro-protocol holds waits for it while
 // something is in flight: then there will be an acknowledgement to come back at.
 func (w *WindowCongestionControl) release(x *microproto.Exec) {
 	idle := *w.ackedTo == *w.sentTo
 	for ; w.held.n > 0; idle = false {
 		m := *w.held.front()
-		if w.end.Get(m) > *w.limit || x.Held(m) != w.hold && !idle {
+		others := x.Held(m) != w.hold
+		k := w.fitting(x, m)
+		if k == 0 || others && !idle {
 			return
 		}
-		w.held.pop()
+		if k < m.Segments() && !others {
+			w.cut = cutting{m: m, k: k}
+			microproto.Raise(x, trainCut, &w.cut)
+			if w.cut.rest == nil && !idle {
+				return // there is no message for the rest; an acknowledgement will come
+			}
+		}
+		if w.cut.rest != nil {
+			*w.held.front() = w.cut.rest
+		} else {
+			w.held.pop()
+		}
+		w.cut = cutting{}
 		x.Release(m, w.hold)
 	}
 }
