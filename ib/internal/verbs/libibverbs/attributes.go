@@ -1,0 +1,75 @@
+//go:build linux && (amd64 || arm64) && !nolibibverbs
+
+package libibverbs
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// Modify implements verbs.Pair.
+func (p *pair) Modify(a verbs.Attributes) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	from, err := p.query()
+	if err != nil {
+		return err
+	}
+	c, err := encode(&a)
+	if err != nil {
+		return err
+	}
+	d := p.domain.device
+	errno := d.lib.invoke(d.lib.modifyQP, p.c, uintptr(unsafe.Pointer(c)), uintptr(a.Mask))
+	switch {
+	case errno == syscall.EINVAL:
+		return fmt.Errorf("%w: %s: pair %#x (%v) from %v to %v: %w", verbs.ErrAttributes, d.name, p.number, p.config.Transport, from, a.State, errno)
+	case errno != 0:
+		return d.failure(fmt.Sprintf("move pair %#x from %v to %v", p.number, from, a.State), errno)
+	}
+	if a.Mask&verbs.MaskState != 0 {
+		p.state.Store(uint32(a.State))
+	}
+	return nil
+}
+
+// encode lays attributes out as ibv_qp_attr.
+func encode(a *verbs.Attributes) (*cQPAttr, error) {
+	c := &cQPAttr{
+		qpState: int32(a.State), rqPSN: a.ReceivePSN, sqPSN: a.SendPSN, destQPNum: a.Remote,
+		accessFlags: uint32(a.Access), pkeyIndex: a.PartitionKey, portNum: uint8(a.Port),
+		maxRdAtomic: a.InitiatedReads, maxDestRdAtomic: a.PendingReads,
+		minRNRTimer: a.RNRTimer, timeout: a.Timeout, retryCnt: a.Retries, rnrTry: a.RNRRetries,
+	}
+	if a.Mask&verbs.MaskPathMTU != 0 {
+		if c.pathMTU = mtuCode(a.PathMTU); c.pathMTU == 0 {
+			return nil, fmt.Errorf("%w: path MTU of %d bytes; 256, 512, 1024, 2048 and 4096 are", verbs.ErrAttributes, a.PathMTU)
+		}
+	}
+	if a.Mask&verbs.MaskPort != 0 && (a.Port < 1 || a.Port > 255) {
+		return nil, fmt.Errorf("%w: port %d", verbs.ErrAttributes, a.Port)
+	}
+	if a.Mask&verbs.MaskPath != 0 {
+		if err := encodePath(&c.ah, a); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func encodePath(c *cAHAttr, a *verbs.Attributes) error {
+	c.dlid, c.sl = a.Path.LID, a.Path.Service
+	c.portNum = uint8(max(a.Port, 1)) // the path's port is the pair's
+	if !a.Path.Global {
+		return nil
+	}
+	if a.Path.SourceIndex < 0 || a.Path.SourceIndex > 255 {
+		return fmt.Errorf("%w: source GID index %d", verbs.ErrAttributes, a.Path.SourceIndex)
+	}
+	c.isGlobal, c.dgid = 1, a.Path.Destination.As16()
+	c.sgidIndex, c.hopLimit = uint8(a.Path.SourceIndex), a.Path.HopLimit
+	return nil
+}

@@ -1,0 +1,155 @@
+//go:build linux && (amd64 || arm64) && !nolibibverbs
+
+package libibverbs
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// libc finds a function of the C library, which is in the process.
+func libc(t testing.TB, name string) uintptr {
+	t.Helper()
+	fn, err := purego.Dlsym(purego.RTLD_DEFAULT, name)
+	require.NoError(t, err)
+	return fn
+}
+
+// TestCall: mmap has six arguments, each of which the kernel looks at, and errno.
+func TestCall(t *testing.T) {
+	mmap := &call{fn: libc(t, "mmap"), errnoAt: libc(t, "__errno_location")}
+	const n = 3 << 16
+	mmap.args = [6]uintptr{0, n, unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANON | unix.MAP_PRIVATE, ^uintptr(0), 0}
+	mmap.do()
+	require.NotEqual(t, ^uintptr(0), mmap.result, "errno %d", mmap.errno)
+	memory := unsafe.Slice(at[byte](mmap.result), n)
+	for i := range memory {
+		require.Zero(t, memory[i])
+		memory[i] = 1
+	}
+	unmap := &call{fn: libc(t, "munmap"), args: [6]uintptr{mmap.result, n}}
+	unmap.do()
+	require.Zero(t, int32(unmap.result))
+
+	for _, bad := range []struct {
+		arg   int
+		value uintptr
+		errno syscall.Errno
+	}{
+		{1, 0, syscall.EINVAL},                  // length
+		{3, unix.MAP_PRIVATE, syscall.EBADF},    // flags: now the file counts
+		{5, 1, syscall.EINVAL},                  // offset
+		{2, 1 << 30, syscall.Errno(0)},          // unknown bits of the protection are ignored
+		{0, ^uintptr(0) - 4095, syscall.ENOMEM}, // a fixed address that cannot be, with the flag
+	} {
+		c := &call{fn: mmap.fn, errnoAt: mmap.errnoAt, args: mmap.args}
+		c.args[bad.arg] = bad.value
+		if bad.arg == 0 {
+			c.args[3] |= unix.MAP_FIXED
+		}
+		c.do()
+		if bad.errno == 0 {
+			require.NotEqual(t, ^uintptr(0), c.result)
+			unmap.args[0] = c.result
+			unmap.do()
+			continue
+		}
+		require.Equal(t, ^uintptr(0), c.result, "argument %d", bad.arg)
+		require.Equal(t, bad.errno, syscall.Errno(c.errno), "argument %d", bad.arg)
+	}
+}
+
+// TestCallAllocates nothing: calls on the hot path are made like this.
+func TestCallAllocates(t *testing.T) {
+	c := &call{fn: libc(t, "getppid")}
+	require.Zero(t, testing.AllocsPerRun(1000, c.do))
+	require.Equal(t, syscall.Getppid(), int(c.result))
+}
+
+// TestCallFromMany goroutines, while stacks grow: C runs on the threads' own stacks.
+func TestCallFromMany(t *testing.T) {
+	done := make(chan bool)
+	for range 16 {
+		go func() {
+			ok := true
+			for i := range 200 {
+				ok = ok && deep(libc(t, "labs"), i%40) == uintptr(i%40)
+			}
+			done <- ok
+		}()
+	}
+	for range 16 {
+		require.True(t, <-done)
+	}
+}
+
+// deep makes a call from a stack of n kilobytes more.
+func deep(fn uintptr, n int) uintptr {
+	var frame [1024]byte
+	if n == 0 {
+		c := &call{fn: fn}
+		c.do()
+		return c.result + uintptr(frame[0])
+	}
+	c := &call{fn: fn, args: [6]uintptr{^uintptr(0)}} // labs(-1)
+	c.do()
+	return deep(fn, n-1) + c.result + uintptr(frame[n])
+}
+
+func TestNumber(t *testing.T) {
+	require.Equal(t, syscall.ENOMEM, number(int32(syscall.ENOMEM)))
+	require.Equal(t, syscall.ENOMEM, number(-int32(syscall.ENOMEM)))
+	require.Zero(t, number(0))
+}
+
+func TestNoLibrary(t *testing.T) {
+	p := &provider{name: "libibverbs-that-nobody-has.so.1"}
+	_, err := p.Devices()
+	require.ErrorIs(t, err, verbs.ErrNoLibrary)
+	require.ErrorContains(t, err, "install libibverbs1")
+	_, err = p.Open("mlx5_0")
+	require.ErrorIs(t, err, verbs.ErrNoLibrary)
+}
+
+// TestWrongLibrary: one of that name that has other functions.
+func TestWrongLibrary(t *testing.T) {
+	_, err := load("libc.so.6")
+	require.ErrorIs(t, err, verbs.ErrNoLibrary)
+	require.ErrorContains(t, err, "lacks ibv_get_device_list")
+}
+
+// TestThisSystem: with the library there is a list, or the reason why there is none.
+func TestThisSystem(t *testing.T) {
+	p := New()
+	names, err := p.Devices()
+	switch {
+	case err == nil:
+		t.Logf("devices: %q", names)
+	case errors.Is(err, verbs.ErrNoLibrary), errors.Is(err, verbs.ErrNoKernel):
+		t.Log(err)
+		require.Empty(t, names)
+		_, again := p.Open("mlx5_0")
+		require.Equal(t, err, again)
+		return
+	default:
+		require.NoError(t, err)
+	}
+	_, err = p.Open("no such device")
+	require.ErrorIs(t, err, verbs.ErrNoDevice)
+}
+
+func BenchmarkCall(b *testing.B) {
+	c := &call{fn: libc(b, "labs")}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.do()
+	}
+}

@@ -1,0 +1,184 @@
+//go:build linux && (amd64 || arm64) && !nolibibverbs
+
+package libibverbs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// device is an ibv_context.
+type device struct {
+	node
+	provider *provider
+	lib      *library
+	name     string
+	context  uintptr
+	ops      *cContext
+	limits   verbs.Limits
+	events   *waiter
+}
+
+// begin asks for the limits and makes the descriptor of asynchronous events one that
+// Go's poller waits for.
+func (d *device) begin() error {
+	d.ops = at[cContext](d.context)
+	limits, err := d.query()
+	if err == nil {
+		d.limits = limits
+		d.events, err = newWaiter(int(d.ops.asyncFD), d.name+" events")
+	}
+	if err != nil {
+		d.lib.invoke(d.lib.closeDevice, d.context)
+	}
+	return err
+}
+
+func (d *device) Name() string { return d.name }
+
+// Limits implements verbs.Device.
+func (d *device) Limits() (verbs.Limits, error) { return d.limits, nil }
+
+func (d *device) query() (verbs.Limits, error) {
+	a := new(cDeviceAttr)
+	if errno := d.lib.invoke(d.lib.queryDevice, d.context, uintptr(unsafe.Pointer(a))); errno != 0 {
+		return verbs.Limits{}, d.failure("query it", errno)
+	}
+	firmware, _, _ := strings.Cut(string(a.fwVer[:]), "\x00")
+	return verbs.Limits{
+		Pairs: int(a.maxQP), PairRequests: int(a.maxQPWR), Elements: int(a.maxSGE),
+		Queues: int(a.maxCQ), QueueDepth: int(a.maxCQE),
+		Regions: int(a.maxMR), RegionBytes: a.maxMRSize,
+		PendingReads: int(a.maxQPRdAtom), InitiatedReads: int(a.maxQPInitRdAtom),
+		Ports: int(a.physPortCnt), GUID: binary.BigEndian.Uint64(a.nodeGUID[:]), Firmware: firmware,
+	}, nil
+}
+
+// Port implements verbs.Device.
+func (d *device) Port(number int) (verbs.Port, error) {
+	if err := d.enter(); err != nil {
+		return verbs.Port{}, err
+	}
+	defer d.leave()
+	if number < 1 || number > d.limits.Ports {
+		return verbs.Port{}, fmt.Errorf("%w: port %d of %s, which has 1 to %d", verbs.ErrLimit, number, d.name, d.limits.Ports)
+	}
+	a := new(cPortAttr)
+	if errno := d.lib.invoke(d.lib.queryPort, d.context, uintptr(number), uintptr(unsafe.Pointer(a))); errno != 0 {
+		return verbs.Port{}, d.failure(fmt.Sprintf("query port %d", number), errno)
+	}
+	p := verbs.Port{
+		State: verbs.PortState(a.state), Layer: d.layer(number), LID: a.lid,
+		MTU: mtuBytes(a.activeMTU), MostBytes: a.maxMsgSz, GIDs: int(a.gidTblLen),
+	}
+	if gid, err := d.gid(number, 0); err == nil {
+		p.SubnetGUID = binary.BigEndian.Uint64(gid[:8])
+	}
+	return p, nil
+}
+
+// attribute reads a file of the port under /sys, where the library has it from as well.
+func (d *device) attribute(port int, name ...string) string {
+	file := filepath.Join(append([]string{"/sys/class/infiniband", d.name, "ports", strconv.Itoa(port)}, name...)...)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "" // an empty entry of the GID table cannot be read
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func (d *device) layer(port int) verbs.LinkLayer {
+	switch d.attribute(port, "link_layer") {
+	case "InfiniBand":
+		return verbs.LayerInfiniBand
+	case "Ethernet":
+		return verbs.LayerEthernet
+	}
+	return verbs.LayerUnspecified
+}
+
+func (d *device) gid(port, index int) ([16]byte, error) {
+	gid := new([16]byte)
+	if errno := d.lib.invoke(d.lib.queryGID, d.context, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(gid))); errno != 0 {
+		return *gid, d.failure(fmt.Sprintf("read GID %d of port %d", index, port), errno)
+	}
+	return *gid, nil
+}
+
+// GID implements verbs.Device.
+func (d *device) GID(port, index int) (verbs.GID, error) {
+	if err := d.enter(); err != nil {
+		return verbs.GID{}, err
+	}
+	defer d.leave()
+	b, err := d.gid(port, index)
+	if err != nil {
+		return verbs.GID{}, err
+	}
+	g := verbs.GID{Addr: netip.AddrFrom16(b)}
+	switch kind := d.attribute(port, "gid_attrs", "types", strconv.Itoa(index)); {
+	case kind == "RoCE v2":
+		g.Kind = verbs.GIDRoCEv2
+	case kind != "" && d.layer(port) == verbs.LayerInfiniBand:
+		g.Kind = verbs.GIDInfiniBand
+	case kind == "IB/RoCE v1":
+		g.Kind = verbs.GIDRoCEv1
+	}
+	return g, nil
+}
+
+// NextEvent implements verbs.Device.
+func (d *device) NextEvent() (verbs.Event, error) {
+	for {
+		e, errno := d.takeEvent()
+		switch {
+		case errno == 0:
+			return e, nil
+		case errno == errnoClosed:
+			return verbs.Event{}, net.ErrClosed
+		case errno != errnoNothing && errno != syscall.EINTR:
+			return verbs.Event{}, d.failure("take its events", errno)
+		}
+		if _, err := d.events.wait(-1); err != nil {
+			return verbs.Event{}, err
+		}
+	}
+}
+
+// Close implements verbs.Device.
+func (d *device) Close() error {
+	return d.shut(d.name, func() error {
+		d.events.close()
+		if errno := d.lib.invoke(d.lib.closeDevice, d.context); errno != 0 {
+			return d.failure("close it", errno)
+		}
+		return nil
+	})
+}
+
+// mtuBytes and mtuCode translate ibv_mtu: 1 is 256, 5 is 4096.
+func mtuBytes(code int32) int {
+	if code < 1 || code > 5 {
+		return 0
+	}
+	return 128 << code
+}
+
+func mtuCode(n int) int32 {
+	for code := int32(1); code <= 5; code++ {
+		if mtuBytes(code) == n {
+			return code
+		}
+	}
+	return 0
+}

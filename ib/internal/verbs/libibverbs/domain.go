@@ -1,0 +1,103 @@
+//go:build linux && (amd64 || arm64) && !nolibibverbs
+
+package libibverbs
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// domain is an ibv_pd.
+type domain struct {
+	node
+	device *device
+	c      uintptr
+}
+
+// AllocDomain implements verbs.Device.
+func (d *device) AllocDomain() (verbs.Domain, error) {
+	if err := d.adopt(); err != nil {
+		return nil, err
+	}
+	c, errno := d.lib.pointer(d.lib.allocPD, d.context)
+	if c == 0 {
+		d.release()
+		return nil, d.failure("allocate a protection domain", errno)
+	}
+	return &domain{device: d, c: c}, nil
+}
+
+// Close implements verbs.Domain.
+func (m *domain) Close() error {
+	return m.shut("the protection domain", func() error {
+		if errno := m.device.lib.invoke(m.device.lib.deallocPD, m.c); errno != 0 {
+			return m.device.failure("free a protection domain", errno)
+		}
+		return nil
+	}, &m.device.node)
+}
+
+// region is an ibv_mr.
+type region struct {
+	node
+	domain *domain
+	bytes  []byte
+	c      uintptr
+	pages  int64 // bytes of the pages that it pins
+	mr     cMR
+}
+
+// Register implements verbs.Domain.
+func (m *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
+	if len(b) == 0 {
+		return nil, fmt.Errorf("%w: a region of no bytes", verbs.ErrLimit)
+	}
+	if err := m.adopt(); err != nil {
+		return nil, err
+	}
+	d, start := m.device, uintptr(unsafe.Pointer(&b[0]))
+	page := uintptr(os.Getpagesize())
+	pages := int64((start+uintptr(len(b))+page-1)&^(page-1) - start&^(page-1))
+	c, errno := d.lib.pointer(d.lib.regMR, m.c, start, uintptr(len(b)), uintptr(a))
+	if c == 0 {
+		m.release()
+		return nil, d.refusal(len(b), pages, errno)
+	}
+	d.provider.pinned.Add(pages)
+	return &region{domain: m, bytes: b, c: c, pages: pages, mr: *at[cMR](c)}, nil
+}
+
+// refusal tells why memory was not registered: the kernel reports the limit on locked
+// memory as a lack of memory.
+func (d *device) refusal(n int, pages int64, errno syscall.Errno) error {
+	var limit unix.Rlimit
+	if errno == syscall.ENOMEM && unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) == nil {
+		if want := d.provider.pinned.Load() + pages; limit.Cur != unix.RLIM_INFINITY && want > 0 && uint64(want) > limit.Cur {
+			return &verbs.LockLimitError{Want: want, Limit: int64(limit.Cur)}
+		}
+	}
+	return d.failure(fmt.Sprintf("register %d bytes (the most is %d)", n, d.limits.RegionBytes), errno)
+}
+
+func (r *region) Bytes() []byte     { return r.bytes }
+func (r *region) Addr() uint64      { return uint64(r.mr.addr) }
+func (r *region) LocalKey() uint32  { return r.mr.lkey }
+func (r *region) RemoteKey() uint32 { return r.mr.rkey }
+
+// Close implements verbs.Region.
+func (r *region) Close() error {
+	d := r.domain.device
+	return r.shut("the region", func() error {
+		if errno := d.lib.invoke(d.lib.deregMR, r.c); errno != 0 {
+			return d.failure("deregister a region", errno)
+		}
+		d.provider.pinned.Add(-r.pages)
+		return nil
+	}, &r.domain.node)
+}

@@ -1,0 +1,42 @@
+//go:build linux && (amd64 || arm64) && !nolibibverbs
+
+package libibverbs
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// takeEvent takes an asynchronous event if there is one. The element of a queue pair's
+// event is alive until the event is acknowledged: who destroys it waits for that.
+func (d *device) takeEvent() (verbs.Event, syscall.Errno) {
+	if d.enter() != nil {
+		return verbs.Event{}, errnoClosed
+	}
+	defer d.leave()
+	c := new(cAsyncEvent)
+	call := &call{fn: d.lib.getAsyncEvent, errnoAt: d.lib.errnoAt}
+	call.args[0], call.args[1] = d.context, uintptr(unsafe.Pointer(c))
+	call.do()
+	if int32(call.result) != 0 {
+		return verbs.Event{}, syscall.Errno(call.errno)
+	}
+	e := verbs.Event{}
+	switch c.eventType {
+	case eventPortActive, eventPortErr:
+		e.Kind = verbs.EventPortActive
+		if c.eventType == eventPortErr {
+			e.Kind = verbs.EventPortError
+		}
+		e.Port = int(int32(c.element))
+	case eventDeviceFatal:
+		e.Kind = verbs.EventDeviceFatal
+	case eventQPFatal, eventQPReqErr, eventQPAccessErr:
+		e.Kind = verbs.EventPairFatal
+		e.Pair = at[cQP](c.element).qpNum
+	}
+	d.lib.invoke(d.lib.ackAsyncEvent, uintptr(unsafe.Pointer(c)))
+	return e, 0
+}

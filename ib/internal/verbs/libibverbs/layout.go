@@ -1,0 +1,159 @@
+//go:build linux && (amd64 || arm64) && !nolibibverbs
+
+package libibverbs
+
+// Structures of infiniband/verbs.h under Go's alignment, which is C's for these. Names
+// are C's without their prefixes; _ is what is never read or written here.
+
+type cContext struct { // ibv_context
+	device uintptr
+	ops    struct { // ibv_context_ops
+		_           [11]uintptr
+		pollCQ      uintptr
+		reqNotifyCQ uintptr
+		_           [12]uintptr
+		postSend    uintptr
+		postRecv    uintptr
+		_           [5]uintptr
+	}
+	cmdFD, asyncFD int32
+}
+
+type cDeviceAttr struct { // ibv_device_attr
+	fwVer                                                   [64]byte
+	nodeGUID, sysImageGUID                                  [8]byte // in network order
+	maxMRSize, pageSizeCap                                  uint64
+	vendorID, vendorPartID, hwVer                           uint32
+	maxQP, maxQPWR                                          int32
+	deviceCapFlags                                          uint32
+	maxSGE, maxSGERd, maxCQ, maxCQE, maxMR, maxPD           int32
+	maxQPRdAtom, maxEERdAtom, maxResRdAtom, maxQPInitRdAtom int32
+	_                                                       [15]int32
+	maxSRQSGE                                               int32
+	maxPkeys                                                uint16
+	localCAAckDelay, physPortCnt                            uint8
+}
+
+// What the function ibv_query_port fills: the link layer came later, and only the
+// inline function of the header gives it.
+type cPortAttr struct { // _compat_ibv_port_attr
+	state, maxMTU, activeMTU                      int32
+	gidTblLen                                     int32
+	portCapFlags, maxMsgSz, badPkey, qkeyViol     uint32
+	pkeyTblLen, lid, smLID                        uint16
+	lmc, maxVLNum, smSL, subnetTimeout, initReply uint8
+	activeWidth, activeSpeed, physState           uint8
+	linkLayer, flags                              uint8    // not written by the function
+	_                                             [16]byte // what later headers have
+}
+
+type cMR struct { // ibv_mr
+	context, pd, addr, length uintptr
+	handle, lkey, rkey        uint32
+}
+
+type cCompChannel struct { // ibv_comp_channel
+	context    uintptr
+	fd, refcnt int32
+}
+
+type cQPCap struct { // ibv_qp_cap
+	maxSendWR, maxRecvWR, maxSendSGE, maxRecvSGE, maxInlineData uint32
+}
+
+type cQPInitAttr struct { // ibv_qp_init_attr
+	qpContext, sendCQ, recvCQ, srq uintptr
+	cap                            cQPCap
+	qpType, sqSigAll               int32
+}
+
+type cQP struct { // ibv_qp, as far as qp_type
+	context, qpContext, pd, sendCQ, recvCQ, srq uintptr
+	handle, qpNum                               uint32
+	state, qpType                               int32
+}
+
+type cAHAttr struct { // ibv_ah_attr with its ibv_global_route
+	_                                     [0]uint64 // the union aligns so
+	dgid                                  [16]byte
+	flowLabel                             uint32
+	sgidIndex, hopLimit, trafficClass     uint8
+	dlid                                  uint16
+	sl, srcPathBits, staticRate, isGlobal uint8
+	portNum                               uint8
+}
+
+type cQPAttr struct { // ibv_qp_attr
+	qpState, curQPState, pathMTU, pathMigState      int32
+	qkey, rqPSN, sqPSN, destQPNum, accessFlags      uint32
+	cap                                             cQPCap
+	ah, altAH                                       cAHAttr
+	pkeyIndex, altPkeyIndex                         uint16
+	enSQDAsyncNotify, sqDraining                    uint8
+	maxRdAtomic, maxDestRdAtomic                    uint8
+	minRNRTimer, portNum, timeout, retryCnt, rnrTry uint8
+	altPortNum, altTimeout                          uint8
+	rateLimit                                       uint32
+}
+
+type cSGE struct { // ibv_sge
+	addr         uint64
+	length, lkey uint32
+}
+
+type cSendWR struct { // ibv_send_wr
+	wrID           uint64
+	next, sgList   uintptr
+	numSGE, opcode int32
+	sendFlags      uint32
+	immData        uint32 // in network order
+	remoteAddr     uint64 // of wr.rdma
+	rkey           uint32
+	_              [12]byte // the rest of wr.atomic
+	_              [8]byte
+	qpType         uint32
+	_              [6]uint64 // of memory windows
+}
+
+type cRecvWR struct { // ibv_recv_wr
+	wrID         uint64
+	next, sgList uintptr
+	numSGE       int32
+}
+
+type cWC struct { // ibv_wc
+	wrID                  uint64
+	status, opcode        int32
+	vendorErr, byteLen    uint32
+	immData               uint32 // in network order
+	qpNum, srcQP, wcFlags uint32
+	pkeyIndex, slid       uint16
+	sl, dlidPathBits      uint8
+}
+
+type cAsyncEvent struct { // ibv_async_event
+	element   uintptr // a queue pair, a completion queue, or a port's number
+	eventType int32
+}
+
+// Numbers of infiniband/verbs.h.
+const (
+	sendSignaled  = 1 << 1
+	sendSolicited = 1 << 2
+	sendInline    = 1 << 3
+
+	wcSend            = 0
+	wcRDMAWrite       = 1
+	wcRecv            = 1 << 7
+	wcRecvRDMAWithImm = wcRecv + 1
+	wcWithImm         = 1 << 1
+
+	eventQPFatal     = 1
+	eventQPReqErr    = 2
+	eventQPAccessErr = 3
+	eventDeviceFatal = 8
+	eventPortActive  = 9
+	eventPortErr     = 10
+
+	qpStateMask = 1 << 0
+)

@@ -1,0 +1,95 @@
+//go:build linux && (amd64 || arm64) && !nolibibverbs
+
+package libibverbs
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// provider loads the library when it is first asked for something.
+type provider struct {
+	name   string
+	once   sync.Once
+	lib    *library
+	err    error
+	pinned atomic.Int64 // bytes of all regions: the limit on locked memory is the process's
+}
+
+// New returns the provider of the adapters that this system has.
+func New() verbs.Provider { return &provider{name: soname} }
+
+func (p *provider) Name() string { return "libibverbs" }
+
+func (p *provider) load() (*library, error) {
+	p.once.Do(func() { p.lib, p.err = load(p.name) })
+	return p.lib, p.err
+}
+
+// Devices implements verbs.Provider.
+func (p *provider) Devices() ([]string, error) {
+	var names []string
+	err := p.list(func(l *library, device uintptr) error {
+		name, _ := l.pointer(l.getDeviceName, device)
+		names = append(names, text(name))
+		return nil
+	})
+	return names, err
+}
+
+// errFound ends a listing.
+var errFound = errors.New("found")
+
+// Open implements verbs.Provider.
+func (p *provider) Open(name string) (verbs.Device, error) {
+	var d *device
+	err := p.list(func(l *library, entry uintptr) error {
+		at, _ := l.pointer(l.getDeviceName, entry)
+		if text(at) != name {
+			return nil
+		}
+		context, errno := l.pointer(l.openDevice, entry)
+		if context == 0 {
+			return fmt.Errorf("verbs: cannot open %s (are there rights to /dev/infiniband/uverbs*?): %w", name, errno)
+		}
+		d = &device{provider: p, lib: l, name: name, context: context}
+		return errFound
+	})
+	switch {
+	case errors.Is(err, errFound):
+		return d, d.begin()
+	case err != nil:
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: %s", verbs.ErrNoDevice, name)
+}
+
+// list calls f for every device, until it fails. The list is the library's: what f
+// opens lives on after it.
+func (p *provider) list(f func(l *library, device uintptr) error) error {
+	l, err := p.load()
+	if err != nil {
+		return err
+	}
+	var count int32
+	devices, errno := l.pointer(l.getDeviceList, uintptr(unsafe.Pointer(&count)))
+	if devices == 0 {
+		if errno == syscall.ENOSYS {
+			return fmt.Errorf("%w: no ib_uverbs (modprobe ib_uverbs and the adapter's driver; kernels made for clouds often lack them)", verbs.ErrNoKernel)
+		}
+		return fmt.Errorf("verbs: cannot list devices: %w", errno)
+	}
+	defer l.invoke(l.freeDeviceList, devices)
+	for i := range uintptr(count) {
+		if err := f(l, *at[uintptr](devices + i*unsafe.Sizeof(devices))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

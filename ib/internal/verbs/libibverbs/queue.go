@@ -1,0 +1,134 @@
+//go:build linux && (amd64 || arm64) && !nolibibverbs
+
+package libibverbs
+
+import (
+	"fmt"
+	"math/bits"
+	"net"
+	"unsafe"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// pollBatch is the most completions that one call takes.
+const pollBatch = 64
+
+// queue is an ibv_cq.
+type queue struct {
+	node
+	device  *device
+	channel *channel
+	c       uintptr
+	poll    call
+	arm     call
+	wc      []cWC
+}
+
+// CreateQueue implements verbs.Device.
+func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue, error) {
+	ch, _ := c.(*channel)
+	if c != nil && (ch == nil || ch.device != d) {
+		return nil, fmt.Errorf("verbs: %s: the completion channel is another device's", d.name)
+	}
+	if depth < 1 || depth > d.limits.QueueDepth {
+		return nil, fmt.Errorf("%w: a completion queue of %d; the most is %d", verbs.ErrLimit, depth, d.limits.QueueDepth)
+	}
+	parents := []*node{&d.node}
+	var of uintptr
+	if ch != nil {
+		parents, of = append(parents, &ch.node), ch.c
+	}
+	if err := adopt(parents...); err != nil {
+		return nil, err
+	}
+	cq, errno := d.lib.pointer(d.lib.createCQ, d.context, uintptr(depth), 0, of, 0)
+	if cq == 0 {
+		for _, p := range parents {
+			p.release()
+		}
+		return nil, d.failure(fmt.Sprintf("create a completion queue of %d", depth), errno)
+	}
+	q := &queue{device: d, channel: ch, c: cq, wc: make([]cWC, min(depth, pollBatch))}
+	q.poll.fn, q.arm.fn = d.ops.ops.pollCQ, d.ops.ops.reqNotifyCQ
+	q.arm.args = [6]uintptr{cq, 0}
+	return q, nil
+}
+
+// Poll implements verbs.CompletionQueue.
+func (q *queue) Poll(dst []verbs.Completion) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return 0, net.ErrClosed
+	}
+	if len(dst) == 0 {
+		return 0, nil
+	}
+	q.poll.args = [6]uintptr{q.c, uintptr(min(len(dst), len(q.wc))), uintptr(unsafe.Pointer(&q.wc[0]))}
+	q.poll.do()
+	n := int(int32(q.poll.result))
+	if n < 0 {
+		return 0, q.device.failure("poll a completion queue", number(int32(n)))
+	}
+	for i := range n {
+		q.wc[i].read(&dst[i])
+	}
+	return n, nil
+}
+
+// read translates a completion.
+func (w *cWC) read(to *verbs.Completion) {
+	*to = verbs.Completion{ID: w.wrID, Status: verbs.Status(w.status), Pair: w.qpNum, Vendor: w.vendorErr}
+	if w.status != 0 {
+		return
+	}
+	switch w.opcode {
+	case wcSend:
+		to.Kind = verbs.Sent
+	case wcRDMAWrite:
+		to.Kind = verbs.Written
+	case wcRecv:
+		to.Kind, to.Bytes = verbs.Received, w.byteLen
+	case wcRecvRDMAWithImm:
+		to.Kind, to.Bytes = verbs.ReceivedImmediate, w.byteLen
+	}
+	if to.Kind >= verbs.Received && w.wcFlags&wcWithImm != 0 {
+		to.HasImmediate, to.Immediate = true, network(w.immData)
+	}
+}
+
+// network translates 32 bits between this machine's order and the network's: both
+// architectures are little-endian.
+func network(v uint32) uint32 { return bits.ReverseBytes32(v) }
+
+// Arm implements verbs.CompletionQueue.
+func (q *queue) Arm() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return net.ErrClosed
+	}
+	if q.channel == nil {
+		return fmt.Errorf("verbs: %s: a completion queue without a channel raises no events", q.device.name)
+	}
+	q.arm.do()
+	if errno := number(int32(q.arm.result)); errno != 0 {
+		return q.device.failure("arm a completion queue", errno)
+	}
+	return nil
+}
+
+// Close implements verbs.CompletionQueue.
+func (q *queue) Close() error {
+	parents := []*node{&q.device.node}
+	if q.channel != nil {
+		parents = append(parents, &q.channel.node)
+	}
+	return q.shut("the completion queue", func() error {
+		if errno := q.device.lib.invoke(q.device.lib.destroyCQ, q.c); errno != 0 {
+			return q.device.failure("destroy a completion queue", errno)
+		}
+		return nil
+	}, parents...)
+}
