@@ -25,9 +25,13 @@ type change struct {
 	frozen       bool            // this end has begun the new epoch, and said so
 	was          microproto.Mode // in the old epoch
 	drains       bool            // everything sent in the old epoch arrives in it
+	careful      bool            // and both ends say so before they begin the new epoch:
+	told, heard  bool            // this one has, the other one has
 	answered     bool            // the other end has begun it too
 	answer       adapted
 	since        microproto.Instant // when both had said what they want
+	moves        bool               // to another rail
+	shelf        *change            // what was under way when this end asked to move; see move.go
 }
 
 // Adapt asks for a mode of communication. It is symmetric, as Open is: when both ends
@@ -79,8 +83,8 @@ func (n *Node) ask(now microproto.Instant, s *session) {
 	}
 	to := s.conditions
 	to.Mode = c.wanted
-	next, err := n.prepare(s, to)
-	n.say(now, s, causeScheme, to, next, err)
+	next, err := n.prepare(s, to, s.channel.ride)
+	n.sayFor(now, s, causeScheme, to, next, err)
 	if c.theirs.Cause != 0 {
 		n.conclude(now, s)
 	}
@@ -93,33 +97,40 @@ func (n *Node) wish(now microproto.Instant, s *session, to Conditions) error {
 	if s.state != SessionOpen || c.wanted != 0 || c.mine.Cause != 0 || c.theirs.Cause != 0 {
 		return microproto.ErrBusy
 	}
-	next, err := n.prepare(s, to)
+	next, err := n.prepare(s, to, s.channel.ride)
 	if err == nil {
-		n.say(now, s, causeContext, to, next, nil)
+		n.say(now, s, causeContext, next)
 	}
 	return err
 }
 
-// say tells the other end what this one wants, or that it cannot.
-func (n *Node) say(now microproto.Instant, s *session, why cause, to Conditions, next *channel, err error) {
+// say tells the other end what channel this one wants.
+func (n *Node) say(now microproto.Instant, s *session, why cause, next *channel) {
+	n.sayFor(now, s, why, next.conditions, next, nil)
+}
+
+// sayFor is say that tells why this end cannot, if err is not nil.
+func (n *Node) sayFor(now microproto.Instant, s *session, why cause, to Conditions, next *channel, err error) {
 	m := &s.change.mine
 	*m = adapt{
 		To: s.theirs.Session, From: s.id, Epoch: uint8(s.channel.number + 1), Cause: why,
-		Mode: to.Mode, Distance: to.Distance, Lossy: to.Lossy, Sent: s.info.MessagesSent,
+		Mode: to.Mode, Network: to.Network, Round: s.channel.round, Distance: to.Distance, Lossy: to.Lossy, Sent: s.info.MessagesSent,
 	}
 	if err != nil {
 		m.Reason = err.Error()
 		m.Reason = m.Reason[:min(len(m.Reason), maxReasonBytes)]
 	} else {
 		m.Protocols, m.Fingerprint = next.composition.Protocols, next.composite.Fingerprint()
-		m.FrameBytes = uint32(n.frameBytes(s.peer, to.Mode))
+		m.FrameBytes, m.Round = uint32(n.frameBytes(s.peer, next.way, to.Mode)), next.round
 	}
 	s.change.next, s.change.since = next, now
 	n.post(s.peer, kindAdapt, m)
 }
 
-// prepare builds the channel for other conditions.
-func (n *Node) prepare(s *session, to Conditions) (*channel, error) {
+// prepare builds the channel for other conditions, by the present rail as the present
+// channel goes by it, or another one.
+func (n *Node) prepare(s *session, to Conditions, by ride) (*channel, error) {
+	to.Network = by.rail.network
 	if to.Mode == microproto.ModeAsynchronous {
 		o := s.options
 		o.Mode = to.Mode
@@ -134,9 +145,9 @@ func (n *Node) prepare(s *session, to Conditions) (*channel, error) {
 	if err := Missing(n.config.Catalog, composition); err != nil {
 		return nil, err
 	}
-	c := &channel{
-		number: s.channel.number + 1, conditions: to, composition: composition,
-		frameBytes: min(n.frameBytes(s.peer, to.Mode), s.channel.frameBytes),
+	c := &channel{number: s.channel.number + 1, conditions: to, composition: composition, ride: by, frameBytes: n.frameBytes(s.peer, by.way, to.Mode)}
+	if was := s.channel; was.way == by.way {
+		c.frameBytes = min(c.frameBytes, was.frameBytes)
 	}
 	if err := n.build(s, c); err != nil {
 		return nil, err
@@ -168,15 +179,24 @@ func (n *Node) takeAdapt(now microproto.Instant, p *peer, a adapt) error {
 	bad := func() error {
 		return fmt.Errorf("%w: adapt of session %q for epoch %d out of turn", ErrMalformed, s.options.Name, a.Epoch)
 	}
-	if c.frozen || c.agreed || a.Epoch != uint8(s.channel.number+1) {
-		return bad()
-	}
+	moves := a.Cause == causeRail
 	switch {
-	case a.Cause == causeContext && c.mine.Cause == causeScheme:
+	case moves && c.frozen && a.Epoch == uint8(s.channel.number):
+		return nil // this end had begun the new epoch before it heard
+	case c.frozen || c.agreed && !(moves && c.careful) || a.Epoch != uint8(s.channel.number+1):
+		return bad()
+	case moves && c.mine.Cause == causeRail && n.config.Name > p.name:
+		return nil // they crossed, and the other end has to give way
+	case moves:
+		c.reset() // it goes before everything
+	case a.Cause == causeScheme && c.mine.Cause == causeRail:
+		n.crossed(now, s, a)
+		return nil
+	case a.Cause == causeContext && (c.mine.Cause == causeScheme || c.mine.Cause == causeRail):
 		return nil // they crossed, and the other end has to give way
 	case a.Cause == causeContext && c.mine.Cause == causeContext && n.config.Name > p.name:
 		return nil // likewise
-	case c.theirs.Cause != 0 || a.Cause == causeAccept && c.mine.Cause != causeContext:
+	case c.theirs.Cause != 0 || a.Cause == causeAccept && c.mine.Cause != causeContext && c.mine.Cause != causeRail:
 		return bad()
 	}
 	c.theirs = a
@@ -189,7 +209,8 @@ func (n *Node) takeAdapt(now microproto.Instant, p *peer, a adapt) error {
 		} else {
 			n.ask(now, s)
 		}
-	case causeContext:
+		n.reroute(now, s)
+	case causeContext, causeRail:
 		n.withdraw(s)
 		n.accept(now, s)
 	case causeAccept:
@@ -205,16 +226,24 @@ func (n *Node) withdraw(s *session) {
 	}
 }
 
-// accept answers what the other end's monitor wants.
+// accept answers what the other end's monitor wants, or its wish to move.
 func (n *Node) accept(now microproto.Instant, s *session) {
 	c := &s.change
-	to := s.conditions
-	to.Distance, to.Lossy = c.theirs.Distance, c.theirs.Lossy
-	if c.theirs.FrameBytes > ShortFrame {
-		s.peer.frameLimit = 0 // the other end tries longer frames again
+	to, by, err := s.conditions, s.channel.ride, error(nil)
+	if c.theirs.Cause == causeRail {
+		by, err = n.destination(s, &c.theirs)
+		to.Network = c.theirs.Network
+	} else {
+		to.Distance, to.Lossy = c.theirs.Distance, c.theirs.Lossy
+		if c.theirs.FrameBytes > ShortFrame && by.way == nil {
+			s.peer.frameLimit = 0 // the other end tries longer frames again
+		}
 	}
-	next, err := n.prepare(s, to)
-	n.say(now, s, causeAccept, to, next, err)
+	var next *channel
+	if err == nil {
+		next, err = n.prepare(s, to, by)
+	}
+	n.sayFor(now, s, causeAccept, to, next, err)
 	n.conclude(now, s)
 }
 
@@ -226,7 +255,7 @@ func (n *Node) conclude(now microproto.Instant, s *session) {
 		return
 	}
 	frame := min(int(c.mine.FrameBytes), int(c.theirs.FrameBytes))
-	if c.mine.Cause != causeScheme && frame == ShortFrame && frame < s.channel.frameBytes {
+	if c.mine.Cause != causeScheme && c.next.way == nil && frame == ShortFrame && frame < s.channel.frameBytes {
 		s.peer.limitFrames(now) // one end has found out, and both know
 	}
 	if frame != c.next.frameBytes {
@@ -237,14 +266,12 @@ func (n *Node) conclude(now microproto.Instant, s *session) {
 		}
 	}
 	c.agreed = true
-	if c.mine.Cause != causeContext {
+	if c.mine.Cause != causeContext && c.mine.Cause != causeRail {
 		c.since = now
 	}
-	// Where a transfer counts as accepted once the link has it, and where nobody would
-	// send it again, the new epoch begins when it has arrived.
-	c.was = s.channel.mode()
-	c.drains = c.was == microproto.ModeSynchronous &&
-		(c.mine.Mode == microproto.ModeAsynchronous || n.config.Link.Caps(c.was).Reliable)
+	c.moves, c.shelf = s.channel.way != c.next.way || s.channel.round != c.next.round, nil
+	// Where nobody would send a transfer again, the new epoch begins when it has arrived.
+	c.was, c.drains, c.careful = s.channel.mode(), s.channel.drains(c.mine.Mode), s.channel.careful(c.mine.Mode)
 	if c.drains {
 		n.drain(now, s)
 	}
@@ -269,6 +296,8 @@ func (c *change) disagreement() string {
 	case !slices.Equal(c.mine.Protocols, c.theirs.Protocols):
 		d = append(d, fmt.Sprintf("composition: this end has %s, the peer %s",
 			strings.Join(c.mine.Protocols, "+"), strings.Join(c.theirs.Protocols, "+")))
+	case c.mine.Network != c.theirs.Network || c.mine.Round != c.theirs.Round:
+		d = append(d, fmt.Sprintf("network: this end has %v, the peer %v", c.mine.Network, c.theirs.Network))
 	case c.mine.Fingerprint != c.theirs.Fingerprint:
 		d = append(d, fmt.Sprintf("header layout or versions of micro-protocols: this end has %016x, the peer %016x", c.mine.Fingerprint, c.theirs.Fingerprint))
 	}
@@ -278,8 +307,8 @@ func (c *change) disagreement() string {
 // over ends a change, carried out or not.
 func (n *Node) over(now microproto.Instant, s *session, err error) {
 	c := &s.change
-	by := c.mine.Cause
-	if by != causeScheme {
+	by, moved := c.mine.Cause, c.mine.Cause == causeRail || c.theirs.Cause == causeRail
+	if by != causeScheme && !moved {
 		to := s.conditions
 		to.Distance, to.Lossy = c.mine.Distance, c.mine.Lossy
 		s.monitorOver(now, to, err)
@@ -292,6 +321,7 @@ func (n *Node) over(now microproto.Instant, s *session, err error) {
 	n.out = append(n.out, Output{Kind: OutAdapted, Session: s.id, Peer: s.peer.name, Err: err})
 	n.touch(s)
 	n.resubmit(now, s)
+	n.reroute(now, s)
 	if s.state == SessionOpen {
 		n.ask(now, s)
 	}

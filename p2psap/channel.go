@@ -21,6 +21,8 @@ type channel struct {
 	seal        *microproto.Composite // below it, in a session that is protected
 	header      header                // of outgoing frames
 
+	ride
+
 	first     uint64 // transfers that were complete before the endpoint's first
 	inherited uint64 // unread messages that it was handed
 	taken     uint64 // messages that Receive has taken from it
@@ -43,7 +45,7 @@ func portAt(port uint16, number uint32) int64 {
 
 // compose builds a channel's composite for its frame size.
 func (n *Node) compose(s *session, c *channel, theirs *open) error {
-	c.short = s.peer.frameLimit != 0 && c.frameBytes == s.peer.frameLimit
+	c.short = c.way == nil && s.peer.frameLimit != 0 && c.frameBytes == s.peer.frameLimit
 	options := maps.Clone(c.composition.Options)
 	if options == nil {
 		options = microproto.Options{}
@@ -61,8 +63,8 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	}
 	config := microproto.Config{
 		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id)<<16 ^ uint64(c.number)<<32,
-		MTU: c.frameBytes, Headroom: n.config.Link.Caps(c.mode()).Headroom, Frames: n.config.Link,
-		Train: n.config.Link.Caps(c.mode()).Train, Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
+		MTU: c.frameBytes, Headroom: c.rail.link.Caps(c.mode()).Headroom, Frames: c.rail.link,
+		Train: c.rail.link.Caps(c.mode()).Train, Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
 	}
 	c.composite, err = microproto.NewComposite(config, append(n.lower(s, &config), protocols...)...)
 	if err != nil {
@@ -118,22 +120,34 @@ func (n *Node) settle(now microproto.Instant, s *session, c *channel, err error,
 // carry queues a composite's frames for the link.
 func (n *Node) carry(now microproto.Instant, s *session, c *channel, tag int64) (err error) {
 	n.scratch = c.composite.Drain(n.scratch[:0])
-	index := int32(0)
-	busy := len(n.queue.frames) > 0
+	index, value := int32(0), uint64(0)
+	busy, peer := len(c.rail.queue.frames) > 0, c.peer(s)
+	single := tag >= 0 && c.mode() == microproto.ModeAsynchronous && !c.paced
+	if single && c.way != nil {
+		value = s.value(Tag(tag))
+	}
 	for i := range n.scratch {
 		o := &n.scratch[i]
 		switch o.Kind {
 		case microproto.OutFrame:
+			if c.dead {
+				o.Frame.Release()
+				n.counters.FramesStranded++
+				continue
+			}
 			ok, failed := n.sealFrame(now, s, c, &o.Frame)
 			err = cmp.Or(err, failed)
 			if !ok {
 				continue
 			}
-			o.Frame.Peer = s.peer.link
+			o.Frame.Peer, o.Frame.Mode = peer, c.mode()
 			owner := frameOwner{session: s.id, index: -1}
-			if tag >= 0 && c.mode() == microproto.ModeAsynchronous && !c.paced {
+			if single {
 				owner.tag, owner.index = Tag(tag), index
 				index++
+				if value != 0 {
+					o.Frame.Value = value + uint64(index)
+				}
 			}
 			n.enqueue(o.Frame, owner, busy, s, c)
 		case microproto.OutMessage:
@@ -144,18 +158,37 @@ func (n *Node) carry(now microproto.Instant, s *session, c *channel, tag int64) 
 	return err
 }
 
+// peer is the other end's address on the channel's rail.
+func (c *channel) peer(s *session) microproto.LinkAddr {
+	if c.way == nil {
+		return s.peer.link
+	}
+	return c.addr
+}
+
+// value names the pieces of an asynchronous value among all that this node sends, the
+// first by the next number: session, slot, piece.
+func (s *session) value(tag Tag) uint64 {
+	for i := range s.options.Slots {
+		if s.options.Slots[i].Tag == tag {
+			return uint64(s.id&0xffff)<<48 | uint64(i)<<32
+		}
+	}
+	return 0
+}
+
 func (n *Node) enqueue(f microproto.Frame, owner frameOwner, busy bool, s *session, c *channel) {
 	switch {
-	case busy && owner.index >= 0 && n.queue.replace(f, owner):
+	case busy && owner.index >= 0 && c.rail.queue.replace(f, owner):
 		n.counters.FramesReplaced++
 		s.past.Replaced++
-	case len(n.queue.frames) >= n.config.Limits.Frames:
+	case len(c.rail.queue.frames) >= n.config.Limits.Frames:
 		f.Release()
 		n.counters.FramesDropped++
 		// Nobody below repeats it where the link is trusted to.
-		c.overflowed = c.mode() == microproto.ModeSynchronous && n.config.Link.Caps(c.mode()).Reliable
+		c.overflowed = c.mode() == microproto.ModeSynchronous && c.rail.link.Caps(c.mode()).Reliable
 	default:
-		n.queue.push(f, owner)
+		c.rail.queue.push(f, owner)
 	}
 }
 

@@ -60,6 +60,8 @@ func (n Network) String() string {
 	return "network?"
 }
 
+func (n Network) valid() bool { return n >= Ethernet && n <= Memory }
+
 // Distance is how far apart the two ends have turned out to be while a session was
 // at work, where nobody has declared it.
 type Distance uint8
@@ -106,6 +108,8 @@ type SessionInfo struct {
 	State                          SessionState
 	Conditions                     Conditions
 	Why                            string        // the conditions have this locality
+	NetworkWhy                     string        // they have this network, where the peers have several
+	Moves                          uint32        // changes of network since it was opened
 	RTT                            time.Duration // smallest measured over the control channel; 0: not measured
 	Path                           Path          // to the peer, as its sessions have measured it
 	Composition                    []string

@@ -21,6 +21,7 @@ const (
 	maxProtocols   = 64
 	maxSlots       = 4096
 	maxAddresses   = 32
+	maxRails       = 8
 	maxRTT         = time.Hour
 )
 
@@ -43,11 +44,13 @@ const (
 	kindMeasured // the smallest round trip that the sender has measured
 	kindAdapt
 	kindAdapted
+	kindRail    // where a rail between the two stands at the sender
+	kindDrained // what the other end started in the old epoch has arrived
 	kindsEnd
 )
 
 func (k controlKind) String() string {
-	names := [...]string{"", "hello", "heartbeat", "open", "open.ack", "reject", "close", "close.ack", "goodbye", "ping", "pong", "measured", "adapt", "adapted"}
+	names := [...]string{"", "hello", "heartbeat", "open", "open.ack", "reject", "close", "close.ack", "goodbye", "ping", "pong", "measured", "adapt", "adapted", "rail", "drained"}
 	if k > 0 && int(k) < len(names) {
 		return names[k]
 	}
@@ -86,7 +89,8 @@ type hello struct {
 	Cluster     string
 	Addresses   []netip.Prefix
 	Network     Network
-	Offer       []byte // the link's
+	Offer       []byte    // the link's
+	Rails       []Network // those that the node has beside it, best first
 }
 
 type open struct {
@@ -97,6 +101,9 @@ type open struct {
 	Fingerprint  uint64 // of the composite
 	Port         uint16
 	FrameBytes   uint32 // largest frame of the link, as the sender sees it
+	Network      Network
+	Round        uint32 // of the rail, see way
+	BaseBytes    uint32 // largest frame of the base link
 	ReceiveBytes uint64
 	Slots        []SlotSpec
 	Protect      Protection // as the sender is configured
@@ -104,8 +111,10 @@ type open struct {
 }
 
 type openAck struct {
-	To, From   SessionID
-	FrameBytes uint32 // agreed
+	To, From    SessionID
+	FrameBytes  uint32 // agreed, as what follows
+	Network     Network
+	Fingerprint uint64
 }
 
 type reject struct {
@@ -132,7 +141,8 @@ type cause uint8
 const (
 	causeScheme  cause = iota + 1 // the user, with Adapt: it needs the wish of both ends
 	causeContext                  // the monitor of the end that says so
-	causeAccept                   // the answer to the other end's causeContext
+	causeAccept                   // the answer to the other end's causeContext or causeRail
+	causeRail                     // the session has to leave its rail, or can go back to a better one
 )
 
 // adapt is a wish for another composition, or the answer to one.
@@ -141,6 +151,8 @@ type adapt struct {
 	Epoch    uint8 // that the change would begin
 	Cause    cause
 	Mode     microproto.Mode
+	Network  Network
+	Round    uint32
 	Distance Distance
 	Lossy    bool
 	Reason   string // why the sender cannot; "": it can, and the rest holds
@@ -159,6 +171,31 @@ type adapted struct {
 	Sent           uint64 // transfers that it started before; asynchronous ones are complete
 	Accepted       uint64 // transfers of the other end that are complete, after a synchronous epoch
 	Stored, Credit uint64 // bytes of its queue that those took, and that the other end may take in all
+}
+
+// drained tells, before the sender begins the new epoch, that all of the old one has
+// arrived. Only an epoch on a rail that may go down needs it.
+type drained struct {
+	To, From SessionID
+	Epoch    uint8 // that the change would begin
+}
+
+// railState is where a rail stands in a round.
+type railState uint8
+
+const (
+	railOffered railState = iota + 1 // here is my offer
+	railReady                        // I have accepted yours
+	railDown                         // this round has come to nothing, or is over
+)
+
+// standing tells where a rail between the two ends stands at the sender; see way.
+type standing struct {
+	Network Network
+	Round   uint32
+	State   railState
+	Offer   []byte // of railOffered
+	Reason  string // of railDown
 }
 
 // writer appends fields; texts past their bound are cut.

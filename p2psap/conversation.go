@@ -217,6 +217,18 @@ func (n *Node) take(now microproto.Instant, p *peer, k controlKind, body *reader
 			return err
 		}
 		return n.takeAdapted(now, p, a)
+	case kindDrained:
+		d, err := parseDrained(body)
+		if err != nil {
+			return err
+		}
+		return n.takeDrained(now, p, d)
+	case kindRail:
+		m, err := parseStanding(body)
+		if err != nil {
+			return err
+		}
+		return n.takeStanding(now, p, m)
 	case kindMeasured:
 		d, err := parseMeasured(body)
 		if err != nil {
@@ -248,7 +260,7 @@ func (n *Node) hello(offer []byte) *hello {
 	g := &n.config
 	return &hello{
 		Run: g.Run, Version: g.Version, Catalog: n.catalog, Name: g.Name, Incarnation: g.Incarnation,
-		Host: g.Host, Process: g.Process, Cluster: g.Cluster, Addresses: g.Addresses, Network: g.Network, Offer: offer,
+		Host: g.Host, Process: g.Process, Cluster: g.Cluster, Addresses: g.Addresses, Network: g.Network, Offer: offer, Rails: n.networks(),
 	}
 }
 
@@ -320,6 +332,7 @@ func (n *Node) sameLife(now microproto.Instant, p *peer, h *hello) bool {
 		n.lose(now, p) // it must have died for another to have its name
 	}
 	addr := p.addr
+	n.partWays(p)
 	*p = peer{name: p.name, state: PeerNew, backoff: firstBackoff, heard: now, addr: addr}
 	return true
 }
@@ -357,6 +370,7 @@ func (n *Node) seat(now microproto.Instant, c *conn, p *peer, h *hello, link mic
 	if p.state == PeerUp {
 		n.counters.Reconnects++
 	}
+	n.beginWays(now, p, h)
 	n.rise(p)
 	n.goOnMeasuring(now, p)
 }

@@ -21,6 +21,13 @@ func (n *Node) freeze(now microproto.Instant, s *session) {
 	if !c.agreed || c.frozen || c.drains && (s.arrivedNow() < c.theirs.Sent || s.kept.base+uint64(s.kept.submitted) < c.mine.Sent) {
 		return
 	}
+	if c.careful && !c.told {
+		c.told = true
+		n.post(s.peer, kindDrained, &drained{To: s.theirs.Session, From: s.id, Epoch: c.next.header.epoch})
+	}
+	if c.careful && !c.heard {
+		return
+	}
 	old, next := s.channel, c.next
 	s.accepted, s.arrived = s.acceptedNow(), s.arrivedNow()
 	s.news += old.endpoint.Arrivals()
@@ -33,11 +40,11 @@ func (n *Node) freeze(now microproto.Instant, s *session) {
 	}
 	s.channel, s.conditions, s.composition = next, next.conditions, next.composition
 	s.kept.submitted = 0
-	if c.drains {
+	if c.drains && !c.careful {
 		s.former = old
 	} else {
 		n.retire(now, s, old)
-		n.queue.forget(s.id)
+		old.rail.queue.forget(s.id)
 	}
 	c.frozen = true
 	n.post(s.peer, kindAdapted, &adapted{
@@ -149,6 +156,9 @@ func (n *Node) commit(now microproto.Instant, s *session) {
 	}
 	next.held = false
 	s.info.Changes = next.number
+	if c.moves {
+		s.info.Moves++
+	}
 	s.info.LastPause = now.Sub(c.since)
 	n.settle(now, s, next, nil, -1)
 	if s.channel != nil {

@@ -21,18 +21,22 @@ func samples() [][]byte {
 		return w
 	}
 	return [][]byte{
-		make(kindHello, 0, &hello{Run: "r", Version: "v", Catalog: 1, Name: "b", Incarnation: 9, Host: "h", Process: 2, Cluster: "c", Addresses: prefixes("10.0.0.1/24", "fd00::1/64"), Network: Memory, Offer: []byte("b")}),
+		make(kindHello, 0, &hello{Run: "r", Version: "v", Catalog: 1, Name: "b", Incarnation: 9, Host: "h", Process: 2, Cluster: "c", Addresses: prefixes("10.0.0.1/24", "fd00::1/64"), Network: Memory, Offer: []byte("b"), Rails: []Network{InfiniBand, Ethernet}}),
 		make(kindHeartbeat, 0, nil),
-		make(kindOpen, 1, &open{Session: 7, Name: "s", Mode: microproto.ModeSynchronous, Protocols: []string{"A", "B"}, Fingerprint: 5, Port: 6, FrameBytes: 1400, ReceiveBytes: 65536, Slots: []SlotSpec{{1, 64}}, Protect: ProtectNever}),
-		make(kindOpen, 1, &open{Session: 7, Name: "s", Mode: microproto.ModeAsynchronous, Protect: ProtectAuto, Random: bytes.Repeat([]byte{7}, randomBytes)}),
-		make(kindOpenAck, 2, &openAck{To: 1, From: 2, FrameBytes: 1400}),
+		make(kindOpen, 1, &open{Session: 7, Name: "s", Mode: microproto.ModeSynchronous, Protocols: []string{"A", "B"}, Fingerprint: 5, Port: 6, FrameBytes: 1400, Network: InfiniBand, Round: 2, BaseBytes: 1472, ReceiveBytes: 65536, Slots: []SlotSpec{{1, 64}}, Protect: ProtectNever}),
+		make(kindOpen, 1, &open{Session: 7, Name: "s", Mode: microproto.ModeAsynchronous, Network: Ethernet, Protect: ProtectAuto, Random: bytes.Repeat([]byte{7}, randomBytes)}),
+		make(kindOpenAck, 2, &openAck{To: 1, From: 2, FrameBytes: 1400, Network: Ethernet, Fingerprint: 5}),
 		make(kindReject, 3, &reject{To: 1, From: 2, Reason: "why"}),
 		make(kindClose, 4, &closing{To: 1, From: 2, Accepted: 3}),
 		make(kindCloseAck, 5, &closing{To: 1, From: 2}),
 		make(kindGoodbye, 6, nil),
-		make(kindAdapt, 7, &adapt{To: 1, From: 2, Epoch: 3, Cause: causeContext, Mode: microproto.ModeSynchronous, Distance: Far, Lossy: true, Protocols: []string{"A", "B"}, Fingerprint: 4, FrameBytes: 1400, Sent: 5}),
-		make(kindAdapt, 8, &adapt{To: 1, From: 2, Epoch: 255, Cause: causeAccept, Mode: microproto.ModeAsynchronous, Reason: "why not"}),
+		make(kindAdapt, 7, &adapt{To: 1, From: 2, Epoch: 3, Cause: causeContext, Mode: microproto.ModeSynchronous, Network: InfiniBand, Round: 1, Distance: Far, Lossy: true, Protocols: []string{"A", "B"}, Fingerprint: 4, FrameBytes: 1400, Sent: 5}),
+		make(kindAdapt, 8, &adapt{To: 1, From: 2, Epoch: 255, Cause: causeAccept, Mode: microproto.ModeAsynchronous, Network: Ethernet, Reason: "why not"}),
 		make(kindAdapted, 9, &adapted{To: 1, From: 2, Epoch: 3, Sent: 4, Accepted: 5, Stored: 6, Credit: 7}),
+		make(kindRail, 10, &standing{Network: InfiniBand, Round: 3, State: railOffered, Offer: []byte("here")}),
+		make(kindRail, 11, &standing{Network: InfiniBand, Round: 3, State: railReady}),
+		make(kindRail, 12, &standing{Network: InfiniBand, Round: 3, State: railDown, Reason: "why"}),
+		make(kindDrained, 13, &drained{To: 1, From: 2, Epoch: 3}),
 		make(kindPing, 0, &echo{7}),
 		make(kindPong, 0, &echo{7}),
 		make(kindMeasured, 7, &measured{123456}),
@@ -76,6 +80,12 @@ func decode(msg []byte) ([]byte, error) {
 	case kindAdapted:
 		a, aerr := parseAdapted(r)
 		body, err = &a, aerr
+	case kindRail:
+		m, merr := parseStanding(r)
+		body, err = &m, merr
+	case kindDrained:
+		d, derr := parseDrained(r)
+		body, err = &d, derr
 	default:
 		return w, r.end(e.kind)
 	}
@@ -173,8 +183,8 @@ func FuzzAdapt(f *testing.F) {
 				sequence++
 				envelope{kind: kindAdapt, sequence: sequence}.append(&w)
 				a := adapt{
-					To: s.id, From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1 + next()/128, Cause: cause(1 + next()%3),
-					Mode: microproto.Mode(1 + next()%2), Distance: Distance(next() % 3), Lossy: next()%2 == 1,
+					To: s.id, From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1 + next()/128, Cause: cause(1 + next()%4),
+					Mode: microproto.Mode(1 + next()%2), Network: s.conditions.Network, Distance: Distance(next() % 3), Lossy: next()%2 == 1,
 					Protocols: s.composition.Protocols, FrameBytes: uint32(next()) * 8, Sent: uint64(next()),
 				}
 				if c := s.change.next; c != nil && verb%6 == 1 {

@@ -92,6 +92,11 @@ func (n *Node) rise(p *peer) {
 	if p.state != PeerNew || p.conn == nil {
 		return
 	}
+	for _, w := range p.ways {
+		if !w.settled {
+			return
+		}
+	}
 	if p.evidence.undecided() {
 		if !m.told || !m.heard {
 			return

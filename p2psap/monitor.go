@@ -29,6 +29,9 @@ type Watch struct {
 	// Dwell is the least time between two changes of a session that monitors asked
 	// for, at either end (default 5 s). A scheme's changes neither wait nor count.
 	Dwell time.Duration
+	// RailDwell is how long a rail has to be up before sessions go back to it (default
+	// 1 s; longer for one that goes down again and again).
+	RailDwell time.Duration
 	// FarAbove and NearBelow are round trips. Defaults: 20 ms, more than the 2 MiB
 	// that an intra-cluster column has under way wait in a queue of 1 Gbit/s, so that
 	// a session's own queue is not taken for distance; and NearRTT.
@@ -50,11 +53,12 @@ const leastSegments = 40
 
 func (w *Watch) withDefaults() error {
 	defaultTo(&w.Dwell, 5*time.Second)
+	defaultTo(&w.RailDwell, time.Second)
 	defaultTo(&w.FarAbove, 20*time.Millisecond)
 	defaultTo(&w.NearBelow, NearRTT)
 	defaultTo(&w.LossyAbove, 0.05)
 	defaultTo(&w.CleanBelow, 0.005)
-	if w.Dwell < 0 || w.NearBelow < 0 || w.NearBelow > w.FarAbove || w.CleanBelow < 0 || w.CleanBelow > w.LossyAbove {
+	if w.Dwell < 0 || w.RailDwell < 0 || w.NearBelow < 0 || w.NearBelow > w.FarAbove || w.CleanBelow < 0 || w.CleanBelow > w.LossyAbove {
 		return fmt.Errorf("p2psap: a watch whose limits do not fit together: %+v", *w)
 	}
 	return nil

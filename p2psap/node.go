@@ -46,9 +46,12 @@ type NodeConfig struct {
 	Policy  Policy
 	Link    LinkContext
 	Network Network // the link's kind; 0: Ethernet
-	Host    string  // identity of this host: equal on two nodes only if they share it; "": unknown
-	Process uint64  // of this process on its host
-	Cluster string  // label of this peer's cluster; labels that differ decide before anything else
+	// Rails are better links than that, best first, at most one of a network. A pair
+	// of peers uses the best that both have and that is up, and Link otherwise.
+	Rails   []Rail
+	Host    string // identity of this host: equal on two nodes only if they share it; "": unknown
+	Process uint64 // of this process on its host
+	Cluster string // label of this peer's cluster; labels that differ decide before anything else
 	// Addresses are those at which other hosts reach this one, each with the prefix
 	// of its network, at most 32; nil: not known. See Locate.
 	Addresses []netip.Prefix
@@ -104,7 +107,7 @@ type Node struct {
 	peersDue microproto.Instant // when a peer or connection has something to do, or earlier: frames put it off
 	replans  bool               // the agenda and peersDue have to be made anew
 	out      []Output
-	queue    frameQueue
+	rails    []*rail
 	scratch  []microproto.Output
 	counters NodeCounters
 	closed   bool
@@ -122,6 +125,7 @@ type NodeCounters struct {
 	FramesReplayed   uint64 // of a protected session, seen before
 	FramesOld        uint64 // of a protected session, too late to tell whether it was seen before
 	FramesDropped    uint64 // out, past the bound of waiting frames; or for want of memory to seal or open them
+	FramesStranded   uint64 // out, by a rail that is down; what is synchronous is sent again by another
 	FramesReplaced   uint64 // out, by a newer value of the same segment
 	ControlIn        uint64
 	ControlMalformed uint64
@@ -157,6 +161,9 @@ func NewNode(c NodeConfig) (*Node, error) {
 	if c.Network == 0 {
 		c.Network = Ethernet
 	}
+	if err := checkRails(&c); err != nil {
+		return nil, err
+	}
 	defaultTo(&c.PeerTimeout, 10*time.Second)
 	defaultTo(&c.Heartbeat, min(c.PeerTimeout/8, time.Second))
 	if c.Heartbeat*2 > c.PeerTimeout {
@@ -177,6 +184,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 		rand: rand.New(rand.NewPCG(c.Seed, 0x70327073617031)),
 	}
 	n.peersDue = microproto.Never
+	n.addRails()
 	n.lastPort, n.lastGen = uint16(n.rand.Uint32()), uint16(n.rand.Uint32())
 	if n.config.Incarnation == 0 {
 		n.config.Incarnation = n.rand.Uint64() | 1
@@ -210,14 +218,6 @@ func (n *Node) Drain(dst []Output) []Output {
 	n.out = n.out[:0]
 	return dst
 }
-
-// Frames are those that wait for the link, oldest first. The slice is the node's:
-// the shell gives a prefix to the link, which takes the frames it accepts, and
-// tells how many with Sent.
-func (n *Node) Frames() []microproto.Frame { return n.queue.frames }
-
-// Sent removes the first k frames, which the link has taken.
-func (n *Node) Sent(k int) { n.queue.remove(k) }
 
 // Advance does what is due at now: timers, heartbeats, dialling, silence.
 func (n *Node) Advance(now microproto.Instant) {
@@ -278,9 +278,12 @@ func (n *Node) Goodbye(now microproto.Instant) {
 			n.post(p, kindGoodbye, nil)
 		}
 		p.state, p.err = PeerClosed, ErrClosed
+		n.partWays(p)
 	}
 	for len(n.conns) > 0 {
 		n.hangup(now, n.conns[len(n.conns)-1], ErrClosed)
 	}
-	n.queue.clear()
+	for _, r := range n.rails {
+		r.queue.clear()
+	}
 }

@@ -35,35 +35,24 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 			return 0, fmt.Errorf("p2psap: session %q with %q is open already (%v)", o.Name, name, s.state)
 		}
 	}
-	conditions := Conditions{Mode: o.Mode, Locality: p.locality, Network: n.config.Network}
-	composition, err := n.config.Policy.Compose(conditions)
-	if err != nil {
-		return 0, err
-	}
-	if err := Missing(n.config.Catalog, composition); err != nil {
-		return 0, err
-	}
 	id, err := n.allocate()
 	if err != nil {
 		return 0, err
 	}
 	s := newSession(id, p, o)
-	s.conditions, s.composition, s.info.Why = conditions, composition, p.finding.Why
+	s.info.Why = p.finding.Why
 	n.lastPort++
 	if n.lastPort == 0 {
 		n.lastPort = 1
 	}
 	s.mine = open{
-		Session: id, Name: o.Name, Mode: o.Mode, Protocols: composition.Protocols, Port: n.lastPort,
-		FrameBytes: uint32(n.frameBytes(p, o.Mode)), ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.Slots,
+		Session: id, Name: o.Name, Mode: o.Mode, Port: n.lastPort, BaseBytes: uint32(n.frameBytes(p, nil, o.Mode)),
+		ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.Slots,
 	}
 	s.sealed = n.protects(p)
-	// What the two ends compare is the composite itself: its header layout too.
-	trial := &channel{conditions: conditions, composition: composition, frameBytes: int(s.mine.FrameBytes)}
-	if err := n.compose(s, trial, &open{ReceiveBytes: uint64(o.ReceiveBytes)}); err != nil {
+	if err := n.propose(s, p.best(false)); err != nil {
 		return 0, err
 	}
-	s.mine.Fingerprint = trial.composite.Fingerprint()
 	n.offerProtection(s)
 	n.sessions[id&0xffff], n.replans = s, true
 	n.post(p, kindOpen, &s.mine)
@@ -76,6 +65,32 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 		}
 	}
 	return id, nil
+}
+
+// propose fills in what this end wants of a session over a way; nil is the base link.
+func (n *Node) propose(s *session, w *way) (err error) {
+	s.conditions = Conditions{Mode: s.options.Mode, Locality: s.peer.locality, Network: n.by(w).rail.network}
+	if s.composition, err = n.config.Policy.Compose(s.conditions); err != nil {
+		return err
+	}
+	if err := Missing(n.config.Catalog, s.composition); err != nil {
+		return err
+	}
+	m := &s.mine
+	m.Network, m.Protocols, m.FrameBytes = s.conditions.Network, s.composition.Protocols, uint32(n.frameBytes(s.peer, w, s.options.Mode))
+	// What the two ends compare is the composite itself: its header layout too.
+	trial := &channel{conditions: s.conditions, composition: s.composition, frameBytes: int(m.FrameBytes), ride: n.by(w)}
+	m.Round = trial.round
+	if err := n.compose(s, trial, &open{ReceiveBytes: m.ReceiveBytes}); err != nil {
+		return err
+	}
+	m.Fingerprint = trial.composite.Fingerprint()
+	return nil
+}
+
+// sameRail tells whether the two ends want a session on one rail, as they see it.
+func sameRail(mine, theirs *open) bool {
+	return mine.Network == theirs.Network && mine.Round == theirs.Round
 }
 
 // checkOptions fills defaults in and copies what the caller might change.
@@ -120,12 +135,12 @@ func disagreements(mine, theirs *open) string {
 	var d []string
 	if mine.Mode != theirs.Mode {
 		d = append(d, fmt.Sprintf("mode: this end is %v, the peer %v", mine.Mode, theirs.Mode))
-	} else if !slices.Equal(mine.Protocols, theirs.Protocols) {
+	} else if sameRail(mine, theirs) && !slices.Equal(mine.Protocols, theirs.Protocols) {
 		d = append(d, fmt.Sprintf("composition: this end has %s, the peer %s",
 			strings.Join(mine.Protocols, "+"), strings.Join(theirs.Protocols, "+")))
 	} else if p := disagreeOnProtection(mine, theirs); p != "" {
 		d = append(d, p)
-	} else if mine.Fingerprint != theirs.Fingerprint {
+	} else if sameRail(mine, theirs) && mine.Fingerprint != theirs.Fingerprint {
 		d = append(d, fmt.Sprintf("header layout or versions of micro-protocols: this end has %016x, the peer %016x", mine.Fingerprint, theirs.Fingerprint))
 	}
 	find := func(o *open, t Tag) int {
@@ -170,15 +185,35 @@ func (n *Node) match(now microproto.Instant, s *session, theirs open) {
 		return
 	}
 	s.state = SessionAgreed
-	n.post(p, kindOpenAck, &openAck{To: theirs.Session, From: s.id, FrameBytes: uint32(s.channel.frameBytes)})
+	n.post(p, kindOpenAck, s.agreed())
 }
 
-// ready makes the composite that the ends have agreed on.
-func (n *Node) ready(now microproto.Instant, s *session) error {
-	c := &channel{
-		conditions: s.conditions, composition: s.composition,
-		frameBytes: min(int(s.mine.FrameBytes), int(s.theirs.FrameBytes)),
+// agreed is what this end takes the two to have agreed on.
+func (s *session) agreed() *openAck {
+	return &openAck{
+		To: s.theirs.Session, From: s.id, FrameBytes: uint32(s.channel.frameBytes), Network: s.conditions.Network,
+		Fingerprint: s.channel.composite.Fingerprint(),
 	}
+}
+
+// ready makes the composite that the ends have agreed on. When one of them does not know
+// yet that a rail is there, or that it is not any more, both take the base link.
+func (n *Node) ready(now microproto.Instant, s *session) error {
+	by, said, frame := n.by(s.peer.way(s.mine.Network)), s.mine, min(s.mine.FrameBytes, s.theirs.FrameBytes)
+	if by.way != nil {
+		by.dead = by.dead || by.round != said.Round
+		by.round = said.Round
+	}
+	if !sameRail(&said, &s.theirs) {
+		by, frame = n.by(nil), min(s.mine.BaseBytes, s.theirs.BaseBytes)
+	}
+	if s.conditions.Network != by.rail.network {
+		err := n.propose(s, by.way)
+		if s.mine = said; err != nil { // the other end may have to compare with it again
+			return err
+		}
+	}
+	c := &channel{conditions: s.conditions, composition: s.composition, frameBytes: int(frame), ride: by}
 	if err := n.compose(s, c, &s.theirs); err != nil {
 		return err
 	}
@@ -226,14 +261,21 @@ func (n *Node) takeOpenAck(now microproto.Instant, p *peer, a openAck) {
 	if s == nil || s.peer != p || s.state != SessionAgreed || s.theirs.Session != a.From {
 		return // of a session that was closed meanwhile
 	}
-	if int(a.FrameBytes) != s.channel.frameBytes {
+	mine := s.agreed()
+	if a.FrameBytes != mine.FrameBytes && a.Network == mine.Network {
 		n.end(now, s, &RefusedError{Peer: p.name, Session: s.options.Name,
 			Reason: fmt.Sprintf("frame size: this end has agreed on %d bytes, the peer on %d", s.channel.frameBytes, a.FrameBytes)})
+		return
+	}
+	if a.Network != mine.Network || a.Fingerprint != mine.Fingerprint {
+		n.end(now, s, &RefusedError{Peer: p.name, Session: s.options.Name,
+			Reason: fmt.Sprintf("network or header layout: this end has agreed on %v and %016x, the peer on %v and %016x", mine.Network, mine.Fingerprint, a.Network, a.Fingerprint)})
 		return
 	}
 	s.state = SessionOpen
 	n.out = append(n.out, Output{Kind: OutOpened, Session: s.id, Peer: p.name})
 	n.touch(s)
+	n.reroute(now, s)
 }
 
 // takeReject: the peer cannot.

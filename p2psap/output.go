@@ -24,10 +24,11 @@ const (
 	OutTouched                           // session Session: something arrived, was accepted, or there is room again
 	OutEnded                             // session Session has ended: Err
 	OutAdapted                           // session Session has another composition; or, with Err, not the one that was asked for
+	OutRail                              // a rail of Network to Peer can be used; or, with Err, cannot any more
 )
 
 func (k OutputKind) String() string {
-	names := [...]string{"", "control", "dial", "hangup", "peer.up", "peer.refused", "peer.closed", "peer.lost", "opened", "touched", "ended", "adapted"}
+	names := [...]string{"", "control", "dial", "hangup", "peer.up", "peer.refused", "peer.closed", "peer.lost", "opened", "touched", "ended", "adapted", "rail"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -43,5 +44,6 @@ type Output struct {
 	Addr    string
 	Data    []byte
 	Session SessionID
+	Network Network
 	Err     error
 }

@@ -46,6 +46,7 @@ type peer struct {
 	err      error
 	addr     string
 	link     microproto.LinkAddr
+	ways     []*way // rails that both have, best first
 	locality Locality
 	evidence Evidence
 	finding  Finding
@@ -151,6 +152,7 @@ func (n *Node) advancePeer(now microproto.Instant, p *peer) {
 		return
 	}
 	n.unmeasured(now, p)
+	n.advanceWays(now, p)
 	if n.wantsDial(p) && now >= p.dialAt {
 		p.dialling = true
 		n.out = append(n.out, Output{Kind: OutDial, Peer: p.name, Addr: p.addr})
@@ -166,7 +168,7 @@ func (n *Node) wantsDial(p *peer) bool {
 }
 
 func (n *Node) peerDeadline(p *peer) microproto.Instant {
-	d := microproto.Never
+	d := n.waysDeadline(p)
 	if n.wantsDial(p) {
 		d = p.dialAt
 	}
@@ -216,6 +218,7 @@ func (n *Node) part(now microproto.Instant, p *peer, state PeerState, err error)
 		}
 	}
 	p.unacked, p.opens = nil, nil
+	n.partWays(p)
 	if p.conn != nil {
 		n.hangup(now, p.conn, err)
 	}

@@ -168,7 +168,7 @@ func (n *Node) raiseShield(now microproto.Instant, s *session, c *channel) error
 func (n *Node) sealer(s *session, c *channel, flow *seal.Flow, out, in seal.Secret) (*microproto.Composite, error) {
 	return microproto.NewComposite(microproto.Config{
 		Name: "seal " + s.options.Name + "@" + s.peer.name, Seed: n.config.Seed, MTU: c.frameBytes,
-		Headroom: n.config.Link.Caps(c.mode()).Headroom, Frames: n.config.Link, Train: n.config.Link.Caps(c.mode()).Train,
+		Headroom: c.rail.link.Caps(c.mode()).Headroom, Frames: c.rail.link, Train: c.rail.link.Caps(c.mode()).Train,
 		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
 	}, &sealedHeader{c: c}, seal.NewAEAD(flow, out, in), seal.NewAntiReplay(flow))
 }

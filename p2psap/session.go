@@ -191,20 +191,7 @@ func (n *Node) touch(s *session) {
 	}
 }
 
-// Frame takes a frame that the link received, or several as one, whatever they hold.
-// Frames of nobody are dropped and counted, never answered.
-func (n *Node) Frame(now microproto.Instant, f microproto.Frame) {
-	for f.Count() > 1 {
-		var run microproto.Frame
-		run, f = alike(f)
-		if n.frame(now, run); len(f.Data) == 0 {
-			return
-		}
-	}
-	n.frame(now, f)
-}
-
-func (n *Node) frame(now microproto.Instant, f microproto.Frame) {
+func (n *Node) frame(now microproto.Instant, r *rail, f microproto.Frame) {
 	n.counters.FramesIn += uint64(f.Count())
 	h, ok := parseHeader(f.Data)
 	s := n.session(h.session)
@@ -213,20 +200,34 @@ func (n *Node) frame(now microproto.Instant, f microproto.Frame) {
 		n.counters.FramesMalformed++
 	case h.run != n.run:
 		n.counters.FramesRun++
-	case s == nil || s.peer.link != f.Peer || s.channel == nil || !s.running():
+	case s == nil || s.channel == nil || !s.running() || !n.sends(s.peer, r, f.Peer):
 		n.counters.FramesUnknown++
 	case h.sealed != s.sealed:
 		n.counters.FramesPlain++
-	case h.epoch == s.channel.header.epoch:
+	case h.epoch == s.channel.header.epoch && s.channel.takes(s, r, f.Peer):
 		n.input(now, s, s.channel, f)
 		return
-	case s.former != nil && h.epoch == s.former.header.epoch:
+	case s.former != nil && h.epoch == s.former.header.epoch && s.former.takes(s, r, f.Peer):
 		n.input(now, s, s.former, f)
 		return
 	default:
 		n.counters.FramesEpoch++
 	}
 	f.Release()
+}
+
+// takes tells whether a frame that came by a rail from an address can be the channel's.
+func (c *channel) takes(s *session, r *rail, from microproto.LinkAddr) bool {
+	return c.rail == r && c.peer(s) == from && !c.dead
+}
+
+// sends tells whether an address on a rail is the peer's.
+func (n *Node) sends(p *peer, r *rail, from microproto.LinkAddr) bool {
+	if r == n.rails[0] {
+		return p.link == from
+	}
+	w := p.way(r.network)
+	return w != nil && w.addr == from
 }
 
 func (n *Node) input(now microproto.Instant, s *session, c *channel, f microproto.Frame) {
@@ -285,7 +286,9 @@ func (n *Node) discard(now microproto.Instant, s *session) {
 	if s.channel != nil {
 		n.retire(now, s, s.channel)
 	}
-	n.queue.forget(s.id)
+	for _, r := range n.rails {
+		r.queue.forget(s.id)
+	}
 	s.channel, s.former = nil, nil
 }
 

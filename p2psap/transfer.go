@@ -227,6 +227,7 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 	i := s.info
 	i.Name, i.Peer, i.State, i.Epoch = s.options.Name, s.peer.name, s.state, uint8(i.Changes)
 	i.RTT, i.Path = s.peer.found().RTT, s.peer.path
+	i.NetworkWhy = s.networkWhy()
 	i.Conditions, i.Composition = s.conditions, append([]string(nil), s.composition.Protocols...)
 	if s.sealed {
 		i.Protection = ProtectionStack()
