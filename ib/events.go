@@ -1,0 +1,141 @@
+package ib
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// ErrPort tells that the link's port is not active.
+var ErrPort = errors.New("ib: the port is down")
+
+// Watch implements microproto.Connected.
+func (l *Link) Watch(f func(microproto.LinkEvent)) { l.herald.watch(f) }
+
+// tell queues an event. From anywhere.
+func (l *Link) tell(e microproto.LinkEvent) { l.herald.put(e) }
+
+// herald tells events from a goroutine of its own, so that whoever notices one may hold
+// locks. Of one peer only the newest waits.
+type herald struct {
+	mu      sync.Mutex
+	more    sync.Cond
+	watcher func(microproto.LinkEvent)
+	waiting []microproto.LinkEvent
+	running bool
+	closed  bool
+}
+
+func (h *herald) init() { h.more.L = &h.mu }
+
+func (h *herald) watch(f func(microproto.LinkEvent)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watcher = f
+	if !h.running && !h.closed {
+		h.running = true
+		go h.run()
+	}
+}
+
+func (h *herald) put(e microproto.LinkEvent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.watcher == nil {
+		return
+	}
+	for i := range h.waiting {
+		if h.waiting[i].Peer == e.Peer {
+			h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
+			break
+		}
+	}
+	h.waiting = append(h.waiting, e)
+	h.more.Signal()
+}
+
+func (h *herald) run() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		for len(h.waiting) == 0 && !h.closed {
+			h.more.Wait()
+		}
+		if h.closed {
+			return
+		}
+		e, f := h.waiting[0], h.watcher
+		h.waiting = append(h.waiting[:0], h.waiting[1:]...)
+		h.mu.Unlock()
+		f(e)
+		h.mu.Lock()
+	}
+}
+
+func (h *herald) close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.more.Broadcast()
+}
+
+// watchDevice acts on what happens to the device, until it is closed.
+func (l *Link) watchDevice() {
+	for {
+		e, err := l.device.NextEvent()
+		if err != nil {
+			return
+		}
+		l.mu.Lock()
+		switch {
+		case l.closed.Load():
+		case e.Kind == verbs.EventDeviceFatal:
+			l.down(fmt.Errorf("ib: device %s: %w", l.device.Name(), verbs.ErrGone))
+		case e.Kind == verbs.EventPortError && e.Port == l.at.number:
+			l.down(fmt.Errorf("%w: port %d of %s", ErrPort, e.Port, l.device.Name()))
+		case e.Kind == verbs.EventPortActive && e.Port == l.at.number:
+			l.up()
+		case e.Kind == verbs.EventPairFatal:
+			for _, q := range l.pairs {
+				if q != nil && q.number == e.Pair {
+					q.peer.fail(fmt.Errorf("%v queue pair: the adapter tells of a fatal error", q.transport))
+				}
+			}
+		}
+		l.mu.Unlock()
+		l.callWriters()
+	}
+}
+
+// down takes all connections down. mu is held.
+func (l *Link) down(err error) {
+	if l.downErr != nil {
+		return
+	}
+	l.downErr = err
+	for _, p := range l.peers {
+		if p != nil && p.state == peerUp {
+			p.fail(err)
+		}
+	}
+	l.tell(microproto.LinkEvent{Err: err})
+	l.log("%v", err)
+}
+
+// up: the port is active again. Connections are made by new offers.
+func (l *Link) up() {
+	if l.downErr == nil || !errors.Is(l.downErr, ErrPort) {
+		return
+	}
+	if err := l.at.read(l.device, &l.config); err != nil {
+		l.log("%v", err)
+		return
+	}
+	l.self.lid, l.self.gid, l.self.subnet, l.self.mtu = l.at.lid, l.at.gid, l.at.subnet, l.at.mtu
+	l.downErr = nil
+	l.tell(microproto.LinkEvent{Up: true})
+	l.log("port %d of %s is active again", l.at.number, l.device.Name())
+}

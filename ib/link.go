@@ -1,0 +1,206 @@
+package ib
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Link is an adapter's port as a microproto.Link. All methods may be called from
+// several goroutines at once; Recvs take turns.
+type Link struct {
+	config   Config
+	device   verbs.Device
+	domain   verbs.Domain
+	channel  verbs.Channel
+	receives verbs.CompletionQueue // waited for
+	sends    verbs.CompletionQueue // looked into when something is wanted of it
+	memory   *memory
+	buffers  buffers
+	at       port
+	self     offer // what all offers have in common
+	count    counters
+
+	signalEvery int // requests, of which the last leaves a completion
+	closed      atomic.Bool
+	done        chan struct{} // closed by Close
+	generations atomic.Uint32 // of keys
+
+	rx          sync.Mutex // of receiving; taken before mu
+	arrivals    ring[arrival]
+	receiveDone [32]verbs.Completion
+
+	turn      sync.Mutex // of waiting at the channel
+	receivers atomic.Int32
+	rung      atomic.Bool
+	bell      chan struct{}
+
+	mu           sync.Mutex
+	faces        faces
+	peers        []*peer // by link address − 1; nil: forgotten
+	named        map[string]*peer
+	pairs        []*pair // by share; changed under rx and mu
+	touched      []*pair
+	refused      *pair // that Send found full
+	starvedPairs int
+	sendDone     [32]verbs.Completion
+	generation   uint32 // of offers
+	downErr      error  // the port or the device
+	tender       *time.Timer
+	tending      atomic.Bool
+
+	writersMu sync.Mutex
+	writers   []func()
+	owing     atomic.Bool // some peer is to be told its credit
+	herald    herald
+}
+
+var (
+	_ microproto.Link      = (*Link)(nil)
+	_ microproto.Connected = (*Link)(nil)
+)
+
+var errClosed = fmt.Errorf("ib: %w", net.ErrClosed)
+
+// Open opens a port and registers the link's memory. The error of what is missing names
+// it: the library, the kernel's part, a device, an active port, the limit on locked
+// memory.
+func Open(c Config) (*Link, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	provider, err := c.provider()
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{
+		config: c, done: make(chan struct{}), bell: make(chan struct{}, 1),
+		named: map[string]*peer{}, pairs: make([]*pair, 2*c.Peers),
+		signalEvery: max(1, min(postBatch, c.SendBlocks/(8*c.Peers))),
+	}
+	l.herald.init()
+	l.tender = time.AfterFunc(time.Hour, l.tend)
+	l.tender.Stop()
+	if l.device, l.at, err = openPort(provider, c); err != nil {
+		return nil, err
+	}
+	if err := l.setUp(); err != nil {
+		return nil, errors.Join(err, l.tearDown())
+	}
+	go l.watchDevice()
+	return l, nil
+}
+
+func (l *Link) setUp() (err error) {
+	c := &l.config
+	limits, err := l.device.Limits()
+	if err != nil {
+		return fmt.Errorf("ib: device %s: %w", l.device.Name(), err)
+	}
+	if n := max(c.depth(), c.share()); n > limits.PairRequests {
+		return fmt.Errorf("ib: device %s takes %d outstanding requests a queue pair, and %d receive blocks for %d peers would be %d: ask for fewer blocks, or say that there are more peers",
+			l.device.Name(), limits.PairRequests, c.ReceiveBlocks, c.Peers, n)
+	}
+	if l.domain, err = l.device.AllocDomain(); err != nil {
+		return err
+	}
+	if l.memory, err = newMemory(l.domain, c); err != nil {
+		return err
+	}
+	l.buffers.init(c.BlockBytes, c.BufferBytes)
+	l.arrivals.grow(2 * c.Peers * c.share())
+	if l.channel, err = l.device.CreateChannel(); err != nil {
+		return err
+	}
+	pairs := 2 * c.Peers
+	if l.receives, err = l.device.CreateQueue(pairs*c.share(), l.channel); err != nil {
+		return err
+	}
+	if l.sends, err = l.device.CreateQueue(pairs*c.depth(), nil); err != nil {
+		return err
+	}
+	var b [12]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return fmt.Errorf("ib: random numbers: %w", err)
+	}
+	l.generation = binary.BigEndian.Uint32(b[8:]) >> 1
+	l.self = offer{
+		name: c.Name, layer: l.at.layer, mtu: l.at.mtu, lid: l.at.lid, gid: l.at.gid, subnet: l.at.subnet,
+		block: c.BlockBytes, window: c.window(), incarnation: binary.BigEndian.Uint64(b[:]),
+	}
+	return nil
+}
+
+// Caps implements microproto.Link: frames of synchronous sessions arrive, once and in
+// order; those of asynchronous ones in order, unless the network loses them.
+func (l *Link) Caps(m microproto.Mode) microproto.Caps { return l.config.caps(m) }
+
+// Device is the adapter's name, and Port its port's number.
+func (l *Link) Device() string { return l.device.Name() }
+
+// Port is the port's number, from 1.
+func (l *Link) Port() int { return l.at.number }
+
+// Close destroys everything. Frames that were handed up stay valid until released;
+// memory of Allocate does not.
+func (l *Link) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	close(l.done)
+	l.channel.Wake()
+	l.turn.Lock() // nobody waits at the channel any more
+	defer l.turn.Unlock()
+	l.rx.Lock()
+	defer l.rx.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tender.Stop()
+	l.herald.close()
+	err := l.tearDown()
+	l.fireWriters()
+	return err
+}
+
+// tearDown closes what there is, in the order that the adapter demands.
+func (l *Link) tearDown() error {
+	var err error
+	for i, p := range l.peers {
+		if p != nil {
+			err = errors.Join(err, p.close())
+			l.peers[i] = nil
+		}
+	}
+	clear(l.named)
+	err = errors.Join(err, l.faces.close())
+	if l.memory != nil {
+		err = errors.Join(err, l.memory.close())
+	}
+	for _, q := range [...]verbs.CompletionQueue{l.receives, l.sends} {
+		if q != nil {
+			err = errors.Join(err, q.Close())
+		}
+	}
+	if l.channel != nil {
+		err = errors.Join(err, l.channel.Close())
+	}
+	if l.domain != nil {
+		err = errors.Join(err, l.domain.Close())
+	}
+	return errors.Join(err, l.device.Close())
+}
+
+func (l *Link) log(format string, args ...any) {
+	if l.config.Log != nil {
+		l.config.Log(fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,272 @@
+package ib
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// pair is a queue pair and what belongs to it at this end.
+type pair struct {
+	link      *Link
+	peer      *peer
+	qp        verbs.Pair
+	transport verbs.Transport
+	number    uint32
+	// key is in the upper half of the ids of its work requests: its place among the
+	// link's pairs, and how often it was connected, so that completions of before are
+	// told apart.
+	key atomic.Uint32
+
+	// Sending, under Link.mu.
+	queue      queue
+	ring       []posted // outstanding requests, by number modulo its length, a power of two
+	head, tail uint32   // number of the next, and of the oldest outstanding
+	unsignaled int
+	touched    bool          // pump will look at it
+	starved    atomic.Bool   // frames wait
+	sent       uint64        // frames: those that take a receive of the other end
+	told       atomic.Uint64 // granted, as the other end was last told
+	requests   [postBatch]verbs.SendRequest
+	elements   [postBatch][2]verbs.Element
+	// limit is how many may have been sent, by the other end's word.
+	limit atomic.Uint64
+
+	// Receiving. seen is written under Link.rx.
+	share int
+	seen  atomic.Uint64 // frames that have come, or are known to be lost
+	held  atomic.Int64  // receives behind frames that were handed up, or wait to be
+
+	rmu     sync.Mutex
+	posting bool   // receives may be posted
+	out     []bool // by block of the share: not posted
+	receive [1]verbs.ReceiveRequest
+	into    [1]verbs.Element
+}
+
+// postBatch is how many requests are posted at a time.
+const postBatch = 16
+
+// posted is a send request that is outstanding.
+type posted struct {
+	frame microproto.Frame // whose memory it reads; zero: none
+	block int32            // copied into; -1: not
+	what  request
+}
+
+// request is what a posted request was for.
+type request uint8
+
+const (
+	forFrame  request = iota
+	forProof          // that the other end is there
+	forWindow         // that its window is
+)
+
+func (l *Link) newPair(p *peer, t verbs.Transport) (*pair, error) {
+	q := &pair{link: l, peer: p, transport: t, ring: make([]posted, l.config.ring()), out: make([]bool, l.memory.share)}
+	q.queue.init()
+	for i := range q.requests {
+		q.requests[i].Elements = q.elements[i][:0]
+	}
+	share, err := l.memory.assign(q)
+	if err != nil {
+		return nil, err
+	}
+	q.share = share
+	l.pairs[share] = q
+	q.qp, err = l.domain.CreatePair(verbs.PairConfig{
+		Transport: t, Send: l.sends, Receive: l.receives,
+		SendRequests: l.config.depth(), ReceiveRequests: l.memory.share, SendElements: 2, ReceiveElements: 1,
+	})
+	if err != nil {
+		l.pairs[share] = nil
+		l.memory.resign(share)
+		return nil, fmt.Errorf("ib: %v queue pair for peer %q: %w", t, p.name, err)
+	}
+	q.number = q.qp.Number()
+	q.key.Store(l.newKey(share))
+	return q, nil
+}
+
+// initialise moves a pair from Reset to Init and posts its receives. Link.rx and
+// Link.mu are held.
+func (p *pair) initialise() error {
+	err := p.qp.Modify(verbs.Attributes{
+		Mask:  verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess,
+		State: verbs.Init, Port: p.link.at.number, Access: verbs.RemoteWrite,
+	})
+	if err != nil {
+		return err
+	}
+	p.rmu.Lock()
+	defer p.rmu.Unlock()
+	p.posting = true
+	held := 0
+	first := int32(p.link.memory.sends + p.share*p.link.memory.share)
+	for i, out := range p.out {
+		if out {
+			held++
+			continue
+		}
+		if err := p.post(first + int32(i)); err != nil {
+			return err
+		}
+	}
+	p.held.Store(int64(held))
+	p.seen.Store(0)
+	p.sent = 0
+	p.told.Store(uint64(p.link.config.window()))
+	return nil
+}
+
+// connect moves a pair from Init to ReadyToSend.
+func (p *pair) connect(to *offer, their endpoint, psn uint32) error {
+	l := p.link
+	a := verbs.Attributes{
+		Mask:  verbs.MaskState | verbs.MaskPath | verbs.MaskPathMTU | verbs.MaskRemote | verbs.MaskReceivePSN,
+		State: verbs.ReadyToReceive, PathMTU: min(to.mtu, l.at.mtu), Remote: their.number, ReceivePSN: psn,
+		Path: verbs.Path{
+			LID: to.lid, Global: to.layer == verbs.LayerEthernet, Destination: to.gid.Addr,
+			SourceIndex: l.at.gidIndex, HopLimit: hopLimit,
+		},
+		RNRTimer: rnrTimer,
+	}
+	if p.transport == verbs.RC {
+		a.Mask |= verbs.MaskPendingReads | verbs.MaskRNRTimer
+	}
+	if err := p.qp.Modify(a); err != nil {
+		return err
+	}
+	b := verbs.Attributes{Mask: verbs.MaskState | verbs.MaskSendPSN, State: verbs.ReadyToSend, SendPSN: psn}
+	if p.transport == verbs.RC {
+		b.Mask |= verbs.MaskTimeout | verbs.MaskRetries | verbs.MaskRNRRetries | verbs.MaskInitiatedReads
+		b.Timeout, b.Retries, b.RNRRetries = timeoutCode(l.config.Timeout), retries, rnrForEver
+	}
+	p.limit.Store(uint64(to.window))
+	return p.qp.Modify(b)
+}
+
+const (
+	hopLimit   = 64
+	rnrTimer   = 8 // 0.16 ms, IBTA table 45
+	retries    = 7
+	rnrForEver = 7
+)
+
+// stop takes a pair back to Reset: the adapter touches no memory of it any more. What
+// was on its way or waits is released and counted. Link.rx and Link.mu are held.
+func (p *pair) stop() error {
+	p.rmu.Lock()
+	p.posting = false
+	p.rmu.Unlock()
+	err := p.qp.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Reset})
+	p.discard()
+	return err
+}
+
+// discard releases what a pair that does nothing any more has.
+func (p *pair) discard() {
+	p.key.Store(p.link.newKey(p.share))
+	for p.tail != p.head {
+		p.release(&p.ring[p.tail&uint32(len(p.ring)-1)])
+		p.tail++
+		p.link.count.discarded.Add(1)
+	}
+	for p.queue.n > 0 {
+		f := p.queue.pop()
+		f.Release()
+		p.link.count.discarded.Add(1)
+	}
+	p.unsignaled = 0
+	p.starved.Store(false)
+}
+
+// close destroys a pair. Link.rx and Link.mu are held.
+func (p *pair) close() error {
+	p.rmu.Lock()
+	p.posting = false
+	p.rmu.Unlock()
+	err := p.qp.Close()
+	p.discard()
+	p.link.pairs[p.share] = nil
+	p.link.memory.resign(p.share)
+	return err
+}
+
+func (p *pair) release(e *posted) {
+	e.frame.Release()
+	if e.block >= 0 {
+		p.link.memory.giveSend(e.block)
+	}
+	*e = posted{block: -1}
+}
+
+// post posts a receive block. rmu is held.
+func (p *pair) post(block int32) error {
+	m := p.link.memory
+	p.into[0] = verbs.Element{Addr: m.addr + uint64(int(block)*m.block), Length: uint32(m.block), Key: m.key}
+	p.receive[0] = verbs.ReceiveRequest{ID: uint64(p.key.Load())<<32 | uint64(block), Elements: p.into[:]}
+	_, err := p.qp.PostReceive(p.receive[:])
+	return err
+}
+
+// repost posts a block whose bytes have been copied out.
+func (p *pair) repost(block int32) error {
+	p.rmu.Lock()
+	defer p.rmu.Unlock()
+	if !p.posting {
+		return nil
+	}
+	return p.post(block)
+}
+
+// lend notes that a block goes up behind a frame.
+func (p *pair) lend(block int32) {
+	p.rmu.Lock()
+	p.out[p.index(block)] = true
+	p.rmu.Unlock()
+}
+
+// back posts a lent block again, from any goroutine. If that fails the pair is in
+// error, and a completion tells.
+func (p *pair) back(block int32) {
+	p.rmu.Lock()
+	p.out[p.index(block)] = false
+	posting := p.posting
+	if posting {
+		_ = p.post(block)
+		p.held.Add(-1)
+	}
+	p.rmu.Unlock()
+	if posting && p.owes() {
+		p.link.oweCredit(p.peer)
+		p.link.tendSoon()
+	}
+}
+
+func (p *pair) index(block int32) int {
+	m := p.link.memory
+	return (int(block) - m.sends) % m.share
+}
+
+// granted is how many frames the other end may have sent.
+func (p *pair) granted() uint64 {
+	return p.seen.Load() + uint64(max(0, int64(p.link.config.window())-p.held.Load()))
+}
+
+// owes tells that the other end should be told how much it may send.
+func (p *pair) owes() bool {
+	return p.granted()-p.told.Load() >= uint64(max(1, p.link.config.window()/2))
+}
+
+// advance takes the lower 16 bits of a counter that only grows.
+func advance(old uint64, low uint16) uint64 {
+	if d := int16(low - uint16(old)); d > 0 {
+		return old + uint64(d)
+	}
+	return old
+}

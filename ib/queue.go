@@ -1,0 +1,95 @@
+package ib
+
+import "github.com/p2pdc/p2pdc/microproto"
+
+// mostWaiting bounds the frames that wait for a pair.
+const mostWaiting = 4096
+
+// queue holds the frames of a pair that wait for credit or room, oldest first. A newer
+// frame of a value takes the place of the one that waits.
+type queue struct {
+	entries     []waiting
+	first, last int32 // of the queue; -1: it is empty
+	free        int32 // first of the entries not in use; -1: none
+	n           int
+	heads       [64]int32 // of chains of values
+}
+
+type waiting struct {
+	frame microproto.Frame
+	next  int32 // in the queue, or of the free ones
+	chain int32 // of entries whose values hash alike
+}
+
+func (q *queue) init() {
+	q.first, q.last, q.free = -1, -1, -1
+	for i := range q.heads {
+		q.heads[i] = -1
+	}
+}
+
+func (q *queue) chain(value uint64) *int32 {
+	return &q.heads[value*0x9e3779b97f4a7c15>>58]
+}
+
+// replace puts f in the place of the frame of the same value that waits.
+func (q *queue) replace(f microproto.Frame) bool {
+	if q.n == 0 {
+		return false
+	}
+	for i := *q.chain(f.Value); i >= 0; i = q.entries[i].chain {
+		if e := &q.entries[i]; e.frame.Value == f.Value {
+			e.frame.Release()
+			e.frame = f
+			return true
+		}
+	}
+	return false
+}
+
+func (q *queue) full() bool { return q.n >= mostWaiting }
+
+func (q *queue) push(f microproto.Frame) {
+	i := q.free
+	if i >= 0 {
+		q.free = q.entries[i].next
+	} else {
+		i = int32(len(q.entries))
+		q.entries = append(q.entries, waiting{})
+	}
+	e := &q.entries[i]
+	e.frame, e.next, e.chain = f, -1, -1
+	if f.Value != 0 {
+		c := q.chain(f.Value)
+		e.chain, *c = *c, i
+	}
+	if q.last >= 0 {
+		q.entries[q.last].next = i
+	} else {
+		q.first = i
+	}
+	q.last = i
+	q.n++
+}
+
+func (q *queue) front() *microproto.Frame { return &q.entries[q.first].frame }
+
+func (q *queue) pop() microproto.Frame {
+	i := q.first
+	e := &q.entries[i]
+	f := e.frame
+	if f.Value != 0 {
+		c := q.chain(f.Value)
+		for *c != i {
+			c = &q.entries[*c].chain
+		}
+		*c = e.chain
+	}
+	if q.first = e.next; q.first < 0 {
+		q.last = -1
+	}
+	e.frame, e.next = microproto.Frame{}, q.free
+	q.free = i
+	q.n--
+	return f
+}

@@ -1,0 +1,326 @@
+package ib
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Acquire returns a frame over a registered block: Send then copies nothing. Where none
+// is free it takes plain memory, and Send copies. It panics when n is larger than
+// Caps.MTU.
+func (l *Link) Acquire(n int) microproto.Frame {
+	if n > l.config.BlockBytes {
+		panic(fmt.Sprintf("ib: frame of %d bytes: larger than Caps.MTU", n))
+	}
+	if f, ok := l.memory.acquire(n); ok {
+		return f
+	}
+	l.count.plain.Add(1)
+	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
+}
+
+// Send takes frames for accepted peers in the order given. One that has no credit, or no
+// room in its pair's queue, waits at the link. Frames of ModeAsynchronous may be dropped,
+// and counted, where too many wait; of the others Send then takes no more. Frames for a
+// peer whose connection is down are dropped and counted: Watch has told.
+func (l *Link) Send(batch []microproto.Frame) (int, error) {
+	l.mu.Lock()
+	n, err := l.take(batch)
+	l.pump()
+	if n < len(batch) && err == nil {
+		// It may only have been what this call brought.
+		l.reap()
+		var more int
+		more, err = l.take(batch[n:])
+		n += more
+		l.pump()
+	}
+	starved := l.starvedPairs > 0
+	l.mu.Unlock()
+	if starved && l.receivers.Load() == 0 {
+		l.help()
+	}
+	l.callWriters()
+	return n, err
+}
+
+// take queues frames with their pairs. mu is held.
+func (l *Link) take(batch []microproto.Frame) (int, error) {
+	for i := range batch {
+		f := &batch[i]
+		if l.closed.Load() {
+			return i, errClosed
+		}
+		p := l.peer(f.Peer)
+		switch {
+		case p == nil || p.theirs == nil:
+			return i, fmt.Errorf("ib: frame to link address %d, which was never accepted or was forgotten", f.Peer)
+		case len(f.Data) == 0 || len(f.Data) > l.config.BlockBytes || f.Count() > 1:
+			return i, fmt.Errorf("ib: %d frames of %d bytes in all: a frame has 1 to %d bytes, and goes alone", f.Count(), len(f.Data), l.config.BlockBytes)
+		case f.Value != 0 && p.remote.state == unproved && p.remote.slots > 0 && p.state == peerUp:
+			p.proveWindow()
+		}
+		if p.state != peerUp {
+			l.count.discarded.Add(1)
+			f.Release()
+			continue
+		}
+		q := p.rc
+		if f.Mode == microproto.ModeAsynchronous {
+			q = p.uc
+		}
+		switch {
+		case f.Value != 0 && q == p.uc && q.queue.replace(*f):
+			l.count.replaced.Add(1)
+		case !q.queue.full():
+			q.queue.push(*f)
+		case q == p.uc:
+			l.count.dropped.Add(1)
+			f.Release()
+		default:
+			l.count.full.Add(1)
+			l.refused = q
+			return i, nil
+		}
+		l.touch(q)
+	}
+	return len(batch), nil
+}
+
+// touch notes that a pair may have something to post.
+func (l *Link) touch(q *pair) {
+	if !q.touched {
+		q.touched = true
+		l.touched = append(l.touched, q)
+	}
+}
+
+// pump posts what it can of the pairs that were touched. mu is held.
+func (l *Link) pump() {
+	for i := 0; i < len(l.touched); i++ {
+		q := l.touched[i]
+		q.touched = false
+		if q.peer.state == peerUp {
+			l.pumpPair(q)
+		}
+	}
+	l.touched = l.touched[:0]
+	if l.refused != nil && !l.refused.queue.full() {
+		l.refused = nil
+	}
+}
+
+// pumpPair posts a pair's frames, as many as have credit, room and memory.
+func (l *Link) pumpPair(q *pair) {
+	for q.peer.state == peerUp && q.hasWork() {
+		n := l.build(q)
+		if n == 0 || int(q.outstanding()) >= q.room()/2 {
+			l.reap() // may take the connection down, and what was built with it
+		}
+		if n == 0 {
+			if n = l.build(q); n == 0 {
+				break
+			}
+		}
+		if q.peer.state == peerUp {
+			l.postAll(q, n)
+		}
+	}
+	starved := q.peer.state == peerUp && q.hasWork()
+	if starved != q.starved.Load() {
+		q.starved.Store(starved)
+		if starved {
+			l.starvedPairs++
+			l.tendSoon()
+			// Credit may have come before it could see that somebody wants it.
+			if q.mayGo() {
+				l.touch(q)
+			}
+		} else {
+			l.starvedPairs--
+		}
+	}
+}
+
+// build makes requests of what may go now, and tells how many.
+func (l *Link) build(q *pair) (n int) {
+	for n < postBatch && int(q.outstanding()) < q.room() && q.peer.state == peerUp && q.hasWork() && l.next(q, n) {
+		n++
+	}
+	return n
+}
+
+// hasWork tells that frames wait, or slots that the other end was not told about.
+func (q *pair) hasWork() bool {
+	return q.queue.n > 0 || q.transport == verbs.UC && q.peer.remote.dirty.n > 0
+}
+
+func (q *pair) outstanding() uint32 { return q.head - q.tail }
+
+// room is how many requests of frames may be outstanding; a few more are for credit.
+func (q *pair) room() int { return q.link.config.depth() - reserve }
+
+func (q *pair) hasCredit() bool { return q.sent < q.limit.Load() }
+
+// mayGo tells that what waits could be posted.
+func (q *pair) mayGo() bool {
+	return q.hasWork() && (q.hasCredit() || q.queue.n > 0 && q.oneSided(q.queue.front())) && int(q.outstanding()) < q.room()
+}
+
+// next makes request i of a batch from the oldest frame that waits, if it may go now.
+func (l *Link) next(q *pair, i int) bool {
+	if q.transport == verbs.UC && q.hasCredit() && q.peer.remote.dirty.n > 0 {
+		q.notify(i)
+		return true
+	}
+	if q.queue.n == 0 {
+		return false
+	}
+	f := q.queue.front()
+	if q.oneSided(f) {
+		return l.write(q, i)
+	}
+	if !q.hasCredit() {
+		return false
+	}
+	e, from, ok := l.load(f)
+	if !ok {
+		return false
+	}
+	e.keep(q.queue.pop())
+	q.sent++
+	r := q.begin(i, e)
+	r.Operation, r.Immediate = verbs.SendImmediate, q.immediate()
+	r.Elements = append(r.Elements, from)
+	return true
+}
+
+// load finds a frame's bytes in the region, or copies them there: PUSH. false: no block
+// is free.
+func (l *Link) load(f *microproto.Frame) (posted, verbs.Element, bool) {
+	m := l.memory
+	if at, ok := m.offset(f.Data); ok {
+		return posted{block: -1}, m.element(at, len(f.Data)), true
+	}
+	if e, ok := l.faces.element(f.Data); ok {
+		return posted{block: -1}, e, true
+	}
+	b, ok := m.take()
+	if !ok {
+		return posted{}, verbs.Element{}, false
+	}
+	n := copy(m.at(int(b)), f.Data)
+	l.count.copied.Add(1)
+	return posted{block: b}, m.element(int(b)*m.block, n), true
+}
+
+// keep holds the frame until the request is done, unless its bytes were copied.
+func (e *posted) keep(f microproto.Frame) {
+	if e.block < 0 {
+		e.frame = f
+	} else {
+		f.Release()
+	}
+}
+
+func (m *memory) element(at, n int) verbs.Element {
+	return verbs.Element{Addr: m.addr + uint64(at), Length: uint32(n), Key: m.key}
+}
+
+// begin makes request i of a batch: its id names its place in the ring.
+func (q *pair) begin(i int, e posted) *verbs.SendRequest {
+	number := q.head
+	q.head++
+	q.ring[number&uint32(len(q.ring)-1)] = e
+	r := &q.requests[i]
+	*r = verbs.SendRequest{ID: uint64(q.key.Load())<<32 | uint64(number), Elements: q.elements[i][:0]}
+	if q.unsignaled++; q.unsignaled >= q.link.signalEvery {
+		r.Signaled, q.unsignaled = true, 0
+	}
+	return r
+}
+
+// postAll posts the n requests made. The adapter refuses none unless the pair is in
+// error.
+func (l *Link) postAll(q *pair, n int) {
+	last := &q.requests[n-1]
+	if !last.Signaled && (l.scarce() || int(q.outstanding()) >= q.room()/2) {
+		last.Signaled, q.unsignaled = true, 0
+	}
+	l.count.posts.Add(1)
+	l.count.requests.Add(uint64(n))
+	done, err := q.qp.PostSend(q.requests[:n])
+	if err != nil || done < n {
+		q.peer.fail(fmt.Errorf("posting to the %v queue pair: %w", q.transport, err))
+	}
+}
+
+// scarce tells that so few send blocks are free that their completions are wanted.
+func (l *Link) scarce() bool { return l.memory.freeBlocks() < l.memory.sends/4 }
+
+// immediate is what a frame carries: on the reliable pair how much the other end may
+// send by either, on the unreliable its own number, and what may be sent by it.
+func (q *pair) immediate() uint32 {
+	uc := q.peer.uc
+	ucGrant := uc.granted()
+	uc.told.Store(ucGrant)
+	if q.transport == verbs.UC {
+		return uint32(uint16(q.sent))<<16 | uint32(uint16(ucGrant))
+	}
+	grant := q.granted()
+	q.told.Store(grant)
+	return uint32(uint16(grant))<<16 | uint32(uint16(ucGrant))
+}
+
+// reap takes completions of sends in and releases what they were for. mu is held.
+func (l *Link) reap() {
+	for {
+		n, err := l.sends.Poll(l.sendDone[:])
+		if err != nil || n == 0 {
+			return
+		}
+		for i := range l.sendDone[:n] {
+			l.sendCompleted(&l.sendDone[i])
+		}
+	}
+}
+
+func (l *Link) sendCompleted(c *verbs.Completion) {
+	q := l.pairOf(c.ID)
+	if q == nil {
+		return // of a connection that is over
+	}
+	if c.Status != verbs.StatusOK {
+		q.peer.fail(fmt.Errorf("%v queue pair: %v", q.transport, c.Status))
+		return
+	}
+	for number := uint32(c.ID); int32(number-q.tail) >= 0; q.tail++ {
+		e := &q.ring[q.tail&uint32(len(q.ring)-1)]
+		q.peer.completed(e.what)
+		q.release(e)
+	}
+	if q.hasWork() {
+		l.touch(q)
+	}
+}
+
+// pairOf finds the pair of a work request; nil when it was connected anew since.
+func (l *Link) pairOf(id uint64) *pair {
+	key := uint32(id >> 32)
+	if i := int(key & keyPlace); i < len(l.pairs) {
+		if q := l.pairs[i]; q != nil && q.key.Load() == key {
+			return q
+		}
+	}
+	return nil
+}
+
+// The lower bits of a pair's key are its place.
+const (
+	keyBits  = 12
+	keyPlace = 1<<keyBits - 1
+)
+
+func (l *Link) newKey(place int) uint32 { return l.generations.Add(1)<<keyBits | uint32(place) }
