@@ -3,9 +3,7 @@ package ib
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
-)
 
-var update = flag.Bool("update", false, "write the golden files anew")
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+)
 
 // sysfs reads a tree, and the adapters that are found in it.
 func sysfs(t *testing.T, name string) (fstest.MapFS, []adapter) {
@@ -52,13 +50,7 @@ func TestPortsGolden(t *testing.T) {
 		tree, found := sysfs(t, name)
 		got, err := json.MarshalIndent(readPorts(tree, found), "", "\t")
 		require.NoError(t, err)
-		golden := filepath.Join("testdata/sysfs", name+".json")
-		if *update {
-			require.NoError(t, os.WriteFile(golden, append(got, '\n'), 0o666))
-		}
-		want, err := os.ReadFile(golden)
-		require.NoError(t, err)
-		require.Equal(t, string(want), string(got)+"\n")
+		mptest.Golden(t, filepath.Join("sysfs", name+".json"), string(got)+"\n")
 	}
 }
 

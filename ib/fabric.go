@@ -2,20 +2,72 @@ package ib
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
 )
 
 // Fabric joins adapters made of software, for tests, benchmarks and runs within one
-// process. It obeys the rules of real ones.
+// process. It obeys the rules of real ones; no figure taken on it says anything about
+// an adapter.
 type Fabric struct {
-	provider verbs.Provider
+	software *software.Fabric
+	mu       sync.Mutex
+	adapters map[string]*software.Adapter
+}
+
+// NewSoftwareFabric makes a fabric without adapters: an InfiniBand subnet, path MTU 4096.
+func NewSoftwareFabric() *Fabric { return newFabric(software.Config{}) }
+
+func newFabric(c software.Config) *Fabric {
+	return &Fabric{software: software.NewFabric(c), adapters: map[string]*software.Adapter{}}
+}
+
+// Add plugs an adapter of one port in. A link opens it by its name: Config.Device.
+func (f *Fabric) Add(name string) error {
+	a, err := f.software.Add(name)
+	if err != nil {
+		return fmt.Errorf("ib: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.adapters[name] = a
+	return nil
+}
+
+// SetPort plugs or pulls the wire of an adapter's port.
+func (f *Fabric) SetPort(name string, up bool) error {
+	a, err := f.adapter(name)
+	if err != nil {
+		return err
+	}
+	return a.SetPort(1, up)
+}
+
+// Remove unplugs an adapter.
+func (f *Fabric) Remove(name string) error {
+	a, err := f.adapter(name)
+	if err != nil {
+		return err
+	}
+	a.Remove()
+	return nil
+}
+
+func (f *Fabric) adapter(name string) (*software.Adapter, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if a := f.adapters[name]; a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("ib: %w: %s", verbs.ErrNoDevice, name)
 }
 
 // provider is who makes the link's adapter.
 func (c *Config) provider() (verbs.Provider, error) {
 	if c.Fabric != nil {
-		return c.Fabric.provider, nil
+		return c.Fabric.software, nil
 	}
-	return nil, fmt.Errorf("ib: %w", verbs.ErrNoLibrary)
+	return hostProvider()
 }
