@@ -84,6 +84,8 @@ func TestWorkerRelaxesAsTheReference(t *testing.T) {
 func TestBenchmarkLinesAreUnderstood(t *testing.T) {
 	m := regexp.MustCompile(benchLine).FindStringSubmatch("goos: linux\nBenchmarkDispatchFive-2   \t 7539854\t        31.85 ns/op\t       0 B/op\t       0 allocs/op\nPASS\n")
 	require.Equal(t, []string{"31.85", "0"}, m[1:])
+	m = regexp.MustCompile(segmentLine).FindStringSubmatch("BenchmarkSegment/inter/train/8B-2   \t 2000\t  3456 ns/op\t  54.0 ns/segment\t  64.00 segments/train\t  0 B/op\t  0 allocs/op\n")
+	require.Equal(t, []string{"train", "54.0", "64.00", "0"}, m[1:])
 }
 
 func TestUnknownPartsAreRefused(t *testing.T) {
