@@ -101,6 +101,16 @@ type Poster interface {
 	Withdraw()
 }
 
+// Gatherer is an Endpoint that can send small messages together.
+type Gatherer interface {
+	Endpoint
+	// SendMore is Send of a message that others will follow: it may wait for them until
+	// Flush, or the next Send.
+	SendMore(x *Exec, tag uint32, label uint64, data []byte) (transfer uint64, err error)
+	// Flush sends what waits. ErrBusy: it goes on waiting, since there is no room now.
+	Flush(x *Exec) error
+}
+
 // Drainer is a micro-protocol that can hurry. The composition is about to be replaced,
 // and what is under way has to arrive before: waiting long for an acknowledgement that
 // may be late saves nothing now. It is asked from the bottom of the composition to its top.

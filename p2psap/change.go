@@ -111,6 +111,7 @@ func (n *Node) say(now microproto.Instant, s *session, why cause, next *channel)
 
 // sayFor is say that tells why this end cannot, if err is not nil.
 func (n *Node) sayFor(now microproto.Instant, s *session, why cause, to Conditions, next *channel, err error) {
+	n.flush(now, s) // it counts as sent in the old epoch
 	m := &s.change.mine
 	*m = adapt{
 		To: s.theirs.Session, From: s.id, Epoch: uint8(s.channel.number + 1), Cause: why,

@@ -17,6 +17,7 @@ type channel struct {
 	frameBytes  int
 	composite   *microproto.Composite
 	endpoint    microproto.Endpoint
+	gatherer    microproto.Gatherer   // the endpoint, if it is one and the mode is synchronous
 	prober      Prober                // nil: none of its micro-protocols is one
 	seal        *microproto.Composite // below it, in a session that is protected
 	header      header                // of outgoing frames
@@ -72,6 +73,9 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	}
 	if c.endpoint = c.composite.Endpoint(); c.endpoint == nil {
 		return fmt.Errorf("p2psap: session %q: none of %v is an endpoint", s.options.Name, c.composition.Protocols)
+	}
+	if c.mode() == microproto.ModeSynchronous {
+		c.gatherer, _ = c.endpoint.(microproto.Gatherer)
 	}
 	for _, p := range protocols {
 		if _, ok := p.(Replacer); ok {

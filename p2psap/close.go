@@ -21,6 +21,7 @@ func (n *Node) Close(now microproto.Instant, id SessionID) {
 	case SessionOpening, SessionAgreed:
 		n.sendClose(now, s)
 	case SessionOpen:
+		n.flush(now, s)
 		s.state, s.until = SessionLingering, now.Add(n.config.Linger)
 		n.lingered(now, s)
 	case SessionRemoteClosed:

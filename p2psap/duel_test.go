@@ -352,7 +352,10 @@ func (e *duelist) sendUnder(tag int) {
 	if reliable {
 		label = e.sent[tag] + 1
 	}
-	t, err := e.n.Send(e.d.clock.Now(), e.id, Tag(tag), Label(label), data)
+	t, waits, err := e.n.send(e.d.clock.Now(), e.id, Tag(tag), Label(label), data, e.d.rand.IntN(3) > 0)
+	if waits {
+		e.flushLater()
+	}
 	switch {
 	case errors.Is(err, microproto.ErrBusy):
 	case err != nil:
@@ -365,6 +368,20 @@ func (e *duelist) sendUnder(tag int) {
 		spoil(data)
 	}
 	e.spoilAccepted()
+}
+
+// flushLater ends the waiting for company, as a shell has to: as long as there is no room,
+// again.
+func (e *duelist) flushLater() {
+	e.d.clock.After(time.Duration(e.d.rand.Int64N(int64(2*e.d.latency))), func() {
+		if e.d.dead == e {
+			return
+		}
+		if !e.n.Flush(e.d.clock.Now()) {
+			e.flushLater()
+		}
+		e.settle()
+	})
 }
 
 // spoil overwrites what belongs to the user again, so that whoever still reads it is found.

@@ -175,7 +175,7 @@ func (n *Node) resubmit(now microproto.Instant, s *session) {
 			return
 		}
 		t := k.at(k.submitted)
-		err := n.submit(now, s, Tag(t.tag), t.label, t.data)
+		err := n.submit(now, s, Tag(t.tag), t.label, t.data, false)
 		if errors.Is(err, microproto.ErrBusy) {
 			return
 		}

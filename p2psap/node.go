@@ -104,6 +104,7 @@ type Node struct {
 	lastGen  uint16
 	advanced microproto.Instant // when Advance ran last
 	agenda   agenda             // of the sessions
+	gathers  []SessionID        // sessions in which messages wait for company
 	peersDue microproto.Instant // when a peer or connection has something to do, or earlier: frames put it off
 	replans  bool               // the agenda and peersDue have to be made anew
 	out      []Output

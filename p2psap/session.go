@@ -58,6 +58,7 @@ type session struct {
 	probing         probing
 
 	touched     bool
+	gathers     bool               // messages wait for company
 	until       microproto.Instant // end of lingering
 	accepted    Transfer           // kept when the channel is gone
 	remoteCount uint64             // transfers that the other end said it had accepted
@@ -65,24 +66,31 @@ type session struct {
 	past        SessionInfo        // counters of channels that are over
 
 	call  call
-	doing struct{ send, receive func(x *microproto.Exec) } // made once: a closure a call would allocate
+	doing struct{ send, receive, flush func(x *microproto.Exec) } // made once: a closure a call would allocate
 }
 
 // call holds the arguments and results of the endpoint call that is running.
 type call struct {
-	tag     uint32
-	label   uint64
-	data    []byte
-	labels  *[]microproto.SegmentLabel
-	arrival microproto.Arrival
-	err     error
+	tag      uint32
+	label    uint64
+	data     []byte
+	more     bool // others follow at once
+	gatherer microproto.Gatherer
+	labels   *[]microproto.SegmentLabel
+	arrival  microproto.Arrival
+	err      error
 }
 
 func newSession(id SessionID, p *peer, o OpenOptions) *session {
 	s := &session{id: id, peer: p, state: SessionOpening, options: o}
 	s.doing.send = func(x *microproto.Exec) {
+		if s.call.more {
+			_, s.call.err = s.channel.gatherer.SendMore(x, s.call.tag, s.call.label, s.call.data)
+			return
+		}
 		_, s.call.err = s.channel.endpoint.Send(x, s.call.tag, s.call.label, s.call.data)
 	}
+	s.doing.flush = func(x *microproto.Exec) { s.call.err = s.call.gatherer.Flush(x) }
 	s.doing.receive = func(x *microproto.Exec) {
 		s.call.arrival, s.call.err = s.channel.endpoint.Receive(x, s.call.tag, s.call.data, s.call.labels)
 	}

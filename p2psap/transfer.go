@@ -28,35 +28,46 @@ func (n *Node) active(id SessionID) (*session, error) {
 // used up, or the session is changing its composition and cannot keep the message
 // meanwhile; OutTouched tells when to try again.
 func (n *Node) Send(now microproto.Instant, id SessionID, tag Tag, label Label, data []byte) (Transfer, error) {
+	t, _, err := n.send(now, id, tag, label, data, false)
+	return t, err
+}
+
+func (n *Node) send(now microproto.Instant, id SessionID, tag Tag, label Label, data []byte, may bool) (t Transfer, waits bool, err error) {
 	s, err := n.active(id)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if s.state == SessionRemoteClosed {
-		return 0, s.err
+		return 0, false, s.err
 	}
 	synchronous := s.channel.mode() == microproto.ModeSynchronous
 	if synchronous {
-		s.kept.forget(uint64(s.acceptedNow()))
+		accepted := s.acceptedNow()
+		s.kept.forget(uint64(accepted))
+		waits = may && len(data) <= gatherBytes && accepted < Transfer(s.info.MessagesSent) && s.channel.gatherer != nil && !s.channel.held
 	}
 	if synchronous && (s.change.mine.Cause != 0 || s.kept.submitted < s.kept.n) {
-		err = s.keepBack(tag, label, data)
-	} else if err = n.submit(now, s, tag, uint64(label), data); err == nil && synchronous {
+		err, waits = s.keepBack(tag, label, data), false
+	} else if err = n.submit(now, s, tag, uint64(label), data, waits); err == nil && synchronous {
 		s.kept.push(keptTransfer{uint32(tag), uint64(label), data})
 		s.kept.submitted++
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	s.spent += queueCost(len(data))
 	s.info.MessagesSent++
 	s.info.BytesSent += uint64(len(data))
-	return Transfer(s.info.MessagesSent), nil
+	return Transfer(s.info.MessagesSent), waits, nil
 }
 
-// submit gives the present endpoint a message.
-func (n *Node) submit(now microproto.Instant, s *session, tag Tag, label uint64, data []byte) error {
-	s.call = call{tag: uint32(tag), label: label, data: data}
+// submit gives the present endpoint a message; more tells that others follow at once.
+func (n *Node) submit(now microproto.Instant, s *session, tag Tag, label uint64, data []byte, more bool) error {
+	s.call = call{tag: uint32(tag), label: label, data: data, more: more}
+	if more && !s.gathers {
+		s.gathers = true
+		n.gathers = append(n.gathers, s.id)
+	}
 	c := s.channel
 	err := c.composite.Do(now, s.doing.send)
 	cerr := s.call.err

@@ -58,6 +58,24 @@ func (r *rig) send(end int, tag uint32, label uint64, data []byte) (t uint64, er
 	return t, err
 }
 
+// sendMore is send of a message that waits for company until flush.
+func (r *rig) sendMore(end int, tag uint32, label uint64, data []byte, more bool) (t uint64, err error) {
+	if !more {
+		return r.send(end, tag, label, data)
+	}
+	g := r.ends[end].Endpoint().(microproto.Gatherer)
+	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { t, err = g.SendMore(x, tag, label, data) }))
+	return t, err
+}
+
+// flush tells whether there was room.
+func (r *rig) flush(end int) bool {
+	var err error
+	g := r.ends[end].Endpoint().(microproto.Gatherer)
+	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { err = g.Flush(x) }))
+	return err == nil
+}
+
 func (r *rig) receive(end int, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (a microproto.Arrival, err error) {
 	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { a, err = r.ends[end].Endpoint().Receive(x, tag, dst, labels) }))
 	return a, err

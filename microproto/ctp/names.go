@@ -138,6 +138,9 @@ var ErrQueueFull = errors.New("ctp: receive queue full")
 // ErrLink: a link that the composition takes for reliable lost a segment.
 var ErrLink = errors.New("ctp: reliable link lost a segment")
 
+// errBundle: what the other end says are several messages are not.
+var errBundle = errors.New("ctp: malformed bundle")
+
 // errInFlight refuses a detachment that would lose messages.
 var errInFlight = errors.New("messages are in flight; let the channel come to rest first")
 

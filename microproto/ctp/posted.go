@@ -16,7 +16,7 @@ type posted struct {
 // claims tells whether the message that begins with m is the one that is waited for.
 func (s *Synchronous) claims(m *microproto.Message) bool {
 	p, total := s.posted, int(s.total.Get(m))
-	if s.tag.Get(m) != p.tag || total == 0 || total > len(p.dst) {
+	if s.tag.Get(m) != p.tag || ownTag(p.tag) || total == 0 || total > len(p.dst) {
 		return false
 	}
 	for i := range s.queues {

@@ -24,7 +24,7 @@ type Synchronous struct {
 	label            microproto.Attr[uint64]
 	number           microproto.Attr[uint64] // local: transfer that the segment ends, 0: none
 	offset, total    microproto.Attr[uint32]
-	backlog          *int
+	backlog, segment *int
 	buffers          *buffers
 	posted           *posted
 	grant, sent      *uint64
@@ -41,6 +41,7 @@ type Synchronous struct {
 	timer    microproto.TimerID
 
 	sending  sending
+	together together
 	accepted uint64
 	arrivals uint64
 	stored   uint64
@@ -111,6 +112,9 @@ func (s *Synchronous) Attach(b *microproto.Binder) (err error) {
 	if s.backlog, err = microproto.LookupCell[int](b, cellBacklog); err != nil {
 		return err
 	}
+	if s.segment, err = microproto.LookupCell[int](b, cellSegment); err != nil {
+		return err
+	}
 	if s.buffers, err = microproto.LookupCell[buffers](b, cellBuffers); err != nil {
 		return err
 	}
@@ -153,35 +157,52 @@ func (s *Synchronous) Slot(tag uint32, length int) error {
 // Send implements microproto.Endpoint. Beside ErrBusy it gives ErrMessageSize for a
 // message that the other end's queue could never take, or longer than its slot.
 func (s *Synchronous) Send(x *microproto.Exec, tag uint32, label uint64, data []byte) (uint64, error) {
-	for _, l := range s.slots {
-		if l.tag == tag && len(data) > l.length {
-			return 0, fmt.Errorf("%w: %d bytes for tag %d, declared with %d", ErrMessageSize, len(data), tag, l.length)
-		}
+	if err := s.admit(x, tag, data); err != nil {
+		return 0, err
 	}
-	if tag == grantTag {
-		return 0, fmt.Errorf("%w: tag %d is the channel's own", ErrSlot, tag)
-	}
-	c := cost(len(data))
-	if c > s.peerLimit {
-		return 0, fmt.Errorf("%w: %d bytes, and the other end's queue has %d", ErrMessageSize, len(data), s.peerLimit)
-	}
-	if *s.sent+c > *s.grant {
-		microproto.Raise(x, CreditBlocked, struct{}{})
-		return 0, microproto.ErrBusy
-	}
-	if *s.backlog >= s.mostMessages {
-		return 0, microproto.ErrBusy
+	if err := s.Flush(x); err != nil {
+		return 0, err
 	}
 	m, err := x.NewMessage(microproto.Down)
 	if err != nil {
 		return 0, microproto.ErrBusy
 	}
 	m.Payload = data
-	*s.sent += c
-	s.sending.last++
-	s.sending.tags.push(outgoing{tag, label, s.sending.last})
+	number := s.begin(data)
+	s.sending.tags.push(outgoing{tag, label, number})
 	microproto.Raise(x, microproto.MessageFromUser, m)
-	return s.sending.last, nil
+	return number, nil
+}
+
+// admit tells why a message cannot be sent, or not now.
+func (s *Synchronous) admit(x *microproto.Exec, tag uint32, data []byte) error {
+	for _, l := range s.slots {
+		if l.tag == tag && len(data) > l.length {
+			return fmt.Errorf("%w: %d bytes for tag %d, declared with %d", ErrMessageSize, len(data), tag, l.length)
+		}
+	}
+	if ownTag(tag) {
+		return fmt.Errorf("%w: tag %d is the channel's own", ErrSlot, tag)
+	}
+	c := cost(len(data))
+	if c > s.peerLimit {
+		return fmt.Errorf("%w: %d bytes, and the other end's queue has %d", ErrMessageSize, len(data), s.peerLimit)
+	}
+	if *s.sent+c > *s.grant {
+		microproto.Raise(x, CreditBlocked, struct{}{})
+		return microproto.ErrBusy
+	}
+	if *s.backlog >= s.mostMessages {
+		return microproto.ErrBusy
+	}
+	return nil
+}
+
+// begin numbers a transfer.
+func (s *Synchronous) begin(data []byte) uint64 {
+	*s.sent += cost(len(data))
+	s.sending.last++
+	return s.sending.last
 }
 
 // stamp gives a segment the tag and label of the message that is being cut.
@@ -217,6 +238,10 @@ func (s *Synchronous) store(x *microproto.Exec, a *assembled) {
 	s.stored += cost(len(a.Data))
 	if s.stored-*s.consumed > s.limit {
 		x.Fail(fmt.Errorf("%w: more than %d bytes that nobody has received", ErrQueueFull, s.limit))
+		return
+	}
+	if s.tag.Get(a.Segment) == bundleTag {
+		s.unpack(x, a)
 		return
 	}
 	q := s.queue(s.tag.Get(a.Segment))

@@ -51,19 +51,23 @@ func TestSynchronousExactlyOnceInOrder(t *testing.T) {
 		train := rapid.SampledFrom([]int{0, 1000, 65507}).Draw(rt, "train")
 		r := newTrainRig(rt, names, o, rapid.IntRange(120, 1500).Draw(rt, "mtu"), train, rapid.Uint64().Draw(rt, "seed"), f).open()
 		sizes := rapid.SliceOfN(rapid.IntRange(0, 3000), 1, 30).Draw(rt, "sizes")
+		gathers := rapid.Bool().Draw(rt, "gathers")
 		var next, got [2]int
 		pause := time.Millisecond
 		for got[0] < len(sizes) || got[1] < len(sizes) {
 			require.Less(rt, time.Duration(r.Clock.Now()), 2*time.Hour, "no progress: sent %v, received %v of %d", next, got, len(sizes))
 			was := [2][2]int{next, got}
 			for end := range 2 {
-				if next[end] < len(sizes) {
-					_, err := r.send(end, tag, uint64(next[end]), pattern(sizes[next[end]], uint64(next[end])))
-					if err == nil {
+				for room := true; room && next[end] < len(sizes); {
+					_, err := r.sendMore(end, tag, uint64(next[end]), pattern(sizes[next[end]], uint64(next[end])), gathers)
+					if room = gathers && err == nil; err == nil {
 						next[end]++
 					} else {
 						require.ErrorIs(rt, err, microproto.ErrBusy)
 					}
+				}
+				if gathers && !r.flush(end) {
+					pause = time.Millisecond
 				}
 				data, labels := r.drain(end, 3000)
 				for i := range data {

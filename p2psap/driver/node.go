@@ -157,7 +157,12 @@ func (n *Node) flush() {
 		n.gathering = false
 		return
 	}
-	n.flushBy = microproto.Never
+	if n.flushBy != microproto.Never {
+		n.flushBy = microproto.Never
+		if now := n.now(); !n.core.Flush(now) {
+			n.flushBy = now.Add(grace)
+		}
+	}
 	for !n.full {
 		frames := n.core.Frames()
 		if len(frames) == 0 {

@@ -41,10 +41,11 @@ func (s *Socket) Send(ctx context.Context, tag p2psap.Tag, label p2psap.Label, d
 		if s.gone || n.closed {
 			return 0, p2psap.ErrClosed
 		}
-		t, err := n.core.Send(n.now(), s.id, tag, label, data)
+		now := n.now()
+		t, waits, err := n.core.SendMore(now, s.id, tag, label, data)
 		if err == nil {
-			if n.gather(s, t, data); !n.gathering {
-				n.runDue(n.now())
+			if n.gather(now, waits); !n.gathering {
+				n.runDue(now)
 			}
 			return t, nil
 		}
