@@ -137,6 +137,7 @@ func (s *Synchronous) unpack(x *microproto.Exec, a *assembled) {
 		s.arrivals++
 	}
 	s.buffers.put(a.Data)
+	s.arrivedAlone(x)
 }
 
 // ownTag tells whether a tag is the channel's and no user's.
