@@ -17,6 +17,7 @@ type Rail struct {
 // rail is one of a node's links. Number 0 is the base link, which every peer is reached
 // by and which does not go down; the others are NodeConfig.Rails, in their order.
 type rail struct {
+	number  int
 	network Network
 	link    LinkContext
 	queue   frameQueue
@@ -43,8 +44,8 @@ func checkRails(c *NodeConfig) error {
 
 func (n *Node) addRails() {
 	n.rails = []*rail{{network: n.config.Network, link: n.config.Link}}
-	for _, r := range n.config.Rails {
-		n.rails = append(n.rails, &rail{network: r.Network, link: r.Link})
+	for i, r := range n.config.Rails {
+		n.rails = append(n.rails, &rail{number: i + 1, network: r.Network, link: r.Link})
 	}
 }
 
@@ -87,6 +88,14 @@ func (n *Node) RailFrame(now microproto.Instant, i int, f microproto.Frame) {
 		}
 	}
 	n.frame(now, r, f)
+}
+
+// RailOf is the number of the rail that a session is on; 0 also for one that is not there.
+func (n *Node) RailOf(id SessionID) int {
+	if s := n.session(id); s != nil && s.channel != nil {
+		return s.channel.rail.number
+	}
+	return 0
 }
 
 // errUnknown stands for a reason that a link has not given.

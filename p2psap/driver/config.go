@@ -22,6 +22,9 @@ type Config struct {
 	Link microproto.Link
 	// Network is the link's kind; 0: Ethernet.
 	Network p2psap.Network
+	// Rails are better links than that, best first, at most one of a network; see
+	// p2psap.NodeConfig. Peers that have them too are reached by them while they are up.
+	Rails []Rail
 	// Listen is the control channel's TCP address, "host:port"; port 0 or an empty
 	// string take any free port, of PortLow to PortHigh when they are set.
 	Listen            string
@@ -73,10 +76,17 @@ func (c *Config) core() (p2psap.NodeConfig, error) {
 	if c.Identity != nil {
 		entropy = func(b []byte) { _, _ = rand.Read(b) } // never fails (crypto/rand)
 	}
+	var rails []p2psap.Rail
+	for _, r := range c.Rails {
+		if r.Link == nil {
+			return p2psap.NodeConfig{}, fmt.Errorf("driver: a rail of node %q has no link", c.Name)
+		}
+		rails = append(rails, p2psap.Rail{Network: r.Network, Link: r.Link})
+	}
 	return p2psap.NodeConfig{
 		Protect: c.Protect, Entropy: entropy,
 		Name: c.Name, Run: c.Run, Version: c.Version, Catalog: c.Catalog, Policy: c.Policy,
-		Link: c.Link, Network: c.Network, Host: hostID(), Process: processID(), Cluster: c.Cluster,
+		Link: c.Link, Network: c.Network, Rails: rails, Host: hostID(), Process: processID(), Cluster: c.Cluster,
 		Addresses:   reachable(c.Listen),
 		Incarnation: binary.NativeEndian.Uint64(b[8:]) | 1, Seed: seed,
 		PeerTimeout: c.PeerTimeout, Heartbeat: c.Heartbeat, Handshake: c.Handshake, Linger: c.Linger,

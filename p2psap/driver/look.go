@@ -69,7 +69,7 @@ func (n *Node) initLook() {
 // that the receiver waits and must be called. The lock is held.
 func (n *Node) beginLook() (looks, call bool) {
 	l := &n.look
-	if l.link == nil || l.time <= 0 || n.closed || l.blocked > 0 {
+	if l.link == nil || l.time <= 0 || n.closed || l.blocked > 0 || n.byRail {
 		return false, false
 	}
 	if !n.looking.CompareAndSwap(false, true) {

@@ -46,6 +46,9 @@ type Node struct {
 	waiters  waiters // of WaitAny
 	look     looker
 
+	rails  []*railEnd
+	byRail bool // what came last came by one of them
+
 	batch     int                // frames worth gathering
 	gathering bool               // the next flush waits for company
 	flushBy   microproto.Instant // for so long
@@ -91,7 +94,7 @@ func New(c Config) (*Node, error) {
 		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
 	}
 	fail := func(err error) (*Node, error) {
-		_ = c.Link.Close()
+		_ = c.closeLinks()
 		return nil, err
 	}
 	if n.core, err = p2psap.NewNode(cc); err != nil {
@@ -105,9 +108,13 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	n.initLook()
+	n.addRails()
 	n.batch, n.flushBy = c.Link.Caps(microproto.ModeSynchronous).Batch, microproto.Never
 	n.dialling, n.stop = context.WithCancel(context.Background())
-	n.running.Add(3)
+	n.running.Add(3 + len(n.rails))
+	for _, e := range n.rails {
+		go e.receive()
+	}
 	go n.receive()
 	go n.keepTime()
 	go n.accept()
@@ -163,6 +170,9 @@ func (n *Node) flush() {
 			n.flushBy = now.Add(grace)
 		}
 	}
+	for _, e := range n.rails {
+		e.flush()
+	}
 	for !n.full {
 		frames := n.core.Frames()
 		if len(frames) == 0 {
@@ -212,6 +222,7 @@ func (n *Node) receive() {
 		}
 		n.mu.Lock()
 		n.stats.LinkWakes++
+		n.byRail = false
 		now := n.now()
 		for i := range batch[:k] {
 			if n.closed {
@@ -241,6 +252,7 @@ func (n *Node) keepTime() {
 			n.full = false
 		}
 		now := n.now()
+		n.keepRails(now)
 		if !n.closed {
 			n.core.Advance(now)
 		}

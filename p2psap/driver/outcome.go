@@ -35,6 +35,8 @@ func (n *Node) carryOut(o *p2psap.Output) {
 		n.ended(o)
 	case p2psap.OutAdapted:
 		n.adapted(o)
+	case p2psap.OutRail:
+		n.railed(o)
 	case p2psap.OutPeerUp:
 		f := n.core.Finding(o.Peer)
 		n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("locality", f.Locality).Str("why", f.Why).Dur("rtt", f.RTT).Msg("peer connected")
@@ -145,7 +147,7 @@ func (n *Node) Close() error {
 	n.stop()
 	_ = n.listener.Close()
 	n.alarm.close()
-	err := n.config.Link.Close()
+	err := n.config.closeLinks()
 	n.running.Wait()
 	n.reportRefusals()
 	close(n.done)

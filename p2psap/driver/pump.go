@@ -59,6 +59,9 @@ func (n *Node) takeIn(w *waiter, now microproto.Instant, waits bool) (k int, err
 		}
 		n.pumped[i] = microproto.Frame{}
 	}
+	if k > 0 {
+		n.byRail = false
+	}
 	if k > 0 && w != nil {
 		n.settle()
 	}

@@ -1,0 +1,178 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// Rail is a link that a node has beside Config.Link, for the peers that have one of the
+// same network.
+type Rail struct {
+	Network p2psap.Network
+	Link    microproto.Link
+}
+
+// railEnd runs one of them. It has a goroutine of its own that receives, always: calls
+// that wait look for news at the base link only.
+type railEnd struct {
+	node   *Node
+	number int // in the core
+	link   microproto.Link
+
+	full     bool        // the link takes nothing until writable; guarded by the node's lock
+	writable atomic.Bool // it has called back
+
+	mu   sync.Mutex // guards news
+	news []microproto.LinkEvent
+}
+
+// maxNews bounds what a link has told and the node not taken. Past it the link as a whole
+// is taken to have been down.
+const maxNews = 256
+
+func (n *Node) addRails() {
+	for i, r := range n.config.Rails {
+		e := &railEnd{node: n, number: i + 1, link: r.Link}
+		n.rails = append(n.rails, e)
+		if l, ok := r.Link.(microproto.Connected); ok {
+			l.Watch(e.tell)
+		}
+	}
+}
+
+// closeLinks closes all links, the base link last.
+func (c *Config) closeLinks() error {
+	var errs []error
+	for _, r := range c.Rails {
+		if r.Link != nil {
+			errs = append(errs, r.Link.Close())
+		}
+	}
+	if c.Link != nil {
+		errs = append(errs, c.Link.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// tell notes what the link has to tell; it may be in the middle of a call under the
+// node's lock.
+func (e *railEnd) tell(event microproto.LinkEvent) {
+	e.mu.Lock()
+	if len(e.news) >= maxNews {
+		err := fmt.Errorf("driver: more than %d changes of the link at once", maxNews)
+		e.news = append(e.news[:0], microproto.LinkEvent{Err: err}, microproto.LinkEvent{Up: true})
+	}
+	e.news = append(e.news, event)
+	e.mu.Unlock()
+	e.node.alarm.set(0)
+}
+
+func (e *railEnd) onWritable() {
+	e.writable.Store(true)
+	e.node.alarm.set(0)
+}
+
+// keepRails takes what the rails have told. The lock is held.
+func (n *Node) keepRails(now microproto.Instant) {
+	for _, e := range n.rails {
+		if e.writable.Swap(false) {
+			e.full = false
+		}
+		for {
+			e.mu.Lock()
+			news := e.news
+			e.news = nil
+			e.mu.Unlock()
+			if len(news) == 0 {
+				break
+			}
+			for _, event := range news {
+				if !n.closed {
+					n.core.RailEvent(now, e.number, event)
+				}
+			}
+		}
+	}
+}
+
+// flush gives the link what it takes. The lock is held.
+func (e *railEnd) flush() {
+	n := e.node
+	for !e.full {
+		frames := n.core.RailFrames(e.number)
+		if len(frames) == 0 {
+			return
+		}
+		k, err := e.link.Send(frames)
+		if err != nil && k < len(frames) {
+			// Nobody repeats what a reliable rail has refused: the connection is over.
+			n.stats.LinkErrors++
+			peer := frames[k].Peer
+			frames[k].Release()
+			n.core.RailSent(e.number, k+1)
+			n.core.RailEvent(n.now(), e.number, microproto.LinkEvent{Peer: peer, Err: err})
+			continue
+		}
+		n.core.RailSent(e.number, k)
+		if k < len(frames) {
+			e.full = true
+			n.stats.LinkFull++
+			e.link.Writable(e.onWritable)
+		}
+	}
+}
+
+// receive drains the rail's link.
+func (e *railEnd) receive() {
+	n := e.node
+	defer n.running.Done()
+	batch := make([]microproto.Frame, 64)
+	for {
+		k, err := e.link.Recv(batch)
+		n.mu.Lock()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				n.log.Error().Err(err).Str("node", n.config.Name).Stringer("network", n.config.Rails[e.number-1].Network).Msg("rail receiver stopped")
+				n.core.RailEvent(n.now(), e.number, microproto.LinkEvent{Err: err})
+			}
+			n.leave()
+			return
+		}
+		n.stats.LinkWakes++
+		n.byRail = true
+		now := n.now()
+		for i := range batch[:k] {
+			if n.closed {
+				batch[i].Release()
+			} else {
+				n.core.RailFrame(now, e.number, batch[i])
+			}
+			batch[i] = microproto.Frame{}
+		}
+		n.runDue(now)
+		n.leave()
+	}
+}
+
+// railed passes the news of a rail on.
+func (n *Node) railed(o *p2psap.Output) {
+	if o.Err != nil {
+		n.log.Warn().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("network", o.Network).Err(o.Err).Msg("rail down")
+		return
+	}
+	n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("network", o.Network).Msg("rail up")
+}
+
+// Rails tells where the rails to a peer stand, best first; nil if the two have none in
+// common.
+func (n *Node) Rails(peer string) []p2psap.RailInfo {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.core.Rails(peer)
+}
