@@ -3,6 +3,7 @@ package ib
 import (
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -39,15 +40,15 @@ func survey(sys fs.FS, found []adapter, library string, lock LockLimit) Context 
 type Want struct {
 	Device string // "": any
 	Port   int    // 0: any
-	GID    int    // index in the port's table; -1: the best of them
+	GID    string // an entry of the port's table, as an IPv6 address; "": the best of them
 	Bytes  int64  // that it will register
 }
 
 // Choice is a port to open a link on.
 type Choice struct {
-	Port Port   `json:"port"`
-	GID  int    `json:"gid"` // index of the entry to use
-	Why  string `json:"why"`
+	Port Port       `json:"port"`
+	GID  Identifier `json:"gid"` // to use; on InfiniBand a port may show none
+	Why  string     `json:"why"`
 }
 
 // MissingError tells all that stands between a host and a link.
@@ -153,18 +154,22 @@ const (
 // identifier is the entry of the table of GIDs to use. InfiniBand routes by LID and
 // has its port's own at 0; on Ethernet version 2 goes before 1, which routers do not
 // carry, and an address of the network before a link-local one.
-func (p *Port) identifier(wanted int) (int, []Missing) {
-	if wanted >= 0 {
-		if !slices.ContainsFunc(p.Identifiers, func(i Identifier) bool { return i.Index == wanted }) {
-			return 0, []Missing{{fmt.Sprintf("entry %d of the GIDs of %s port %d is not set", wanted, p.Device, p.Number), "obstacle doctor lists those that are"}}
+func (p *Port) identifier(wanted string) (Identifier, []Missing) {
+	among := p.Identifiers
+	if wanted != "" {
+		address, err := netip.ParseAddr(wanted)
+		among = slices.DeleteFunc(slices.Clone(among), func(i Identifier) bool { return err != nil || i.Address != address.Unmap() })
+		if len(among) == 0 {
+			return Identifier{}, []Missing{{fmt.Sprintf("no GID %s at %s port %d", wanted, p.Device, p.Number), "there are " + p.addresses()}}
 		}
-		return wanted, nil
 	}
-	if p.Layer == layerInfiniBand {
-		return 0, nil
-	}
-	if len(p.Identifiers) == 0 {
-		return 0, []Missing{{fmt.Sprintf("%s port %d has no GID", p.Device, p.Number), "give its network interface an address, and wait a moment"}}
+	switch {
+	case len(among) == 0 && p.Layer == layerInfiniBand:
+		return Identifier{}, nil
+	case len(among) == 0:
+		return Identifier{}, []Missing{{fmt.Sprintf("%s port %d has no GID", p.Device, p.Number), "give its network interface an address, and wait a moment"}}
+	case p.Layer == layerInfiniBand:
+		return among[0], nil
 	}
 	rank := func(i Identifier) int {
 		r := 0
@@ -176,8 +181,21 @@ func (p *Port) identifier(wanted int) (int, []Missing) {
 		}
 		return r
 	}
-	best := slices.MinFunc(p.Identifiers, func(a, b Identifier) int { return rank(a) - rank(b) })
-	return best.Index, nil
+	return slices.MinFunc(among, func(a, b Identifier) int { return rank(a) - rank(b) }), nil
+}
+
+// addresses lists the GIDs of a port, each once.
+func (p *Port) addresses() string {
+	var out []string
+	for _, i := range p.Identifiers {
+		if s := i.Address.String(); !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	if out == nil {
+		return "none"
+	}
+	return strings.Join(out, ", ")
 }
 
 func why(best Port, usable, wanted []Port) string {

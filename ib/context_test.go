@@ -68,21 +68,21 @@ func TestChoose(t *testing.T) {
 		gid    int
 		why    string
 	}{
-		{Want{GID: -1}, "mlx5_0", 1, 0, "mlx5_0 port 1 is active, 100 Gb/sec (4X EDR); the best of 2 that can be used"},
-		{Want{Device: "mlx5_1", GID: -1}, "mlx5_1", 1, 10, "mlx5_1 port 1 is active, 100 Gb/sec (4X EDR); the other ports, 1, cannot be used"},
-		{Want{Device: "mlx5_1", Port: 1, GID: 2}, "mlx5_1", 1, 2, "mlx5_1 port 1 is active, 100 Gb/sec (4X EDR)"},
-		{Want{Port: 1, GID: -1, Bytes: 8 << 20}, "mlx5_0", 1, 0, "mlx5_0 port 1 is active, 100 Gb/sec (4X EDR); the best of 2 that can be used"},
+		{Want{}, "mlx5_0", 1, 0, "mlx5_0 port 1 is active, 100 Gb/sec (4X EDR); the best of 2 that can be used"},
+		{Want{Device: "mlx5_1"}, "mlx5_1", 1, 10, "mlx5_1 port 1 is active, 100 Gb/sec (4X EDR); the other ports, 1, cannot be used"},
+		{Want{Device: "mlx5_1", Port: 1, GID: "fe80::268a:7ff:fead:7e13"}, "mlx5_1", 1, 1, "mlx5_1 port 1 is active, 100 Gb/sec (4X EDR)"},
+		{Want{Port: 1, Bytes: 8 << 20}, "mlx5_0", 1, 0, "mlx5_0 port 1 is active, 100 Gb/sec (4X EDR); the best of 2 that can be used"},
 	} {
 		got, err := c.Choose(w.want)
 		require.NoError(t, err)
 		require.Equal(t, w.device, got.Port.Device)
 		require.Equal(t, w.port, got.Port.Number)
-		require.Equal(t, w.gid, got.GID)
+		require.Equal(t, w.gid, got.GID.Index)
 		require.Equal(t, w.why, got.Why)
 	}
 	// The faster one wins over the first by name and over InfiniBand.
 	c.Ports[1].Gigabits = 200
-	got, err := c.Choose(Want{GID: -1})
+	got, err := c.Choose(Want{})
 	require.NoError(t, err)
 	require.Equal(t, "mlx5_1", got.Port.Device)
 }
@@ -105,9 +105,9 @@ func TestMissing(t *testing.T) {
 		{mlx5, Want{Device: "mlx5_0", Port: 2}, []string{"the RDMA device mlx5_0 has no port 2"}},
 		{mlx5, Want{Port: 3}, []string{"no RDMA device has a port 3"}},
 		{mlx5, Want{Port: 2}, []string{"mlx5_1 port 2: the link is DOWN"}},
-		{mlx5, Want{GID: 1}, []string{"entry 1 of the GIDs of mlx5_0 port 1 is not set"}},
-		{mlx5, Want{Bytes: 8<<20 + 1, GID: -1}, []string{"raise it to 8193 KiB or more"}},
-		{naked, Want{Device: "mlx5_1", GID: -1}, []string{"mlx5_1 port 1 has no GID"}},
+		{mlx5, Want{GID: "fe80::2"}, []string{"no GID fe80::2 at mlx5_0 port 1 (there are fe80::248a:703:ad:7e12)"}},
+		{mlx5, Want{Bytes: 8<<20 + 1}, []string{"raise it to 8193 KiB or more"}},
+		{naked, Want{Device: "mlx5_1"}, []string{"mlx5_1 port 1 has no GID"}},
 		{odd, Want{}, []string{"rxe0 port 1: it has no character device: load ib_uverbs, siw0 port 1: an iWARP adapter has no unreliable connected pairs"}},
 	} {
 		_, err := w.host.Choose(w.want)
@@ -139,7 +139,7 @@ func TestWordsOfTheKernel(t *testing.T) {
 		{0, netip.MustParseAddr("fe80::1"), "IB/RoCE v1", "e"}, {3, netip.MustParseAddr("2001:db8::1"), "IB/RoCE v1", "e"},
 		{5, netip.MustParseAddr("fe80::1"), "RoCE v2", "e"},
 	}}
-	got, missing := p.identifier(-1)
+	got, missing := p.identifier("")
 	require.Empty(t, missing)
-	require.Equal(t, 5, got, "version 2 goes before an address of the network")
+	require.Equal(t, 5, got.Index, "version 2 goes before an address of the network")
 }
