@@ -72,7 +72,7 @@ type Config struct {
 	// Device and Port name the adapter's port; "" and 0: the first active one.
 	Device string
 	Port   int
-	// GID is 1 + the index of the entry of the port's table to use (Choice.GID + 1); 0:
+	// GID is 1 + the index of the entry of the port's table to use (Choice.GID.Index + 1); 0:
 	// the best: RoCE v2 before v1, IPv4 before the rest.
 	GID int
 	// Fabric is a software fabric, for tests and runs within one process; nil: the

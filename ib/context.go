@@ -1,11 +1,15 @@
 package ib
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
 // Context is what a host offers to a link of this package: it tells what is there and
@@ -26,12 +30,37 @@ type LockLimit struct {
 // Allows tells whether n bytes may be pinned.
 func (l LockLimit) Allows(n int64) bool { return l.Exempt || l.Bytes < 0 || n <= l.Bytes }
 
-// survey puts together what is known of a host. It depends on its arguments only.
-func survey(sys fs.FS, found []adapter, library string, lock LockLimit) Context {
+// Look finds out what this host offers. It reads /sys and loads libibverbs; it opens no
+// device.
+func Look() Context {
+	sys := os.DirFS("/sys")
+	var driven []string
+	library, err := hostProvider()
+	if err == nil {
+		driven, err = library.Devices()
+	}
+	return survey(sys, adapters(sys), driven, err, lockLimit())
+}
+
+// libraryProblem tells why the library cannot be used, from what its listing says;
+// empty: it can. That the kernel has no RDMA is no fault of the library's.
+func libraryProblem(err error) string {
+	if err == nil || errors.Is(err, verbs.ErrNoKernel) {
+		return ""
+	}
+	return err.Error()
+}
+
+// survey puts together what is known of a host: the devices that the kernel shows, and
+// those that libibverbs lists, or its error. It depends on its arguments only.
+func survey(sys fs.FS, found []adapter, driven []string, library error, lock LockLimit) Context {
 	_, err := fs.Stat(sys, "class/infiniband")
-	c := Context{Kernel: err == nil, Library: library, Ports: readPorts(sys, found), Lock: lock}
+	c := Context{Kernel: err == nil, Library: libraryProblem(library), Ports: readPorts(sys, found), Lock: lock}
 	if c.Ports == nil {
 		c.Ports = []Port{}
+	}
+	for i := range c.Ports {
+		c.Ports[i].Undriven = library == nil && !slices.Contains(driven, c.Ports[i].Device)
 	}
 	return c
 }
@@ -77,7 +106,7 @@ func (c *Context) Choose(w Want) (Choice, error) {
 	choice, lacking := c.port(w)
 	missing = append(missing, lacking...)
 	if c.Library != "" {
-		missing = append(missing, Missing{c.Library, "install libibverbs and its drivers: the packages libibverbs1 and ibverbs-providers of Debian, rdma-core of others"})
+		missing = append(missing, Missing{"libibverbs cannot be used", c.Library})
 	}
 	if !c.Lock.Allows(w.Bytes) {
 		missing = append(missing, Missing{

@@ -3,6 +3,7 @@ package ib
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"path/filepath"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
 
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
@@ -56,7 +58,11 @@ func TestPortsGolden(t *testing.T) {
 
 func host(t *testing.T, name string) Context {
 	tree, found := sysfs(t, name)
-	return survey(tree, found, "", LockLimit{Bytes: 8 << 20})
+	var driven []string
+	for _, a := range found {
+		driven = append(driven, a.name)
+	}
+	return survey(tree, found, driven, nil, LockLimit{Bytes: 8 << 20})
 }
 
 func TestChoose(t *testing.T) {
@@ -90,8 +96,10 @@ func TestChoose(t *testing.T) {
 // Everything that is missing is named at once, each with what to do about it.
 func TestMissing(t *testing.T) {
 	mlx5, odd := host(t, "mlx5"), host(t, "odd")
-	none := survey(fstest.MapFS{}, nil, "no libibverbs.so.1", LockLimit{Bytes: 64 << 10})
-	bare := survey(fstest.MapFS{"class/infiniband/x": {}}, nil, "", LockLimit{Bytes: -1})
+	none := survey(fstest.MapFS{}, nil, nil, errors.New("no libibverbs.so.1"), LockLimit{Bytes: 64 << 10})
+	bare := survey(fstest.MapFS{"class/infiniband/x": {}}, nil, nil, fmt.Errorf("%w: no ib_uverbs", verbs.ErrNoKernel), LockLimit{Bytes: -1})
+	tree, found := sysfs(t, "mlx5")
+	undriven := survey(tree, found, []string{"mlx5_1"}, nil, LockLimit{})
 	naked := host(t, "mlx5")
 	naked.Ports[1].Identifiers = nil
 	for _, w := range []struct {
@@ -99,7 +107,7 @@ func TestMissing(t *testing.T) {
 		want Want
 		what []string
 	}{
-		{none, Want{Bytes: 16 << 20}, []string{"the kernel has no RDMA", "no libibverbs.so.1 (install libibverbs", "64 KiB (ulimit -l, RLIMIT_MEMLOCK), is below the 16384 KiB"}},
+		{none, Want{Bytes: 16 << 20}, []string{"the kernel has no RDMA", "libibverbs cannot be used (no libibverbs.so.1)", "64 KiB (ulimit -l, RLIMIT_MEMLOCK), is below the 16384 KiB"}},
 		{bare, Want{}, []string{"there is no RDMA device (rdma link add"}},
 		{mlx5, Want{Device: "mlx4_0"}, []string{`no RDMA device "mlx4_0" (there are mlx5_0 port 1, mlx5_1 port 1, mlx5_1 port 2)`}},
 		{mlx5, Want{Device: "mlx5_0", Port: 2}, []string{"the RDMA device mlx5_0 has no port 2"}},
@@ -108,6 +116,7 @@ func TestMissing(t *testing.T) {
 		{mlx5, Want{GID: "fe80::2"}, []string{"no GID fe80::2 at mlx5_0 port 1 (there are fe80::248a:703:ad:7e12)"}},
 		{mlx5, Want{Bytes: 8<<20 + 1}, []string{"raise it to 8193 KiB or more"}},
 		{naked, Want{Device: "mlx5_1"}, []string{"mlx5_1 port 1 has no GID"}},
+		{undriven, Want{Device: "mlx5_0"}, []string{"mlx5_0 port 1: libibverbs has no driver for it"}},
 		{odd, Want{}, []string{"rxe0 port 1: it has no character device: load ib_uverbs, siw0 port 1: an iWARP adapter has no unreliable connected pairs"}},
 	} {
 		_, err := w.host.Choose(w.want)

@@ -29,6 +29,8 @@ type Port struct {
 	Nodes    []string `json:"character_devices"`
 	Type     string   `json:"node_type"` // "CA"; "RNIC": iWARP
 	Firmware string   `json:"firmware"`
+	// Undriven: libibverbs does not list the adapter.
+	Undriven bool `json:"undriven,omitempty"`
 }
 
 // Identifier is an entry of a port's table of GIDs.
@@ -53,6 +55,8 @@ func (p *Port) Usable() string {
 		return "the link is " + p.State
 	case p.uverbs() == "":
 		return "it has no character device: load ib_uverbs"
+	case p.Undriven:
+		return "libibverbs has no driver for it: install ibverbs-providers, or rdma-core"
 	}
 	return ""
 }

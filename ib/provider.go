@@ -1,12 +1,9 @@
 package ib
 
 import (
-	"fmt"
-
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/ib/internal/verbs/libibverbs"
 )
 
 // hostProvider is that of the host's adapters.
-func hostProvider() (verbs.Provider, error) {
-	return nil, fmt.Errorf("ib: %w", verbs.ErrNoLibrary)
-}
+func hostProvider() (verbs.Provider, error) { return libibverbs.New(), nil }

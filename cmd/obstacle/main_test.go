@@ -37,6 +37,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv(asProgram, "1")
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "rdma" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			_, err := os.Stat("/sys/class/infiniband")
+			return err == nil, nil
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"code": code,
 			"json": jsonField,

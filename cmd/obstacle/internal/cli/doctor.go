@@ -10,7 +10,9 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
@@ -22,7 +24,8 @@ type diagnosis struct {
 	CPU       string           `json:"cpu"`
 	CPUs      int              `json:"cpus"`    // that this process may use
 	Kernels   []variant        `json:"kernels"` // slowest first
-	RDMA      []host.Device    `json:"rdma"`
+	RDMA      []ib.Port        `json:"rdma"`
+	Verbs     infiniband       `json:"infiniband"`
 	UDP       ether.Offloads   `json:"udp"`
 	Paths     []path           `json:"interfaces"`
 	Cluster   string           `json:"cluster,omitempty"`  // by --topology
@@ -56,8 +59,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Show what this host offers, what would be chosen, and why",
-		Long: `doctor looks at processors, RDMA devices, UDP offloads, shared memory and
-limits, and at the network interfaces: where a peer would be found to be that is
+		Long: `doctor looks at processors, RDMA devices and the library for them, UDP offloads,
+shared memory and limits, and at the network interfaces: where a peer would be found to be that is
 reached over them. It changes nothing; it sends a few datagrams to itself over
 loopback. With --peer it opens a few TCP connections to that place, to tell how
 far it is (a port where nobody listens will do), and with --topology it tells in
@@ -89,11 +92,11 @@ func diagnose() diagnosis {
 	d := diagnosis{
 		Version: build.Version(), Toolchain: build.Toolchain(), Host: name,
 		CPU: host.CPU(), CPUs: runtime.GOMAXPROCS(0),
-		RDMA: append([]host.Device{}, host.RDMA("/sys/class/infiniband")...),
-		UDP:  ether.Probe(), Paths: paths(), Limits: append([]host.Limit{}, host.Limits()...),
+		UDP: ether.Probe(), Paths: paths(), Limits: append([]host.Limit{}, host.Limits()...),
 		Shared: shared{"/dev/shm", host.Free("/dev/shm")},
 		Sysctl: map[string]int64{}, Advice: []string{},
 	}
+	d.RDMA, d.Verbs = infiniBandHere()
 	for _, k := range kernel.All() {
 		d.Kernels = append(d.Kernels, variant{k.Name(), k.About()})
 	}
@@ -108,9 +111,9 @@ func diagnose() diagnosis {
 }
 
 func (d *diagnosis) choose() []pick {
-	network := pick{"network", "ether", "the Ethernet link (UDP) is the one that this release has"}
-	if len(d.RDMA) > 0 {
-		network.Why += "; the RDMA devices are not used: the verbs link is not built yet"
+	network := pick{"network", rail.Ether, "UDP; InfiniBand is not used: " + d.Verbs.without()}
+	if c := d.Verbs.Choice; c != nil {
+		network = pick{"network", rail.IB, c.Why + "; with peers that it does not reach, and when it goes down, UDP"}
 	}
 	best := d.Kernels[len(d.Kernels)-1]
 	peers, threads, why := defaultWorkers(64*64*64, d.CPUs)
@@ -133,12 +136,7 @@ func (d *diagnosis) text(w io.Writer) {
 		for _, k := range d.Kernels {
 			fmt.Fprintf(w, "kernel\t%s: %s\n", k.Name, k.About)
 		}
-		if len(d.RDMA) == 0 {
-			fmt.Fprintf(w, "RDMA\tno device\n")
-		}
-		for _, r := range d.RDMA {
-			fmt.Fprintf(w, "RDMA\t%s port %d: %s, %s, %s\n", r.Name, r.Port, r.State, r.LinkLayer, r.Rate)
-		}
+		d.Verbs.text(w, d.RDMA)
 		u := d.UDP
 		fmt.Fprintf(w, "UDP\tIPv4 %s, IPv6 %s, sendmmsg %s, GSO %s, GRO %s\n", yes(u.IPv4), yes(u.IPv6), yes(u.Batch), yes(u.GSO), yes(u.GRO))
 		fmt.Fprintf(w, "UDP queues\tin %s, out %s; largest frame over loopback %d bytes\n", bytesText(int64(u.QueueIn)), bytesText(int64(u.QueueOut)), u.LoopbackFrame)

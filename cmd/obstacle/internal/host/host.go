@@ -4,49 +4,10 @@ package host
 
 import (
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 )
-
-// Device is a port of an RDMA adapter.
-type Device struct {
-	Name      string `json:"name"`
-	Port      int    `json:"port"`
-	State     string `json:"state"`      // "ACTIVE"
-	LinkLayer string `json:"link_layer"` // "InfiniBand" or "Ethernet"
-	Rate      string `json:"rate"`       // "100 Gb/sec (4X EDR)"
-}
-
-// RDMA lists the ports of RDMA adapters below root, which is /sys/class/infiniband
-// on a running system; none when there is no such folder.
-func RDMA(root string) []Device {
-	devices, err := os.ReadDir(root)
-	if err != nil {
-		return nil
-	}
-	var out []Device
-	for _, d := range devices {
-		ports, err := os.ReadDir(filepath.Join(root, d.Name(), "ports"))
-		if err != nil {
-			continue
-		}
-		for _, p := range ports {
-			n, err := strconv.Atoi(p.Name())
-			if err != nil {
-				continue
-			}
-			at := filepath.Join(root, d.Name(), "ports", p.Name())
-			state := line(filepath.Join(at, "state")) // "4: ACTIVE"
-			if _, name, found := strings.Cut(state, ": "); found {
-				state = name
-			}
-			out = append(out, Device{d.Name(), n, state, line(filepath.Join(at, "link_layer")), line(filepath.Join(at, "rate"))})
-		}
-	}
-	return out
-}
 
 // line is the first line of a small file; empty when it cannot be read.
 func line(name string) string {

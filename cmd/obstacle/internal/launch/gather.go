@@ -136,7 +136,7 @@ func (r *run) seat(conn *rendezvous.Conn, j rendezvous.Join) {
 		conn.Close()
 		return
 	}
-	w := rendezvous.Welcome{Rank: rank, Run: r.name, MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label, Protect: r.Protect, Congestion: r.Congestion, NegativeAck: r.NegativeAck}
+	w := rendezvous.Welcome{Rank: rank, Run: r.name, MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label, Protect: r.Protect, Congestion: r.Congestion, NegativeAck: r.NegativeAck, Rails: r.RailsOf(rank)}
 	if err := conn.Send(w); err != nil {
 		conn.Close()
 		return

@@ -31,11 +31,12 @@ type Plan struct {
 	Threads     int           // of each peer
 	Reconfigure bool          // sessions change their mode at boundaries of time steps
 	Slow        map[int]float64
-	Label       Label  // declares the peers' clusters; nil: they find out
-	MTU         int    // 0: that of the interface
-	Protect     string // which sessions are protected: auto, always or never
-	Congestion  string // the word of --congestion; "": newreno
-	NegativeAck bool   // receivers of reliable sessions name gaps at once
+	Label       Label            // declares the peers' clusters; nil: they find out
+	MTU         int              // 0: that of the interface
+	Protect     string           // which sessions are protected: auto, always or never
+	Congestion  string           // the word of --congestion; "": newreno
+	NegativeAck bool             // receivers of reliable sessions name gaps at once
+	Rails       rendezvous.Rails // network, mode and block size; the rest is filled in
 	Seed        uint64
 	PeerTimeout time.Duration // a peer silent for so long is lost
 
@@ -58,6 +59,21 @@ type Plan struct {
 	Watch     func(Progress)  // called often, from one goroutine; may be nil
 	Log       zerolog.Logger
 	Notes     io.Writer // where a person is told what to do next (how to join by hand)
+}
+
+// RailsOf are those of the run for a peer, as large as its messages need.
+func (p *Plan) RailsOf(rank int) rendezvous.Rails {
+	out := p.Rails
+	for q := range p.Partition.Peers() {
+		all := p.Partition.Neighbours(solver.Rank(q))
+		if q == rank {
+			out.Neighbours = len(all)
+		}
+		for _, n := range all {
+			out.MessageBytes = max(out.MessageBytes, solver.AgreementBytes(n))
+		}
+	}
+	return out
 }
 
 // Label tells the label of the cluster of a peer that joins, from its rank, the name

@@ -7,7 +7,7 @@ import (
 )
 
 // Version of this protocol. Both ends must have the same.
-const Version = 3
+const Version = 4
 
 // Kind tells what a frame's body is.
 type Kind uint8
@@ -65,6 +65,18 @@ type Welcome struct {
 	Protect       string `json:"protect"`    // which sessions are protected: auto, always or never
 	Congestion    string `json:"congestion"` // the word of --congestion
 	NegativeAck   bool   `json:"negative_ack"`
+	Rails         Rails  `json:"rails"`
+}
+
+// Rails say over which networks the peers of a run talk. What is of InfiniBand both
+// ends of a pair must have alike.
+type Rails struct {
+	Network      string `json:"network"`       // the word of --network
+	Mode         string `json:"mode"`          // the word of --ib-mode
+	BlockBytes   int    `json:"block_bytes"`   // of the mode segments
+	MessageBytes int    `json:"message_bytes"` // the largest message between two peers of the run
+	Values       int    `json:"values"`        // most asynchronous values that a peer sends to another one
+	Neighbours   int    `json:"neighbours"`    // of this peer
 }
 
 // Listen says where the other peers can reach this one.
@@ -171,6 +183,10 @@ type Result struct {
 
 	// Refused counts what did not come from a peer of the run, or came twice, by reason.
 	Refused map[string]uint64 `json:"refused"`
+
+	// Device is that of the peer's InfiniBand rail; empty: it has none, Without says why.
+	Device  string `json:"device"`
+	Without string `json:"without"`
 
 	Sessions []Session `json:"sessions"`
 }
