@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # The first process of the guest that run.sh boots: loads soft-RoCE, runs the steps
 # named on the kernel's command line (by default those of steps.sh) and prints a verdict.
-/bin/busybox mkdir -p /sbin /usr/bin /usr/sbin
+# /bin comes first: busybox has an ip of its own.
+/bin/busybox mkdir -p /sbin
 /bin/busybox --install -s /sbin
 export PATH=/bin:/sbin HOME=/tmp TMPDIR=/tmp
 mount -t proc none /proc

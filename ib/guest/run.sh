@@ -126,7 +126,8 @@ build_initramfs() {
 	copy_library
 	mkdir -p "$cache/bin"
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$cache/bin/obstacle" ./cmd/obstacle
-	copy_program "$cache/bin/obstacle"
+	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/libibverbs.test" ./ib/internal/verbs/libibverbs
+	for p in obstacle libibverbs.test; do copy_program "$cache/bin/$p"; done
 	(cd "$root" && find . | cpio -o -H newc --quiet) >"$cache/initramfs"
 }
 

@@ -1,9 +1,10 @@
 # What the guest tests, a function a step; init.sh runs them.
-steps="devices pingpong solve"
+steps="devices pingpong suite solve"
 
 # limit_of STEP: seconds that it may take.
 limit_of() {
 	case $1 in
+	suite) echo 240 ;;
 	*) echo 120 ;;
 	esac
 }
@@ -43,6 +44,14 @@ pingpong() {
 
 # listening PORT: in hexadecimal, as /proc has it.
 listening() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ":$1 [^ ]* 0A "; }
+
+# The provider's contract, over one device looped back.
+suite() {
+	VERBS_DEVICES=rxe0 VERBS_GID=1 VERBS_NETDEV=d0 libibverbs.test -test.v -test.run 'Suite|Call|ThisSystem' >/tmp/suite.log 2>&1
+	rc=$?
+	grep -E -v '^=== ' /tmp/suite.log
+	return $rc
+}
 
 solve() { obstacle solve membrane --n 16 --network ether --peers 2 --format json; }
 

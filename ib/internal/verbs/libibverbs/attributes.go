@@ -18,17 +18,24 @@ func (p *pair) Modify(a verbs.Attributes) error {
 	if err != nil {
 		return err
 	}
+	to := a.State
+	if a.Mask&verbs.MaskState == 0 {
+		to = from
+	}
+	d := p.domain.device
+	if err := verbs.CheckTransition(p.config.Transport, from, to, a.Mask); err != nil {
+		return fmt.Errorf("%s: pair %#x: %w", d.name, p.number, err)
+	}
 	c, err := encode(&a)
 	if err != nil {
 		return err
 	}
-	d := p.domain.device
 	errno := d.lib.invoke(d.lib.modifyQP, p.c, uintptr(unsafe.Pointer(c)), uintptr(a.Mask))
 	switch {
 	case errno == syscall.EINVAL:
-		return fmt.Errorf("%w: %s: pair %#x (%v) from %v to %v: %w", verbs.ErrAttributes, d.name, p.number, p.config.Transport, from, a.State, errno)
+		return fmt.Errorf("%w: %s: pair %#x (%v) from %v to %v: %w", verbs.ErrAttributes, d.name, p.number, p.config.Transport, from, to, errno)
 	case errno != 0:
-		return d.failure(fmt.Sprintf("move pair %#x from %v to %v", p.number, from, a.State), errno)
+		return d.failure(fmt.Sprintf("move pair %#x from %v to %v", p.number, from, to), errno)
 	}
 	if a.Mask&verbs.MaskState != 0 {
 		p.state.Store(uint32(a.State))
@@ -51,6 +58,14 @@ func encode(a *verbs.Attributes) (*cQPAttr, error) {
 	}
 	if a.Mask&verbs.MaskPort != 0 && (a.Port < 1 || a.Port > 255) {
 		return nil, fmt.Errorf("%w: port %d", verbs.ErrAttributes, a.Port)
+	}
+	for _, n := range []struct {
+		mask  verbs.Mask
+		value uint32
+	}{{verbs.MaskRemote, a.Remote}, {verbs.MaskReceivePSN, a.ReceivePSN}, {verbs.MaskSendPSN, a.SendPSN}} {
+		if a.Mask&n.mask != 0 && n.value>>24 != 0 {
+			return nil, fmt.Errorf("%w: %v %#x has more than 24 bits", verbs.ErrAttributes, n.mask, n.value)
+		}
 	}
 	if a.Mask&verbs.MaskPath != 0 {
 		if err := encodePath(&c.ah, a); err != nil {

@@ -108,7 +108,7 @@ func testStates(t *testing.T, r Rig, tr verbs.Transport) {
 // testFlush: in Error all that is outstanding, and all that is posted later, completes
 // as flushed, in order, signaled or not.
 func testFlush(t *testing.T, r Rig, tr verbs.Transport) {
-	a, b := both(t, r, shape{config: verbs.PairConfig{Transport: tr}, retries: 7, rnr: 7})
+	a, b := both(t, r, shape{config: verbs.PairConfig{Transport: tr}, retries: 6, rnr: 7})
 	for i := range uint64(5) {
 		b.expect(b.slot(i, 0, 64))
 	}
@@ -117,13 +117,16 @@ func testFlush(t *testing.T, r Rig, tr verbs.Transport) {
 	b.ended(b.poll(b.recvs, 1)[0], 0, verbs.Received)
 	require.NoError(t, b.pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Error}))
 	b.flushed(b.poll(b.recvs, 4), 1, 2, 3, 4)
-	b.expect(b.slot(5, 0, 64))
-	b.flushed(b.poll(b.recvs, 1), 5)
+	if r.Exact { // rxe does not look at its receive queue before a packet comes
+		b.expect(b.slot(5, 0, 64))
+		b.flushed(b.poll(b.recvs, 1), 5)
+	}
 	w := b.send(6, 0, 8)
 	w.Signaled = false
 	b.post(w, b.send(7, 0, 8))
 	b.flushed(b.poll(b.sends, 2), 6, 7)
-	// The other end is not told. RC finds out, UC never does.
+	// The other end is not told. RC finds out, UC never does. (rxe takes 7 retries for
+	// retries without end.)
 	a.post(a.send(2, 0, 8))
 	c := a.poll(a.sends, 1)[0]
 	if tr == verbs.UC {
@@ -168,18 +171,20 @@ func lonely(tr verbs.Transport) shape {
 }
 
 // unheard is what a send comes to that the other end does not take: RC gives up in
-// bounded time, UC has no idea.
-func (e *end) unheard(id uint64) {
+// bounded time, UC has no idea. others are statuses of stacks that notice it here.
+func (e *end) unheard(id uint64, others ...verbs.Status) {
 	e.t.Helper()
 	e.post(e.send(id, 0, 3000))
 	c := e.poll(e.sends, 1)[0]
-	if e.pair.Transport() == verbs.UC {
-		e.ended(c, id, verbs.Sent)
-		return
-	}
 	require.Equal(e.t, id, c.ID)
-	require.Equal(e.t, verbs.StatusRetriesExceeded, c.Status, "%v", c.Status)
-	e.inState(verbs.Error)
+	want := verbs.StatusRetriesExceeded
+	if e.pair.Transport() == verbs.UC {
+		want = verbs.StatusOK
+	}
+	e.status(c, want, others...)
+	if c.Status != verbs.StatusOK {
+		e.inState(verbs.Error)
+	}
 }
 
 // testWrongNumber: a queue pair number that nobody has.
@@ -210,7 +215,7 @@ func testWrongPSN(t *testing.T, r Rig, tr verbs.Transport) {
 			}
 			a, b := both(t, r, s)
 			b.expect(b.slot(1, 0, 4096))
-			a.unheard(1)
+			a.unheard(1, verbs.StatusOK) // rxe takes what is behind for a repeat, and acknowledges it
 			if tr == verbs.RC {
 				b.quiet(b.recvs)
 				return

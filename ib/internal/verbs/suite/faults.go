@@ -110,7 +110,7 @@ func (e *end) judge(b *end, tr verbs.Transport) {
 		return
 	}
 	require.EqualValues(e.t, 1, got[0].ID)
-	require.Equal(e.t, verbs.StatusRemoteAccess, got[0].Status, "%v", got[0].Status)
+	e.status(got[0], verbs.StatusRemoteAccess, verbs.StatusRemoteInvalid)
 	e.flushed(got[1:], 2)
 	e.inState(verbs.Error)
 	b.flushed(b.poll(b.recvs, 2), 5, 6)

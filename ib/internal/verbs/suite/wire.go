@@ -90,7 +90,7 @@ func testPort(t *testing.T, r Rig, tr verbs.Transport) {
 		require.NoError(t, err)
 		return p.State != verbs.PortActive
 	})
-	a.unheard(1)
+	a.unheard(1, verbs.StatusLocalOperation) // rxe: an interface that is down sends nothing
 	b.quiet(b.recvs)
 	r.SetPort(1, true)
 	told(verbs.EventPortActive)
