@@ -61,24 +61,30 @@ func (p *packet) read(dst []byte, at int, inOrder bool) {
 	}
 }
 
-// lineBytes is a cache line.
-const lineBytes = 64
+// line is a cache line, in pieces that one instruction copies.
+type line [4][16]byte
 
-// ascend copies line by line. Within a line the order is open.
+const lineBytes = len(line{}) * len(line{}[0])
+
+// ascend copies from the lowest address up, as an adapter does behind PCI Express.
 func ascend(dst, src []byte) {
 	if len(dst) == 0 {
 		return
 	}
-	if off := int(uintptr(unsafe.Pointer(&dst[0])) % lineBytes); off != 0 {
+	if off := int(uintptr(unsafe.Pointer(&dst[0])) % uintptr(lineBytes)); off != 0 {
 		n := min(lineBytes-off, len(dst))
 		copy(dst[:n], src[:n])
 		dst, src = dst[n:], src[n:]
 	}
-	for len(dst) >= lineBytes && len(src) >= lineBytes {
-		*(*[lineBytes]byte)(dst) = *(*[lineBytes]byte)(src)
-		dst, src = dst[lineBytes:], src[lineBytes:]
+	i := 0
+	for n := min(len(dst), len(src)); i+lineBytes <= n; i += lineBytes {
+		d, s := (*line)(unsafe.Pointer(&dst[i])), (*line)(unsafe.Pointer(&src[i]))
+		d[0] = s[0]
+		d[1] = s[1]
+		d[2] = s[2]
+		d[3] = s[3]
 	}
-	copy(dst, src)
+	copy(dst[i:], src[i:])
 }
 
 // answerKind is what a responder says to a packet.

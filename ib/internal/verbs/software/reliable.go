@@ -31,6 +31,7 @@ func (q *pair) heed(a answer) {
 		}
 		r.seek(a.psn)
 	case notReady:
+		r.retries = 0 // the other end is there
 		if r.rnr++; q.attr.RNRRetries != 7 && r.rnr > q.attr.RNRRetries {
 			q.failWith(verbs.StatusRNRExceeded)
 			return

@@ -80,7 +80,7 @@ func testKeys(t *testing.T, r Rig, tr verbs.Transport) {
 			})
 			spare, err := b.domain.Register(b.memory[:4096], everything)
 			require.NoError(t, err)
-			defer spare.Close()
+			t.Cleanup(func() { require.NoError(t, spare.Close()) })
 			other := verbs.Element{Addr: spare.Addr(), Length: 64, Key: spare.LocalKey()}
 			for i := range uint64(2) {
 				b.expect(verbs.ReceiveRequest{ID: 5 + i, Elements: []verbs.Element{other}})
@@ -189,4 +189,21 @@ func testTooLong(t *testing.T, r Rig, tr verbs.Transport) {
 	}
 	a.status(s, verbs.StatusRemoteInvalid, verbs.StatusRemoteOperation)
 	a.inState(verbs.Error)
+}
+
+// testBrokenSender: a pair that another's bad write puts in Error flushes its own sends.
+func testBrokenSender(t *testing.T, r Rig, tr verbs.Transport) {
+	if tr == verbs.UC {
+		t.Skip("a bad write does nothing to a UC pair")
+	}
+	a, b := both(t, r, shape{config: verbs.PairConfig{Transport: tr}, retries: 7, rnr: 7})
+	w := b.send(2, 0, 8)
+	w.Signaled = false
+	b.post(b.send(1, 0, 8), w) // which wait: a has posted no receive request
+	bad := a.write(3, 0, 8, b, 0)
+	bad.RemoteKey ^= 0x5a5a00
+	a.post(bad)
+	require.Equal(t, verbs.StatusRemoteAccess, a.poll(a.sends, 1)[0].Status)
+	b.flushed(b.poll(b.sends, 2), 1, 2)
+	b.reaches(verbs.Error)
 }

@@ -72,6 +72,7 @@ func Run(t *testing.T, r Rig) {
 				{"Duplex", testDuplex},
 				{"NoReceive", testNoReceive},
 				{"Keys", testKeys},
+				{"BrokenSender", testBrokenSender},
 				{"LocalProtection", testLocalProtection},
 				{"ReceiveProtection", testReceiveProtection},
 				{"TooLong", testTooLong},

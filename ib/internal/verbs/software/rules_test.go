@@ -1,0 +1,343 @@
+package software_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// all polls what a queue has.
+func all(t require.TestingT, q verbs.CompletionQueue) (out []verbs.Completion) {
+	var got [16]verbs.Completion
+	for {
+		n, err := q.Poll(got[:])
+		require.NoError(t, err)
+		if n == 0 {
+			return out
+		}
+		out = append(out, got[:n]...)
+	}
+}
+
+func (s *station) send(t require.TestingT, id uint64, n int, imm uint32) {
+	k, err := s.pair.PostSend([]verbs.SendRequest{{ID: id, Operation: verbs.SendImmediate, Elements: s.piece(0, n), Immediate: imm, Signaled: true}})
+	require.NoError(t, err)
+	require.Equal(t, 1, k)
+}
+
+func (s *station) expect(t require.TestingT, id uint64, at, n int) {
+	k, err := s.pair.PostReceive([]verbs.ReceiveRequest{{ID: id, Elements: s.piece(at, n)}})
+	require.NoError(t, err)
+	require.Equal(t, 1, k)
+}
+
+// TestRNRTimer: the sender waits as long as the receiver asked for, as often as it was
+// told.
+func TestRNRTimer(t *testing.T) {
+	f := software.NewFabric(software.Config{Virtual: true})
+	l := join(t, f, verbs.RC, 4, timers{14, 7, 26, 2}) // 81.92 ms
+	a, b := &l.ends[0], &l.ends[1]
+	a.send(t, 1, 8, 0)
+	f.Advance(81 * time.Millisecond)
+	b.expect(t, 1, 0, 8)
+	require.Empty(t, all(t, a.queue))
+	f.Advance(time.Millisecond)
+	require.Len(t, all(t, a.queue), 1)
+	require.Len(t, all(t, b.recvs), 1)
+	a.send(t, 2, 8, 0)
+	f.Advance(163 * time.Millisecond)
+	require.Empty(t, all(t, a.queue))
+	f.Advance(time.Millisecond)
+	got := all(t, a.queue)
+	require.Len(t, got, 1)
+	require.Equal(t, verbs.StatusRNRExceeded, got[0].Status)
+}
+
+// TestRetryTimer: 4.096 µs × 2^14, 1 + 3 times.
+func TestRetryTimer(t *testing.T) {
+	f := software.NewFabric(software.Config{Virtual: true})
+	l := join(t, f, verbs.RC, 4, timers{14, 3, 12, 7})
+	a, b := &l.ends[0], &l.ends[1]
+	b.expect(t, 1, 0, 8)
+	require.NoError(t, b.adapter.SetPort(1, false))
+	a.send(t, 1, 8, 0)
+	f.Advance(268 * time.Millisecond)
+	require.Empty(t, all(t, a.queue))
+	f.Advance(time.Millisecond)
+	got := all(t, a.queue)
+	require.Len(t, got, 1)
+	require.Equal(t, verbs.StatusRetriesExceeded, got[0].Status)
+	require.EqualValues(t, 4, f.Lost())
+	require.EqualValues(t, 3, f.Resent())
+}
+
+// TestOverrun: a completion too many breaks the queue and every pair that uses it.
+func TestOverrun(t *testing.T) {
+	f := software.NewFabric(software.Config{})
+	l := join(t, f, verbs.UC, 4, timers{})
+	b := &l.ends[1]
+	small, err := b.device.CreateQueue(2, b.channel)
+	require.NoError(t, err)
+	var pairs []verbs.Pair
+	for range 2 {
+		p, err := b.domain.CreatePair(verbs.PairConfig{Transport: verbs.RC, Send: small, Receive: small, SendRequests: 4, ReceiveRequests: 4, SendElements: 1, ReceiveElements: 1})
+		require.NoError(t, err)
+		require.NoError(t, p.Modify(verbs.Attributes{Mask: verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess, State: verbs.Init, Port: 1}))
+		pairs = append(pairs, p)
+	}
+	for i := range uint64(3) {
+		_, err := pairs[0].PostReceive([]verbs.ReceiveRequest{{ID: i}})
+		require.NoError(t, err)
+	}
+	require.NoError(t, pairs[0].Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Error}))
+	e, err := b.device.NextEvent()
+	require.NoError(t, err)
+	require.Equal(t, verbs.EventOther, e.Kind)
+	e, err = b.device.NextEvent()
+	require.NoError(t, err)
+	require.Equal(t, verbs.EventPairFatal, e.Kind)
+	for _, p := range pairs {
+		s, err := p.State()
+		require.NoError(t, err)
+		require.Equal(t, verbs.Error, s)
+	}
+	var got [4]verbs.Completion
+	n, err := small.Poll(got[:])
+	require.NoError(t, err)
+	require.Equal(t, 2, n, "what there was room for")
+	_, err = small.Poll(got[:])
+	require.ErrorContains(t, err, "overrun")
+	for _, p := range pairs {
+		require.NoError(t, p.Close())
+	}
+	require.NoError(t, small.Close())
+}
+
+// TestRemove: an adapter is pulled out. Outstanding requests are flushed, all else
+// fails with ErrGone, and everything can be closed.
+func TestRemove(t *testing.T) {
+	f := software.NewFabric(software.Config{})
+	l := join(t, f, verbs.RC, 4, timers{8, 1, 12, 7})
+	a, b := &l.ends[0], &l.ends[1]
+	b.expect(t, 1, 0, 8)
+	require.NoError(t, b.recvs.Arm())
+	b.adapter.Remove()
+	woken, err := b.channel.Wait(0)
+	require.NoError(t, err)
+	require.True(t, woken)
+	var got [2]verbs.Completion
+	n, err := b.recvs.Poll(got[:])
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, verbs.StatusFlushed, got[0].Status)
+	_, err = b.recvs.Poll(got[:])
+	require.ErrorIs(t, err, verbs.ErrGone)
+	var fatal bool
+	for range 2 {
+		e, err := b.device.NextEvent()
+		require.NoError(t, err)
+		fatal = fatal || e.Kind == verbs.EventDeviceFatal
+	}
+	require.True(t, fatal)
+	_, err = b.pair.PostReceive(nil)
+	require.ErrorIs(t, err, verbs.ErrGone)
+	_, err = b.device.AllocDomain()
+	require.ErrorIs(t, err, verbs.ErrGone)
+	_, err = b.device.Port(1)
+	require.ErrorIs(t, err, verbs.ErrGone)
+	_, err = f.Open(b.adapter.Name())
+	require.ErrorIs(t, err, verbs.ErrNoDevice)
+	a.send(t, 1, 8, 0)
+	woken = false
+	require.NoError(t, a.queue.Arm())
+	if len(all(t, a.queue)) == 0 {
+		woken, err = a.channel.Wait(10 * time.Second)
+		require.NoError(t, err)
+		require.True(t, woken)
+		got := all(t, a.queue)
+		require.Len(t, got, 1)
+		require.Equal(t, verbs.StatusRetriesExceeded, got[0].Status)
+	}
+}
+
+// TestLockLimit: what all regions pin together, in pages, as RLIMIT_MEMLOCK counts.
+func TestLockLimit(t *testing.T) {
+	f := software.NewFabric(software.Config{LockLimit: 2<<20 + 3*4096})
+	l := join(t, f, verbs.RC, 4, timers{}) // which registers 2 MiB
+	domain, memory := l.ends[0].domain, l.ends[0].memory
+	_, err := domain.Register(memory[:4*4096], verbs.LocalWrite)
+	var limit *verbs.LockLimitError
+	require.ErrorAs(t, err, &limit)
+	require.Equal(t, verbs.LockLimitError{Want: 2<<20 + 4*4096, Limit: 2<<20 + 3*4096}, *limit)
+	require.ErrorContains(t, err, "2064 KiB")
+	r, err := domain.Register(memory[:2*4096+1], verbs.LocalWrite)
+	require.NoError(t, err)
+	_, err = domain.Register(memory[:1], verbs.LocalWrite)
+	require.ErrorAs(t, err, &limit)
+	require.NoError(t, r.Close())
+	require.EqualValues(t, 2<<20, f.Live().PinnedBytes)
+}
+
+// TestLossyUnreliable: what a UC pair gets of a lossy wire is whole messages in order,
+// and the same ones whenever the seed is the same.
+func TestLossyUnreliable(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		seed := rapid.Uint64().Draw(r, "seed")
+		loss := rapid.Float64Range(0, 0.5).Draw(r, "loss")
+		first := lossy(r, seed, loss)
+		require.Equal(r, first, lossy(r, seed, loss), "the seed decides")
+	})
+}
+
+func lossy(t tester, seed uint64, loss float64) string {
+	f := software.NewFabric(software.Config{Virtual: true, MTU: 256, Seed: seed})
+	l := join(t, f, verbs.UC, 64, timers{})
+	a, b := &l.ends[0], &l.ends[1]
+	f.SetRule(software.Chances{Seed: seed, Loss: loss}.Rule())
+	for i := range uint64(64) {
+		b.expect(t, i, int(i)*2048, 2048)
+	}
+	for i := range uint64(60) {
+		n := int(i) * 30
+		for j := range n {
+			a.memory[j] = byte(int(i) + j)
+		}
+		a.send(t, i, n, uint32(i))
+	}
+	require.Len(t, all(t, a.queue), 60, "UC never waits")
+	last, log := -1, ""
+	for k, c := range all(t, b.recvs) {
+		require.Equal(t, verbs.StatusOK, c.Status)
+		require.EqualValues(t, k, c.ID, "a lost message takes no receive request")
+		i := int(c.Immediate)
+		require.Greater(t, i, last)
+		last = i
+		require.EqualValues(t, i*30, c.Bytes)
+		for j := range int(c.Bytes) {
+			if b.memory[k*2048+j] != byte(i+j) {
+				t.Fatal(fmt.Sprintf("message %d, byte %d", i, j))
+			}
+		}
+		log += fmt.Sprint(i, " ")
+	}
+	return log
+}
+
+// TestRevoke: a region that is closed under a stream of writes ends it, and nothing
+// touches its memory afterwards.
+func TestRevoke(t *testing.T) {
+	f := software.NewFabric(software.Config{MTU: 256})
+	l := join(t, f, verbs.RC, 4, timers{14, 7, 12, 7})
+	a, b := &l.ends[0], &l.ends[1]
+	own, err := verbs.Allocate(256 << 10)
+	require.NoError(t, err)
+	region, err := b.domain.Register(own, verbs.LocalWrite|verbs.RemoteWrite)
+	require.NoError(t, err)
+	for i := 0; i < len(a.memory); i += 8 {
+		binary.LittleEndian.PutUint64(a.memory[i:], 0x0101010101010101)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var got [1]verbs.Completion
+		for {
+			_, err := a.pair.PostSend([]verbs.SendRequest{{
+				Operation: verbs.Write, Elements: a.piece(0, len(own)), Signaled: true, RemoteAddr: region.Addr(), RemoteKey: region.RemoteKey(),
+			}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			n, err := a.queue.Poll(got[:])
+			switch {
+			case n != 1 || err != nil:
+				t.Error(n, err)
+				return
+			case got[0].Status == verbs.StatusOK:
+				continue
+			case got[0].Status != verbs.StatusRemoteAccess:
+				t.Error(got[0].Status)
+			}
+			return
+		}
+	})
+	for landed := false; !landed; { // until the end of one
+		landed = own[len(own)-1] != 0
+		runtime.Gosched()
+	}
+	require.NoError(t, region.Close())
+	clear(own) // the adapter has no right to it any more
+	wg.Wait()
+	require.True(t, bytes.Equal(own, make([]byte, len(own))))
+	require.NoError(t, verbs.Free(own))
+}
+
+// TestClosedThings: what is closed says so.
+func TestClosedThings(t *testing.T) {
+	f := software.NewFabric(software.Config{})
+	_, err := f.Add("x")
+	require.NoError(t, err)
+	_, err = f.Add("x")
+	require.Error(t, err)
+	d, err := f.Open("x")
+	require.NoError(t, err)
+	c, err := d.CreateChannel()
+	require.NoError(t, err)
+	q, err := d.CreateQueue(1, c)
+	require.NoError(t, err)
+	require.NoError(t, q.Close())
+	require.NoError(t, q.Close(), "twice is once")
+	_, err = q.Poll(make([]verbs.Completion, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+	done := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := c.Wait(-1); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, <-done, net.ErrClosed)
+	require.NoError(t, d.Close())
+	_, err = d.AllocDomain()
+	require.True(t, errors.Is(err, net.ErrClosed))
+	require.Zero(t, f.Live())
+}
+
+// TestResetForgets: neither completions nor requests outlive Reset.
+func TestResetForgets(t *testing.T) {
+	f := software.NewFabric(software.Config{Virtual: true})
+	l := join(t, f, verbs.RC, 4, timers{14, 7, 12, 7})
+	a, b := &l.ends[0], &l.ends[1]
+	b.expect(t, 1, 0, 8)
+	for i := range uint64(4) { // one is done, one waits for a receive request
+		a.send(t, i, 8, 0)
+	}
+	for _, s := range []*station{a, b} {
+		require.NoError(t, s.pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Reset}))
+		require.Empty(t, all(t, s.queue))
+		require.Empty(t, all(t, s.recvs))
+	}
+	f.Advance(time.Second)
+	require.Empty(t, all(t, a.queue))
+	require.NoError(t, a.pair.Modify(verbs.Attributes{
+		Mask: verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess, State: verbs.Init, Port: 1,
+	}))
+	for i := range uint64(4) { // all the room is there again
+		a.expect(t, i, 0, 8)
+	}
+	_, err := a.pair.PostReceive([]verbs.ReceiveRequest{{}})
+	require.ErrorIs(t, err, verbs.ErrQueueFull)
+}
