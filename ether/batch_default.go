@@ -33,6 +33,7 @@ func (*batch) recv([]microproto.Frame, bool) (int, bool, error)    { return 0, f
 func (*batch) tryRecv([]microproto.Frame) (int, error)             { return 0, net.ErrClosed }
 func (*batch) awaitRecv([]microproto.Frame) (int, error)           { return 0, net.ErrClosed }
 func (*batch) wake()                                               {}
+func (*batch) awaitRoom()                                          {}
 
 func hasBatch(syscall.RawConn) bool  { return false }
 func hasGSO(syscall.RawConn) bool    { return false }

@@ -16,8 +16,9 @@ const (
 	segmentsMax  = 64 // of one GSO datagram: the least of all kernels' UDP_MAX_SEGMENTS
 	messagesMax  = 64 // of one sendmmsg
 	framesMax    = 512
-	receivesMax  = 16 // of one recvmmsg with GRO, when each may be 64 KiB
-	receivesLone = 64 // without
+	vectorsMax   = framesMax + 2*segmentsMax // one frame more may have pieces
+	receivesMax  = 16                        // of one recvmmsg with GRO, when each may be 64 KiB
+	receivesLone = 64                        // without
 )
 
 // sockaddr is a socket address as the kernel lays it out, and for sendto.
@@ -66,7 +67,7 @@ type mmsghdr struct {
 // batch is sendmmsg and recvmmsg over one socket. Its arrays are made once.
 type batch struct {
 	l      *Link
-	socket descriptor
+	socket *descriptor
 	sender
 	waiting receiver // of Recv
 	looking receiver // of TryRecv
@@ -100,15 +101,18 @@ func (b *batch) awaitRecv(batch []microproto.Frame) (int, error) {
 	return n, err
 }
 
+func (b *batch) awaitRoom() { b.socket.awaitRoom() }
+
 func (b *batch) wake() { b.socket.ring() }
 
-func (b *batch) close() error { return b.socket.file.Close() }
+func (b *batch) close() error { return b.socket.close() }
 
 type sender struct {
 	mu       sync.Mutex
 	call     func(fd uintptr) bool // sendmmsg, bound once
 	messages [messagesMax]mmsghdr
-	vectors  [framesMax]unix.Iovec
+	vectors  [vectorsMax]unix.Iovec
+	used     int // vectors
 	segments [messagesMax]segmentControl
 	first    [messagesMax + 1]int // index of a message's first frame in the batch
 	from, to int                  // messages to send
@@ -178,7 +182,7 @@ func (b *batch) sendPieces(r *roster, f *microproto.Frame) (n int, full bool, er
 func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool, err error) {
 	s := &b.sender
 	count := b.gather(r, frames)
-	defer s.forget(s.first[count])
+	defer s.forget()
 	for s.from, s.to = 0, count; s.from < count; {
 		if err := b.socket.write(s.call); err != nil {
 			return s.first[s.from], false, err
@@ -213,22 +217,21 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 	s, offload := &b.sender, b.l.gso.Load()
 	limit := frameBytes(MaxMTU, !b.l.inet4)
 	i := 0
-	for count < messagesMax && i < len(frames) && i < framesMax {
-		first, size := i, len(frames[i].Data)
+	s.used = 0
+	for count < messagesMax && i < len(frames) && s.used < framesMax {
+		first, size, vector := i, frames[i].Bytes(), s.used
 		p := r.peer(frames[i].Peer)
 		if b.refused(r, &frames[i]) {
 			break // one by one
 		}
 		train := frames[i].Count() > 1
 		total := 0
-		for i < len(frames) && i < framesMax && (i == first || frames[i].Peer == frames[first].Peer) {
-			n := len(frames[i].Data)
+		for i < len(frames) && s.used < framesMax && (i == first || frames[i].Peer == frames[first].Peer) {
+			n := frames[i].Bytes()
 			if i > first && (train || n > size || n == 0 || total+n > limit || i-first == segmentsMax || frames[i].Count() > 1) {
 				break
 			}
-			v := &s.vectors[i]
-			v.Base = unsafe.SliceData(frames[i].Data)
-			v.SetLen(n)
+			s.point(&frames[i])
 			total += n
 			i++
 			if n < size || !offload || !p.gso.Load() {
@@ -237,8 +240,8 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 		}
 		m := &s.messages[count].hdr
 		m.Name, m.Namelen = &p.name.bytes[0], p.name.size
-		m.Iov = &s.vectors[first]
-		m.SetIovlen(i - first)
+		m.Iov = &s.vectors[vector]
+		m.SetIovlen(s.used - vector)
 		m.Control = nil
 		m.SetControllen(0)
 		if train {
@@ -267,7 +270,7 @@ func (b *batch) account(frames []microproto.Frame, from, to int) {
 	}
 	sent := frames[s.first[from]:s.first[to]]
 	for i := range sent {
-		bytes += len(sent[i].Data)
+		bytes += sent[i].Bytes()
 	}
 	c := &b.l.count
 	c.sendCalls.Add(1)
@@ -291,4 +294,24 @@ func release(frames []microproto.Frame) {
 }
 
 // forget drops the pointers into frames, so that plain ones can be collected.
-func (s *sender) forget(vectors int) { clear(s.vectors[:vectors]) }
+func (s *sender) forget() { clear(s.vectors[:s.used]) }
+
+// point makes vectors of a frame's bytes.
+func (s *sender) point(f *microproto.Frame) {
+	if f.Body == nil {
+		s.vector(f.Data)
+		return
+	}
+	for i := range f.Count() {
+		header, payload := f.Piece(i)
+		s.vector(header)
+		s.vector(payload)
+	}
+}
+
+func (s *sender) vector(b []byte) {
+	v := &s.vectors[s.used]
+	v.Base = unsafe.SliceData(b)
+	v.SetLen(len(b))
+	s.used++
+}

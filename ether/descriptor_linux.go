@@ -5,60 +5,192 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is the socket as batches use it: inside the runtime's network poller. A
-// system call that blocks would keep the processor of the goroutine that makes it for
-// a while, and with it the goroutines that it has just woken.
+// descriptor is the socket as batches use it. Who waits for it does so in the runtime's
+// network poller: a system call that blocks would keep the processor of the goroutine
+// that makes it for a while, and with it the goroutines that it has just woken.
 //
-// It is a file, whose errors are made once: a net.Conn makes one for every wait that is
+// But the poller does not look at the socket itself. It would be woken by every datagram,
+// also while somebody looks for them without waiting; and by every one that is sent, when
+// the kernel has done with its memory and tells that there is room again. Each time a
+// thread is woken for nothing, and often it takes the processor of the one that is
+// sending. So the socket is watched through descriptors of epoll that look at it while
+// somebody waits, and at nothing otherwise.
+//
+// They are files, whose errors are made once: a net.Conn makes one for every wait that is
 // ended.
 type descriptor struct {
-	file *os.File
-	raw  syscall.RawConn
+	file     *os.File // the socket; the poller does not know it
+	raw      syscall.RawConn
+	readable watch
+	room     watch
 }
 
 // newDescriptor takes the socket over from conn and closes that.
-func newDescriptor(conn *net.UDPConn, raw syscall.RawConn) (d descriptor, err error) {
+func newDescriptor(conn *net.UDPConn, raw syscall.RawConn) (*descriptor, error) {
 	number := -1
-	err = control(raw, func(fd int) (err error) {
-		number, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		return err
+	err := control(raw, func(fd int) (err error) {
+		if number, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return err
+		}
+		return nil
 	})
 	if err != nil {
-		return d, fmt.Errorf("ether: descriptors: %w", err)
-	}
-	d.file = os.NewFile(uintptr(number), "udp") // it is non-blocking, as conn's is
-	if d.raw, err = d.file.SyscallConn(); err != nil {
-		_ = d.file.Close()
-		return d, fmt.Errorf("ether: %w", err)
+		return nil, fmt.Errorf("ether: descriptors: %w", err)
 	}
 	_ = conn.Close()
+	// What may block goes to the poller; every call says MSG_DONTWAIT by itself.
+	err = unix.SetNonblock(number, false)
+	d := &descriptor{file: os.NewFile(uintptr(number), "udp")}
+	if err == nil {
+		d.raw, err = d.file.SyscallConn()
+	}
+	if err == nil {
+		err = d.readable.open(number, unix.EPOLLIN)
+	}
+	if err == nil {
+		err = d.room.open(number, unix.EPOLLOUT)
+	}
+	if err != nil {
+		_ = d.close()
+		return nil, fmt.Errorf("ether: descriptors: %w", err)
+	}
 	return d, nil
 }
 
-// wait calls f, which tells whether it has found something, now and whenever there may
-// be something to receive, until it has. rung tells that ring ended the wait.
-func (d descriptor) wait(f func(fd uintptr) bool) (rung bool, err error) {
-	if err = d.raw.Read(f); !errors.Is(err, os.ErrDeadlineExceeded) {
-		return false, err
-	}
-	return true, d.file.SetReadDeadline(time.Time{})
+func (d *descriptor) close() error {
+	d.readable.close()
+	d.room.close()
+	return d.file.Close()
 }
 
 // look calls f once.
-func (d descriptor) look(f func(fd uintptr)) error { return d.raw.Control(f) }
+func (d *descriptor) look(f func(fd uintptr)) error { return d.raw.Control(f) }
 
 // write calls f once; the poller is not asked to wait.
-func (d descriptor) write(f func(fd uintptr) bool) error { return d.raw.Write(f) }
+func (d *descriptor) write(f func(fd uintptr) bool) error { return d.raw.Write(f) }
 
-// ring ends a wait: the present one, or the next.
-func (d descriptor) ring() {
-	_ = d.file.SetReadDeadline(time.Unix(1, 0)) // fails for a closed socket only
+// ring ends a wait for something to receive: the present one, or the next.
+func (d *descriptor) ring() {
+	_ = d.readable.file.SetReadDeadline(time.Unix(1, 0)) // fails for a closed socket only
+}
+
+// awaitRoom returns when the socket has room, or is closed.
+func (d *descriptor) awaitRoom() {
+	var w wait
+	w.init(d, &d.room, func(fd uintptr) bool {
+		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		n, err := unix.Poll(p[:], 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	})
+	_, _ = w.run() // the error can only be that the socket was closed
+}
+
+// watch is a descriptor of epoll that looks at a socket for one event while somebody
+// waits for it.
+type watch struct {
+	file    *os.File
+	raw     syscall.RawConn
+	socket  int
+	events  uint32
+	mu      sync.Mutex
+	waiting int
+	event   unix.EpollEvent
+}
+
+func (w *watch) open(socket int, events uint32) error {
+	w.socket, w.events = socket, events
+	number, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	if err = unix.SetNonblock(number, true); err == nil {
+		err = unix.EpollCtl(number, unix.EPOLL_CTL_ADD, socket, &w.event)
+	}
+	w.file = os.NewFile(uintptr(number), "udp")
+	if err == nil {
+		err = w.file.SetReadDeadline(time.Time{}) // whether the poller takes it
+	}
+	if err == nil {
+		w.raw, err = w.file.SyscallConn()
+	}
+	return err
+}
+
+func (w *watch) close() {
+	if w.file != nil {
+		_ = w.file.Close()
+	}
+}
+
+// count counts those who wait: the first makes it look, the last makes it look away.
+func (w *watch) count(epoll uintptr, by int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.waiting > 0
+	w.waiting += by
+	if now := w.waiting > 0; now != before {
+		w.event.Events = 0
+		if now {
+			w.event.Events = w.events
+		}
+		_, _, _ = syscall.RawSyscall6(unix.SYS_EPOLL_CTL, epoll, unix.EPOLL_CTL_MOD, uintptr(w.socket), uintptr(unsafe.Pointer(&w.event)), 0, 0)
+	}
+}
+
+// wait calls something now and whenever there may be something for it, until it has found
+// it. It is for one goroutine at a time and costs no allocation once it is made.
+type wait struct {
+	socket      *descriptor
+	watch       *watch
+	find        func(fd uintptr) bool
+	call        func(epoll uintptr) bool
+	try, leave  func(fd uintptr)
+	found, hung bool // hung: it is counted among those who wait
+}
+
+func (w *wait) init(d *descriptor, on *watch, find func(fd uintptr) bool) {
+	w.socket, w.watch, w.find = d, on, find
+	w.try = func(fd uintptr) { w.found = w.find(fd) }
+	w.leave = func(epoll uintptr) { w.watch.count(epoll, -1) }
+	w.call = w.look
+}
+
+func (w *wait) look(epoll uintptr) bool {
+	if w.socket.raw.Control(w.try) != nil || w.found {
+		return true
+	}
+	if w.hung {
+		return false
+	}
+	w.hung = true
+	w.watch.count(epoll, 1)
+	// What came before may never be told.
+	return w.socket.raw.Control(w.try) != nil || w.found
+}
+
+// run does so; rung tells that ring ended the wait.
+func (w *wait) run() (rung bool, err error) {
+	w.found = false
+	err = w.watch.raw.Read(w.call)
+	if w.hung {
+		w.hung = false
+		_ = w.watch.raw.Control(w.leave)
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return true, w.watch.file.SetReadDeadline(time.Time{})
+	case err == nil && !w.found:
+		return false, net.ErrClosed
+	}
+	return false, err
 }
 
 // hasBatch tells whether the kernel has sendmmsg; whatever has that has recvmmsg.

@@ -16,9 +16,9 @@ import (
 type receiver struct {
 	l        *Link
 	mu       sync.Mutex
-	socket   descriptor
-	call     func(fd uintptr) bool // of a wait and of a look, bound once
-	peek     func(fd uintptr)
+	socket   *descriptor
+	wait     wait
+	peek     func(fd uintptr) // of a look, bound once
 	messages []mmsghdr
 	vectors  []unix.Iovec
 	names    [][unix.SizeofSockaddrInet6]byte
@@ -43,12 +43,12 @@ type cut struct {
 	segmentSize int
 }
 
-func (r *receiver) init(l *Link, d descriptor) {
+func (r *receiver) init(l *Link, d *descriptor) {
 	r.l, r.socket, r.peek = l, d, r.recvmmsg
-	r.call = func(fd uintptr) bool {
+	r.wait.init(d, &d.readable, func(fd uintptr) bool {
 		r.recvmmsg(fd)
 		return r.errno != unix.EAGAIN
-	}
+	})
 	n := receivesLone
 	if l.gro {
 		n = receivesMax
@@ -139,7 +139,7 @@ func (r *receiver) fill(waits bool) (rung bool, err error) {
 	}
 	r.next, r.got = 0, 0
 	if waits {
-		rung, err = r.socket.wait(r.call)
+		rung, err = r.wait.run()
 	} else {
 		err = r.socket.look(r.peek)
 	}

@@ -30,6 +30,7 @@ func (s *single) send(r *roster, frames []microproto.Frame) (n int, full bool, e
 	c := &s.l.count
 	for n < len(frames) {
 		f := &frames[n]
+		*f = f.Flatten(s.l)
 		size := len(f.Data)
 		if f.Count() > 1 {
 			size = f.Segment

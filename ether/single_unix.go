@@ -61,6 +61,10 @@ func (s *singleSend) try(p *peer, data []byte) (full bool, lost, err error) {
 // awaitWritable returns when the socket has room, or is closed. The netpoller
 // tells of changes only, so the state is asked for first.
 func (l *Link) awaitWritable() {
+	if l.batch != nil {
+		l.batch.awaitRoom()
+		return
+	}
 	// The error can only be that the socket was closed.
 	_ = l.raw.Write(func(fd uintptr) bool {
 		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}

@@ -20,11 +20,15 @@ func TestTrains(t *testing.T) {
 		from  ether.Config
 		to    ether.Config
 		whole bool
+		body  bool
 	}{
-		{"offload", ether.Config{}, ether.Config{}, true},
-		{"no joining", ether.Config{}, ether.Config{DisableGRO: true}, false},
-		{"no cutting", ether.Config{DisableGSO: true}, ether.Config{}, false},
-		{"no batches", ether.Config{DisableBatch: true}, ether.Config{DisableBatch: true}, false},
+		{"offload", ether.Config{}, ether.Config{}, true, false},
+		{"no joining", ether.Config{}, ether.Config{DisableGRO: true}, false, false},
+		{"no cutting", ether.Config{DisableGSO: true}, ether.Config{}, false, false},
+		{"no batches", ether.Config{DisableBatch: true}, ether.Config{DisableBatch: true}, false, false},
+		{"gathered", ether.Config{}, ether.Config{}, true, true},
+		{"gathered, no cutting", ether.Config{DisableGSO: true}, ether.Config{}, false, true},
+		{"gathered, no batches", ether.Config{DisableBatch: true}, ether.Config{DisableBatch: true}, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.from.Listen, c.to.Listen = "127.0.0.1", "127.0.0.1"
@@ -40,8 +44,12 @@ func TestTrains(t *testing.T) {
 				f.Data[i] = byte(i / unit)
 			}
 			want := bytes.Clone(f.Data)
+			if c.body {
+				f = split(f, 72)
+			}
 			send(t, a, []microproto.Frame{f})
 			require.EqualValues(t, count+1, a.Stats().FramesSent)
+			require.EqualValues(t, len(want), a.Stats().BytesSent)
 			var got []byte
 			batch, joined := make([]microproto.Frame, 4), 0
 			for len(got) < len(want) {
@@ -88,4 +96,49 @@ func TestTrainsAreCutForRecv(t *testing.T) {
 		got += n
 	}
 	require.Equal(t, 10, got)
+}
+
+// split makes frames that came as one such with a Body.
+func split(f microproto.Frame, header int) microproto.Frame {
+	g := microproto.Frame{Peer: f.Peer, Segment: f.Segment, Header: header, Body: []byte{}}
+	for at := 0; at < len(f.Data); at += f.Segment {
+		one := f.Data[at:min(at+f.Segment, len(f.Data))]
+		g.Data, g.Body = append(g.Data, one[:header]...), append(g.Body, one[header:]...)
+	}
+	f.Release()
+	return g
+}
+
+// More pieces than one call of the kernel takes, of long trains and of single frames
+// between them: everything arrives, in order.
+func TestManyPieces(t *testing.T) {
+	c := ether.Config{Listen: "127.0.0.1"}
+	a, b := open(t, c), open(t, c)
+	toB, _ := join(t, a, b)
+	const unit, header, rounds = 200, 64, 24
+	var frames []microproto.Frame
+	var want []byte
+	for i := range rounds {
+		for _, n := range []int{60, 1} {
+			f := a.Acquire(n * unit)
+			f.Peer, f.Segment = toB, unit
+			for k := range f.Data {
+				f.Data[k] = byte(i + k)
+			}
+			want = append(want, f.Data...)
+			frames = append(frames, split(f, header))
+		}
+	}
+	send(t, a, frames)
+	var got []byte
+	batch := make([]microproto.Frame, 64)
+	for len(got) < len(want) {
+		n, err := b.RecvTrains(batch)
+		require.NoError(t, err)
+		for i := range batch[:n] {
+			got = append(got, batch[i].Data...)
+			batch[i].Release()
+		}
+	}
+	require.True(t, bytes.Equal(want, got))
 }

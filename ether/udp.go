@@ -141,12 +141,16 @@ func (l *Link) log(format string, args ...any) {
 	}
 }
 
+// gatherBytes is from where on it pays to leave payloads in the memory of the user: a
+// piece more costs the kernel as much as half a kilobyte.
+const gatherBytes = 16 << 10
+
 // Caps: a frame is what the MTU leaves after the IP and UDP headers. It may become
 // less with Accept, when the MTU was left to the link.
 func (l *Link) Caps(microproto.Mode) microproto.Caps {
 	c := microproto.Caps{MTU: int(l.frame.Load()), Batch: segmentsMax}
 	if l.batched() && l.gso.Load() {
-		c.Train = frameBytes(MaxMTU, !l.inet4)
+		c.Train, c.Gather = frameBytes(MaxMTU, !l.inet4), gatherBytes
 	}
 	return c
 }
@@ -170,12 +174,12 @@ func (l *Link) Send(batch []microproto.Frame) (int, error) {
 	r := l.roster.Load()
 	for i := range batch {
 		p := r.peer(batch[i].Peer)
-		if p != nil && len(batch[i].Data) <= frameBytes(MaxMTU, !l.inet4) {
+		if p != nil && batch[i].Bytes() <= frameBytes(MaxMTU, !l.inet4) {
 			continue
 		}
 		err := fmt.Errorf("ether: frame to link address %d, which was never accepted", batch[i].Peer)
 		if p != nil {
-			err = fmt.Errorf("ether: frame of %d bytes: the largest datagram holds %d", len(batch[i].Data), frameBytes(MaxMTU, !l.inet4))
+			err = fmt.Errorf("ether: frame of %d bytes: the largest datagram holds %d", batch[i].Bytes(), frameBytes(MaxMTU, !l.inet4))
 		}
 		if i == 0 {
 			return 0, err

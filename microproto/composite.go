@@ -14,6 +14,7 @@ type Config struct {
 	MTU      int         // largest frame below, bytes
 	Headroom int         // bytes wanted free in front of a frame by the layer below
 	Train    int         // most bytes of frames that the layer below takes as one, 0: it does not
+	Gather   int         // least bytes of payload that the layer below takes as a Body, 0: it does not
 	Frames   FrameSource // nil: plain allocation
 	Limits   Limits
 	Tracer   Tracer // nil: off, and then it costs one predictable branch

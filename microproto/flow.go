@@ -70,7 +70,8 @@ func (x *Exec) goOn(m *Message) {
 // Transmit writes header and payload into a frame and appends it to the outputs.
 // It copies into a frame of Config.Frames; or, when m alone owns a frame with
 // room in front of its payload (the frame of an upper composite), it writes the
-// header there. m stays the caller's, who may transmit it again; Done ends it.
+// header there; or, where the layer below gathers, it leaves the payloads of a long
+// train in the user's memory. m stays the caller's, who may transmit it again; Done ends it.
 // ErrBusy: no room in the outputs, or no frame now. ErrTooLong: past the MTU.
 func (x *Exec) Transmit(m *Message) error {
 	c := x.c
@@ -93,13 +94,21 @@ func (x *Exec) Transmit(m *Message) error {
 	if ok {
 		copy(f.Data, m.header)
 	} else {
-		f = c.config.Frames.Acquire(n)
-		if len(f.Data) < n {
+		flat := n
+		gathers := c.gathers(m)
+		if gathers {
+			flat = k * len(m.header)
+		}
+		f = c.config.Frames.Acquire(flat)
+		if len(f.Data) < flat {
 			f.Release()
 			c.counts.TransmitsRefused++
 			return ErrBusy
 		}
-		f.Data = f.Data[:n]
+		f.Data = f.Data[:flat]
+		if gathers {
+			f.Body, f.Header = m.Payload, len(m.header)
+		}
 		if k > 1 {
 			c.couple(&f, m)
 		} else {

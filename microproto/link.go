@@ -31,6 +31,9 @@ type Caps struct {
 	// Train is the most bytes of frames that the link takes as one, see
 	// Frame.Segment; 0: it takes them one by one.
 	Train int
+	// Gather is the least bytes of payload for which the link likes frames with a Body,
+	// 0: it takes none.
+	Gather int
 	// Reliable: every accepted frame arrives, once. Ordered: in the order sent.
 	Reliable, Ordered bool
 }
@@ -48,6 +51,12 @@ type Frame struct {
 	// Segment, if it is not 0, says that Data is several frames, one behind the
 	// other: of Segment bytes each but the last, which may be shorter.
 	Segment int
+	// Body, if it is not nil, has the payloads of the frames, one behind the other, and
+	// Data only their headers, of Header bytes each. It is memory of the user who sends,
+	// and nobody reads it after the link's Send has returned, or taken the frame over
+	// (see Flatten).
+	Body   []byte
+	Header int
 	// Mode is that of the session; a link that serves the modes apart (ib: by a
 	// reliable and an unreliable queue pair) sends by it. 0: control, as synchronous.
 	Mode Mode
@@ -80,7 +89,7 @@ func (b *Buffer) Frame(peer LinkAddr, off, n int) Frame {
 // (a zero frame, or one made from plain bytes) does nothing.
 func (f *Frame) Release() {
 	b := f.buf
-	f.buf, f.Data = nil, nil
+	f.buf, f.Data, f.Body = nil, nil, nil
 	if b == nil {
 		return
 	}

@@ -135,7 +135,8 @@ func (c *Composite) stepHeader(h []byte, i, unit int) {
 	}
 }
 
-// couple writes the frames of a train, one behind the other.
+// couple writes the frames of a train, one behind the other; only their headers when f
+// has a Body.
 func (c *Composite) couple(f *Frame, m *Message) {
 	h, at := len(m.header), 0
 	for i := range int(m.segments) {
@@ -144,7 +145,10 @@ func (c *Composite) couple(f *Frame, m *Message) {
 		if i > 0 {
 			c.stepHeader(to[:h], i, int(m.unit))
 		}
-		at += h + copy(to[h:], m.Piece(i))
+		at += h
+		if f.Body == nil {
+			at += copy(to[h:], m.Piece(i))
+		}
 	}
 	f.Segment = h + int(m.unit)
 }
@@ -213,31 +217,4 @@ func (c *Composite) planTrains(attached []*attachment) {
 			}
 		}
 	}
-}
-
-// Count is how many frames a frame stands for.
-func (f Frame) Count() int {
-	if f.Segment <= 0 || f.Segment >= len(f.Data) {
-		return 1
-	}
-	return (len(f.Data) + f.Segment - 1) / f.Segment
-}
-
-// Pieces calls f with each of the frames that a frame stands for: with itself unless
-// Segment says that there are more. The reference goes over to f.
-func (f Frame) Pieces(each func(Frame)) {
-	if f.Segment <= 0 || f.Segment >= len(f.Data) {
-		f.Segment = 0
-		each(f)
-		return
-	}
-	for at := 0; at < len(f.Data); at += f.Segment {
-		p := f.Retain()
-		p.Data, p.Segment = f.Data[at:min(at+f.Segment, len(f.Data)):min(at+f.Segment, len(f.Data))], 0
-		if p.off >= 0 {
-			p.off += at
-		}
-		each(p)
-	}
-	f.Release()
 }

@@ -18,7 +18,7 @@ import (
 func quietDuel(seed uint64, latency time.Duration) *duel {
 	d := newDuel(4 * seed) // no seed of a reliable link
 	d.latency, d.breaks, d.late, d.refuse = latency, 0, 0, 0
-	d.cramped, d.sealed = false, false
+	d.cramped, d.sealed, d.trains = false, false, false
 	d.link.SetFaults(quietFaults(latency))
 	return d
 }

@@ -65,7 +65,8 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	config := microproto.Config{
 		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id)<<16 ^ uint64(c.number)<<32,
 		MTU: c.frameBytes, Headroom: c.rail.link.Caps(c.mode()).Headroom, Frames: c.rail.link,
-		Train: c.rail.link.Caps(c.mode()).Train, Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
+		Train: c.rail.link.Caps(c.mode()).Train, Gather: c.rail.link.Caps(c.mode()).Gather,
+		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
 	}
 	c.composite, err = microproto.NewComposite(config, append(n.lower(s, &config), protocols...)...)
 	if err != nil {
@@ -110,7 +111,9 @@ func (s *session) declare(c *channel) error {
 // settle moves what a channel's composite has put out. tag is the tag of the Send
 // that made it, -1 when something else did.
 func (n *Node) settle(now microproto.Instant, s *session, c *channel, err error, tag int64) {
-	if !c.held {
+	if c.held {
+		c.composite.Flatten()
+	} else {
 		err = cmp.Or(err, n.carry(now, s, c, tag))
 	}
 	if c.overflowed && err == nil {

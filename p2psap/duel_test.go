@@ -35,6 +35,7 @@ type duel struct {
 	mtu             int                               // 0: 512 at one end, 612 at the other
 	options         *OpenOptions                      // nil: the two slots
 
+	trains   bool // the data link takes trains, gathers their payloads, and is busy at times
 	reliable bool // the data link loses nothing, as InfiniBand's: the columns without recovery
 
 	breaks, late, refuse float64
@@ -83,7 +84,7 @@ func newDuel(seed uint64) *duel {
 		f.Loss, f.Duplicate, f.Reorder = 0.2*d.rand.Float64()*d.rand.Float64(), 0.2*d.rand.Float64(), 0.2*d.rand.Float64()
 		d.breaks, d.late, d.refuse = 0.2*d.rand.Float64()*d.rand.Float64(), 0.1*d.rand.Float64(), 0.3*d.rand.Float64()
 	}
-	d.cramped, d.sealed = seed%7 == 2, seed%5 == 1
+	d.cramped, d.sealed, d.trains = seed%7 == 2, seed%5 == 1, seed&4 == 0
 	if d.reliable = seed%4 == 3; d.reliable {
 		f.Loss, f.Duplicate, f.Reorder = 0, 0, 0
 	}
@@ -183,7 +184,11 @@ func (l duelLink) Caps(microproto.Mode) microproto.Caps {
 	case mtu == 0:
 		mtu = 512 + 100*l.i
 	}
-	return microproto.Caps{MTU: mtu, Reliable: l.d.reliable, Ordered: l.d.reliable}
+	c := microproto.Caps{MTU: mtu, Reliable: l.d.reliable, Ordered: l.d.reliable}
+	if l.d.trains {
+		c.Train, c.Gather = 65507, 1
+	}
+	return c
 }
 func (l duelLink) Offer(string) ([]byte, error) { return []byte{byte(l.i)}, nil }
 func (l duelLink) Accept(b []byte) (microproto.LinkAddr, error) {
@@ -228,15 +233,24 @@ func (e *duelist) settle() {
 	}
 	for again := true; again && d.fault == nil; {
 		again = false
-		frames := e.n.Frames()
+		frames, sent := e.n.Frames(), 0
 		for _, f := range frames {
-			if d.tap != nil && !d.tap(e.i, f.Data) {
-				f.Release()
+			if d.trains && !d.calm && d.chance(0.1) {
+				d.clock.After(d.latency, e.settle) // busy until then
+				break
+			}
+			sent++
+			if d.tap == nil {
+				d.link.Send(e.i, f)
 				continue
 			}
-			d.link.Send(e.i, f)
+			f.Pieces(func(p microproto.Frame) {
+				if p = p.Flatten(duelLink{d, e.i}); d.tap(e.i, p.Data) {
+					d.link.Send(e.i, p)
+				}
+			})
 		}
-		e.n.Sent(len(frames))
+		e.n.Sent(sent)
 		e.out = e.n.Drain(e.out[:0])
 		for k := range e.out {
 			e.carryOut(&e.out[k])
@@ -356,6 +370,7 @@ func (e *duelist) sendUnder(tag int) {
 	if waits {
 		e.flushLater()
 	}
+	e.settle()
 	switch {
 	case errors.Is(err, microproto.ErrBusy):
 	case err != nil:

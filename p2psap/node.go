@@ -207,6 +207,9 @@ func (n *Node) Counters() NodeCounters { return n.counters }
 
 // Drain appends the outputs to dst, in their order, and empties them.
 func (n *Node) Drain(dst []Output) []Output {
+	for _, r := range n.rails {
+		n.counters.FramesDropped += uint64(r.queue.flatten(r.link))
+	}
 	for i := range n.out {
 		if o := &n.out[i]; o.Kind == OutTouched {
 			if s := n.session(o.Session); s != nil {

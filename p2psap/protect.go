@@ -113,6 +113,7 @@ func (n *Node) lower(s *session, c *microproto.Config) []microproto.MicroProtoco
 	if !s.sealed {
 		return []microproto.MicroProtocol{sessionHeader{}}
 	}
+	c.Gather = 0 // sealing writes new payloads anyway
 	c.MTU -= HeaderBytes + sealBytes
 	c.Train = max(0, c.Train-microproto.MaxTrain*(HeaderBytes+sealBytes))
 	c.Headroom += HeaderBytes + seal.NumberBytes

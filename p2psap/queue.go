@@ -6,6 +6,7 @@ import "github.com/p2pdc/p2pdc/microproto"
 type frameQueue struct {
 	frames []microproto.Frame
 	owners []frameOwner
+	bodies bool // some of them may have a Body
 }
 
 // frameOwner tells which piece of which value a frame is. A synchronous frame has
@@ -17,6 +18,7 @@ type frameOwner struct {
 }
 
 func (q *frameQueue) push(f microproto.Frame, o frameOwner) {
+	q.bodies = q.bodies || f.Body != nil
 	q.frames = append(q.frames, f)
 	q.owners = append(q.owners, o)
 }
@@ -28,7 +30,7 @@ func (q *frameQueue) replace(f microproto.Frame, o frameOwner) bool {
 	for i := range q.owners {
 		if q.owners[i] == o {
 			q.frames[i].Release()
-			q.frames[i] = f
+			q.frames[i], q.bodies = f, q.bodies || f.Body != nil
 			return true
 		}
 	}
@@ -41,6 +43,28 @@ func (q *frameQueue) remove(k int) {
 	copy(q.owners, q.owners[k:])
 	clear(q.frames[left:])
 	q.frames, q.owners = q.frames[:left], q.owners[:left]
+}
+
+// flatten copies what the frames that wait have in the memory of users, who may be told
+// next that it is theirs again. It returns how many there was no memory for.
+func (q *frameQueue) flatten(from microproto.FrameSource) (lost int) {
+	if !q.bodies {
+		return 0
+	}
+	q.bodies = false
+	left := 0
+	for i := range q.frames {
+		f := q.frames[i].Flatten(from)
+		if f.Data == nil {
+			lost++
+			continue
+		}
+		q.frames[left], q.owners[left] = f, q.owners[i]
+		left++
+	}
+	clear(q.frames[left:])
+	q.frames, q.owners = q.frames[:left], q.owners[:left]
+	return lost
 }
 
 // forget releases the frames of a session that has ended.

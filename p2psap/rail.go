@@ -61,7 +61,8 @@ func (n *Node) networks() (out []Network) {
 
 // Frames are those that wait for the base link, oldest first. The slice is the node's:
 // the shell gives a prefix to the link, which takes the frames it accepts, and
-// tells how many with Sent.
+// tells how many with Sent. It does so before Drain: what has not been sent then is
+// copied out of the memory of users, see microproto.Frame.Body.
 func (n *Node) Frames() []microproto.Frame { return n.rails[0].queue.frames }
 
 // Sent removes the first k frames, which the base link has taken.

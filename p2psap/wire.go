@@ -35,7 +35,11 @@ type header struct {
 // putAll writes the header of each of the frames that came as one.
 func (h header) putAll(f *microproto.Frame) {
 	h.put(f.Data)
-	for at := f.Segment; f.Segment > 0 && at < len(f.Data); at += f.Segment {
+	step := f.Segment
+	if f.Body != nil {
+		step = f.Header
+	}
+	for at := step; step > 0 && at < len(f.Data); at += step {
 		copy(f.Data[at:], f.Data[:HeaderBytes])
 	}
 }

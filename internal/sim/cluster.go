@@ -207,6 +207,9 @@ func (k contact) Caps(microproto.Mode) microproto.Caps {
 	// looks at frames one by one.
 	if k.c.Scenario.Seed%2 == 0 && k.c.Filter == nil {
 		c.Train = trainBytes
+		if k.c.Scenario.Seed%4 == 0 {
+			c.Gather = 1
+		}
 	}
 	return c
 }

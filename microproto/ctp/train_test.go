@@ -190,3 +190,41 @@ func FuzzTrainInput(f *testing.F) {
 		require.Zero(t, c.Counters().Live)
 	})
 }
+
+// Where the layer below gathers, frames leave payloads in the user's memory: they are the
+// same frames, and once flattened they do not read it any more.
+func TestGatheredFramesAreTheSame(t *testing.T) {
+	for _, column := range [][]string{syncEther, asyncEther} {
+		var got [2][][]byte
+		for i := range got {
+			c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 500, Train: trainBytes, Gather: 2000 * i}, build(t, column, nil)...)
+			require.NoError(t, err)
+			require.NoError(t, c.Open(0))
+			require.NoError(t, c.Endpoint().Slot(tag, 50_000))
+			bodies := 0
+			for n, size := range []int{50_000, 8, 1600, 0, 20_000} {
+				data := pattern(size, uint64(n))
+				require.NoError(t, c.Do(0, func(x *microproto.Exec) { _, err = c.Endpoint().Send(x, tag, uint64(n)+1, data[:size&^7]) }))
+				if err != nil { // an asynchronous slot has one length
+					require.Equal(t, asyncEther, column)
+					continue
+				}
+				for range 40 {
+					require.NoError(t, c.Advance(0))
+				}
+				if n == 0 { // as those that wait
+					c.Flatten()
+					clear(data)
+				}
+				for _, o := range c.Drain(nil) {
+					if o.Frame.Body != nil {
+						bodies++
+					}
+					o.Frame.Flatten(&datagrams{}).Pieces(func(p microproto.Frame) { got[i] = append(got[i], p.Data) })
+				}
+			}
+			require.Equal(t, i == 1 && len(column) == len(syncEther), bodies > 0)
+		}
+		require.Equal(t, got[0], got[1])
+	}
+}

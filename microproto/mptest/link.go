@@ -90,6 +90,7 @@ func (l *Link) InFlight() int { return l.ways[0].inFlight + l.ways[1].inFlight }
 // Send takes a frame from an end. Frames that come as one are cut at random into
 // shorter runs of them, each with a fate of its own.
 func (l *Link) Send(from int, f microproto.Frame) {
+	f = f.Flatten(plain{})
 	for f.Segment > 0 && f.Segment < len(f.Data) {
 		n := f.Segment * (1 + l.rand.IntN((len(f.Data)+f.Segment-1)/f.Segment))
 		if n >= len(f.Data) {
@@ -171,6 +172,12 @@ func (l *Link) arrival(w *way, n int) microproto.Instant {
 	w.last = at
 	return at
 }
+
+// plain is memory for frames.
+type plain struct{}
+
+// Acquire implements microproto.FrameSource.
+func (plain) Acquire(n int) microproto.Frame { return microproto.Frame{Data: make([]byte, n)} }
 
 // copyOf makes a frame with the same bytes in memory of its own.
 func copyOf(f microproto.Frame) microproto.Frame {

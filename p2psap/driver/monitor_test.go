@@ -28,6 +28,7 @@ func (l farLink) Send(batch []microproto.Frame) (int, error) {
 		return l.Link.Send(batch)
 	}
 	for _, f := range batch {
+		f = f.Flatten(l.Link)
 		time.AfterFunc(d, func() {
 			if k, err := l.Link.Send([]microproto.Frame{f}); k == 0 && err == nil {
 				f.Release()
