@@ -399,21 +399,6 @@ func (e *duelist) flushLater() {
 	})
 }
 
-// spoil overwrites what belongs to the user again, so that whoever still reads it is found.
-func spoil(data []byte) {
-	for i := range data {
-		data[i] = 0xee
-	}
-}
-
-func (e *duelist) spoilAccepted() {
-	accepted := e.n.Accepted(e.id)
-	for len(e.flight) > 0 && e.flight[0].transfer <= accepted {
-		spoil(e.flight[0].data)
-		e.flight = e.flight[1:]
-	}
-}
-
 // receive takes what there is of a tag.
 func (e *duelist) receive(tag int) bool {
 	slot := Slot{Tag: Tag(tag), Data: make([]byte, duelLength(tag))}
@@ -484,31 +469,3 @@ func (e *duelist) look() {
 
 // quietFaults is a link that does nothing but take time.
 func quietFaults(latency time.Duration) mptest.Faults { return mptest.Faults{Delay: latency} }
-
-// offer offers memory for the next message of a tag.
-func (e *duelist) offer() {
-	if e.posted == nil && e.n.Mode(e.id) == microproto.ModeSynchronous {
-		tag := 1 + e.d.rand.IntN(duelSlots)
-		e.posted = &Slot{Tag: Tag(tag), Data: make([]byte, duelLength(tag))}
-		e.n.Post(e.id, e.posted)
-	}
-}
-
-// withdraw takes the offer back, and looks whether earlier ones were kept to.
-func (e *duelist) withdraw() {
-	if e.posted == nil {
-		return
-	}
-	e.n.Withdraw(e.id)
-	spoil(e.posted.Data)
-	e.graves = append(e.graves, e.posted.Data)
-	e.posted = nil
-	if len(e.graves) > 8 {
-		for _, b := range e.graves[0] {
-			if b != 0xee {
-				e.d.fail(fmt.Errorf("%s: memory was written to after it had been taken back", e.n.Name()))
-			}
-		}
-		e.graves = e.graves[1:]
-	}
-}
