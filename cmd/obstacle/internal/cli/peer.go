@@ -16,6 +16,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/peer"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/problems/file"
@@ -33,6 +34,7 @@ type peerFlags struct {
 	params     []string
 	trace      string
 	wait       time.Duration
+	rail       rail.Host
 }
 
 func (a *app) peerCommand() *cobra.Command {
@@ -58,6 +60,8 @@ different hosts exchange is encrypted and authenticated (docs/security.md).`,
 	fl.StringVar(&f.ports, "port-range", "", "A-B: ports to listen on (default: any)")
 	fl.StringVar(&f.secretFile, "secret-file", "", "file that holds the run's secret; - for standard input (required)")
 	fl.StringVar(&f.protect, "protect", "", "take part only if the run has this --protect: auto, always or never")
+	fl.StringVar(&f.rail.Network, "network", "", "auto, ether: use no InfiniBand here, or ib: take part only over it (default: as the run wants)")
+	f.rail.Add(fl)
 	fl.IntVar(&f.seat, "seat", -1, "the rank wanted (-1: any)")
 	fl.StringVar(&f.problem, "problem", "", "take part only if the run solves this problem")
 	fl.StringArrayVar(&f.params, "param", nil, "with --problem: NAME=VALUE of a built-in problem (repeatable)")
@@ -73,13 +77,16 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if f.protect != "" && !protectWord(f.protect) {
 		return usage("--protect %q: want auto, always or never", f.protect)
 	}
+	if err := f.checkRail(); err != nil {
+		return err
+	}
 	low, high, err := portRange(f.ports)
 	if err != nil {
 		return badInput(err)
 	}
 	o := peer.Options{
 		Rendezvous: f.rendezvous, Seat: f.seat, DialTime: f.wait, WaitTime: f.wait,
-		Listen: f.listen, PortLow: low, PortHigh: high, Protect: f.protect, OwnProcess: true, Catalog: a.catalog, Log: a.log,
+		Listen: f.listen, PortLow: low, PortHigh: high, Protect: f.protect, OwnProcess: true, Rail: f.rail, Catalog: a.catalog, Log: a.log,
 	}
 	if f.problem != "" {
 		if o.Expect, err = file.Open(f.problem, f.params); err != nil {
@@ -105,6 +112,24 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	}
 	o.Tracer = t
 	return f.outcome(errors.Join(peer.Run(ctx, o), t.Close()))
+}
+
+// checkRail refuses flags that make no sense, and a host without the network that they
+// ask for.
+func (f *peerFlags) checkRail() error {
+	if err := f.rail.Check(); err != nil {
+		return badInput(err)
+	}
+	if _, software, _ := rail.SoftwareRanks(f.rail.Device, 0); software {
+		return usage("--ib-device %s: software adapters join peers of one process only: obstacle solve --in-process", f.rail.Device)
+	}
+	if f.rail.Network != rail.IB {
+		return nil
+	}
+	if _, err := f.rail.Available(rendezvous.Rails{}, 1); err != nil {
+		return usage("--network ib: %w", err)
+	}
+	return nil
 }
 
 // outcome leaves it to the launcher to say what it has been told, when it stands

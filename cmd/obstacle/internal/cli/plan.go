@@ -10,6 +10,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/peer"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/solver"
@@ -25,6 +27,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
 		Scheme: w.scheme.Name(), Order: w.order.String(), Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
 		Reconfigure: q.reconfigure != "never", Threads: w.threads, Slow: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect, Congestion: q.congestion, NegativeAck: q.negativeAck, Seed: q.seed, PeerTimeout: q.peerTimeout,
+		Rails:    rendezvous.Rails{Network: q.rails.Network, Mode: q.rails.Mode, BlockBytes: q.rails.BlockBytes, Values: w.scheme.Slots()},
 		JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}
 	if q.rendezvous != "" {
@@ -44,16 +47,19 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		p.Identity, err = a.identity(secret)
 		return p, err
 	}
+	adapters, err := a.adapters(q, w, &p)
+	if err != nil {
+		return p, err
+	}
 	if q.secretFile != "" {
 		return p, usage("--secret-file is for --rendezvous: peers that solve starts get a secret of their own")
 	}
-	var err error
 	if p.Identity, err = a.identity([]byte(rand.Text())); err != nil {
 		return p, failed(err)
 	}
 	p.Spawn = a.processes(q, p.Identity.Secret)
 	if q.inProcess {
-		p.Spawn = a.routines(q, p)
+		p.Spawn = a.routines(q, p, adapters)
 	}
 	if p.Spawn == nil {
 		return p, failed(errors.New("this program's own file cannot be found: try --in-process"))
@@ -71,6 +77,7 @@ func (a *app) processes(q *request, secret []byte) func(context.Context, int, st
 	return func(_ context.Context, rank int, rendezvous string) (launch.Child, error) {
 		args := []string{"peer", "--rendezvous", rendezvous, "--seat", fmt.Sprint(rank), "--secret-file", "-",
 			"--listen", "127.0.0.1", "--log-level", a.logLevel, "--log-format", a.logFormat}
+		args = append(args, q.host.Args()...)
 		if q.trace != "" {
 			args = append(args, "--trace", traceName(q.trace, rank))
 		}
@@ -80,11 +87,11 @@ func (a *app) processes(q *request, secret []byte) func(context.Context, int, st
 
 // routines starts peers as goroutines of this process. Each has a node and a
 // socket of its own, as if it were elsewhere.
-func (a *app) routines(q *request, p launch.Plan) func(context.Context, int, string) (launch.Child, error) {
+func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) func(context.Context, int, string) (launch.Child, error) {
 	return func(ctx context.Context, rank int, rendezvous string) (launch.Child, error) {
 		o := peer.Options{
 			Rendezvous: rendezvous, Identity: p.Identity, Seat: rank, WaitTime: spawnTime,
-			Listen: "127.0.0.1", Catalog: a.catalog, Log: a.log,
+			Listen: "127.0.0.1", Rail: adapters[rank], Catalog: a.catalog, Log: a.log,
 		}
 		var t *tracefile.File
 		if q.trace != "" {

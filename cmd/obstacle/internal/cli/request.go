@@ -14,6 +14,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -31,7 +32,8 @@ type request struct {
 	inProcess   bool
 	scheme      string
 	method      string
-	network     string
+	rails       rail.Run
+	host        rail.Host
 	clusters    int
 	topology    string
 	slow        []string
@@ -66,7 +68,8 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.IntVar(&q.threads, "threads", 0, "threads per peer (0: chosen, see the output)")
 	f.BoolVar(&q.inProcess, "in-process", false, "run the peers in this process, still over sockets")
 	f.StringVar(&q.method, "method", "richardson", "method of relaxation: richardson")
-	f.StringVar(&q.network, "network", "auto", "network between peers: auto or ether")
+	q.rails.Add(f)
+	q.host.Add(f)
 	f.IntVar(&q.clusters, "clusters", 0, "label the peers as this many clusters (0: found out)")
 	f.StringVar(&q.topology, "topology", "", "file that says which hosts form a cluster")
 	f.StringArrayVar(&q.slow, "slow", nil, "R:F makes peer R relax F times slower (repeatable)")
@@ -158,18 +161,15 @@ func (q *request) built() error {
 	switch {
 	case q.method != "richardson":
 		return usage("--method %q: not built in this release; there is richardson%s", q.method, problems.Suggest(q.method, []string{"richardson"}))
-	case q.network == "ib":
-		return usage("--network ib: the InfiniBand link is not built in this release; there is ether")
-	case q.network == "shm" || q.network == "memory":
-		return usage("--network %s: the shared-memory link is not built in this release; there is ether", q.network)
-	case q.network != "auto" && q.network != "ether":
-		return usage("--network %q: want auto, ether, ib, shm or memory", q.network)
 	case q.trace != "" && !isFolder(filepath.Dir(q.trace)):
 		return usage("--trace %s: no folder %s", q.trace, filepath.Dir(q.trace))
 	case q.metrics != "":
 		return usage("--metrics %s: not built in this release", q.metrics)
 	}
-	return nil
+	if err := q.rails.Check(); err != nil {
+		return badInput(err)
+	}
+	return badInput(q.host.Check())
 }
 
 // leastTolerance is about the relative residual that rounding leaves on a grid of

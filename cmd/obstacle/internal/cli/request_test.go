@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
@@ -117,7 +118,7 @@ func TestEfficiencyIsAgainstTheFirstRow(t *testing.T) {
 }
 
 func TestCases(t *testing.T) {
-	q := &request{n: "8", tol: 1e-3, method: "richardson", network: "auto", protect: "auto", clusters: 1, order: "jacobi", partition: "auto", threads: 1,
+	q := &request{n: "8", tol: 1e-3, method: "richardson", rails: rail.Run{Network: rail.Auto, Mode: rail.Segments, BlockBytes: 8128}, protect: "auto", clusters: 1, order: "jacobi", partition: "auto", threads: 1,
 		peerTimeout: 10e9, slow: []string{"0:2"}}
 	cases, err := q.cases("membrane", []string{"sync", "async"}, []int{1, 2})
 	require.NoError(t, err)

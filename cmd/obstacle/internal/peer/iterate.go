@@ -41,6 +41,7 @@ func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle in
 	out.CPUSeconds = (host.CPUTime() - used).Seconds()
 	out.Points, out.Kernel = r.Box().Points(), kernel.Best().Name()
 	out.IdleBytes, out.Sessions, out.Refused = idle, p.sessions(), p.refused()
+	out.Device, out.Without = p.device(), p.without
 	if err := p.handOver(r, out); err != nil {
 		return errOver
 	}

@@ -259,7 +259,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 		// of the sweeps at 128³ with one peer to a processor.
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
 	}
-	return runner.New(ctx, runner.Config{
+	r, err := runner.New(ctx, runner.Config{
 		Solver: solver.Config{
 			Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order,
 			Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure,
@@ -272,6 +272,14 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 		ProgressEvery: launch.BeatEvery(p.timeout()),
 		Log:           p.Log, // it adds the rank itself
 	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.fabric(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
 }
 
 // stopper is closed when the launcher or this peer's own user asks for an end.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
@@ -39,6 +40,9 @@ type Options struct {
 	PortLow, PortHigh int        // 0: any free port
 	Protect           string     // take part only if the run protects these sessions: auto, always or never; "": any
 	Expect            *file.Spec // refuse to solve anything else; nil: whatever comes
+
+	// Rail is where the InfiniBand rail is opened, and what this peer was told of it.
+	Rail rail.Host
 
 	// OwnProcess: nobody else computes in this process, so that it may keep to the
 	// processors that the run's threads take.
@@ -118,6 +122,9 @@ type peer struct {
 	initial  []float64
 	reporter *reporter // of time steps; nil in a stationary run
 	link     *ether.Link
+	network  string       // the word of --network that this peer goes by
+	second   *rail.Opened // the InfiniBand rail; nil: none
+	without  string       // why there is none
 	node     *driver.Node
 }
 
@@ -156,34 +163,34 @@ func dial(ctx context.Context, address string, patience time.Duration) (net.Conn
 	}
 }
 
-// listen opens the link and the node, and tells the launcher where.
+// listen opens the links and the node, and tells the launcher where.
 func (p *peer) listen() error {
-	link, err := ether.Open(ether.Config{
-		Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.MTU,
-		Log: func(line string) { p.log.Info().Msg(line) },
-	})
-	if err != nil {
-		return err
-	}
 	protect, err := p.protection()
 	if err != nil {
-		link.Close()
 		return err
 	}
 	rows, err := choice.Rows(p.welcome.Congestion, p.welcome.NegativeAck)
 	if err != nil {
-		link.Close()
 		return err
 	}
 	identity, err := p.Identity.Control(p.welcome.Run)
 	if err != nil {
-		link.Close()
 		return err
 	}
-	p.link = link
+	better, err := p.rails()
+	if err != nil {
+		return err
+	}
+	p.link, err = ether.Open(ether.Config{
+		Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.MTU, Log: p.note,
+	})
+	if err != nil {
+		p.closeRail()
+		return err
+	}
 	p.node, err = driver.New(driver.Config{
 		Identity: identity, Protect: protect,
-		Name: nodeName(p.welcome.Rank), Link: link, Network: p2psap.Ethernet,
+		Name: nodeName(p.welcome.Rank), Link: p.link, Network: p2psap.Ethernet, Rails: better,
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
 		Catalog: p.Catalog, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: p.welcome.Run, Version: p.Identity.Program,
@@ -195,6 +202,9 @@ func (p *peer) listen() error {
 	}
 	return p.conn.Send(rendezvous.Listen{Control: p.advertised()})
 }
+
+// note is what a link has to say.
+func (p *peer) note(line string) { p.log.Info().Msg(line) }
 
 // protection is what the run wants, if this peer wants it too.
 func (p *peer) protection() (p2psap.Protection, error) {

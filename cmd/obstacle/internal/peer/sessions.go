@@ -31,7 +31,11 @@ func (p *peer) tellSessions(ctx context.Context) {
 func (p *peer) sessions() []rendezvous.Session {
 	out := []rendezvous.Session{}
 	for _, i := range p.node.Sessions() {
-		out = append(out, described(i))
+		s := described(i)
+		if i.Conditions.Network == p2psap.InfiniBand {
+			s.Device = p.device()
+		}
+		out = append(out, s)
 	}
 	return out
 }
@@ -39,7 +43,7 @@ func (p *peer) sessions() []rendezvous.Session {
 func described(i p2psap.SessionInfo) rendezvous.Session {
 	c := rendezvous.Channel{
 		Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.Why,
-		Network: i.Conditions.Network.String(), Composition: i.Composition, Protection: i.Protection,
+		Network: i.Conditions.Network.String(), NetworkWhy: i.NetworkWhy, Moves: i.Moves, Composition: i.Composition, Protection: i.Protection,
 		Epoch: int(i.Epoch), Changes: i.Changes, PauseSeconds: i.LastPause.Seconds(),
 		Lossy: i.Conditions.Lossy, PathLoss: i.Path.Loss, SegmentBytes: i.SegmentSize,
 		MessagesSent: i.MessagesSent, MessagesReceived: i.MessagesReceived, BytesSent: i.BytesSent, BytesReceived: i.BytesReceived,

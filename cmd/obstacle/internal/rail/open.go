@@ -28,6 +28,8 @@ type Host struct {
 	Flags
 	// Fabric joins software adapters of this process; nil: the host's own.
 	Fabric *ib.Fabric
+	// Without, if it is not empty, is why this peer has no InfiniBand.
+	Without string
 }
 
 // Opened is an InfiniBand rail. Whoever has it closes Link.
@@ -44,6 +46,10 @@ func (h *Host) Open(name, network string, run rendezvous.Rails, log func(line st
 	switch {
 	case network == Ether:
 		return nil, "--network ether", nil
+	case h.Without != "" && network == IB:
+		return nil, "", fmt.Errorf("--network ib: %s", h.Without)
+	case h.Without != "":
+		return nil, h.Without, nil
 	case run.Neighbours == 0:
 		return nil, "there is nobody to talk to", nil
 	}

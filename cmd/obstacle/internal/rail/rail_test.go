@@ -8,6 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/microproto"
 )
 
 func TestEffective(t *testing.T) {
@@ -112,4 +113,30 @@ func TestWhatIsMissing(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, o)
 	require.Contains(t, why, missing.Missing[0].What)
+}
+
+func TestWithout(t *testing.T) {
+	h := Host{Without: "left out"}
+	run := rendezvous.Rails{Mode: Segments, BlockBytes: 8128, Neighbours: 1}
+	o, why, err := h.Open("peer-0", Auto, run, nil)
+	require.NoError(t, err)
+	require.Nil(t, o)
+	require.Equal(t, "left out", why)
+	_, _, err = h.Open("peer-0", IB, run, nil)
+	require.ErrorContains(t, err, "--network ib: left out")
+}
+
+// A peer of a software fabric gets an adapter of its own.
+func TestSoftwareRail(t *testing.T) {
+	h := Host{Fabric: ib.NewSoftwareFabric()}
+	for _, mode := range Modes() {
+		for _, name := range []string{"peer-0", "peer-1"} {
+			run := rendezvous.Rails{Mode: mode, BlockBytes: 4096, MessageBytes: 20000, Values: 2, Neighbours: 1}
+			o, _, err := h.Open(mode+name, IB, run, nil)
+			require.NoError(t, err)
+			require.Equal(t, SoftwareAdapter, o.Device)
+			require.GreaterOrEqual(t, o.Link.Caps(microproto.ModeSynchronous).MTU, map[bool]int{true: 4096, false: 20000}[mode == Segments])
+			require.NoError(t, o.Link.Close())
+		}
+	}
 }

@@ -11,7 +11,10 @@ type Channel struct {
 	Locality     string   `json:"locality"`
 	Why          string   `json:"why"` // it has this locality
 	Network      string   `json:"network"`
-	Column       string   `json:"column"` // of Table I
+	NetworkWhy   string   `json:"network_why,omitempty"` // where the peers have several
+	Moves        uint32   `json:"moves"`                 // from network to network, since it was opened
+	Device       string   `json:"device,omitempty"`      // of this end, on InfiniBand
+	Column       string   `json:"column"`                // of Table I
 	Composition  []string `json:"composition"`
 	Protection   []string `json:"protection"` // the composite below it; empty: none
 	Epoch        int      `json:"epoch"`

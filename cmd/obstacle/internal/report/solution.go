@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -78,8 +79,10 @@ type Peer struct {
 	Rank       int           `json:"rank"`
 	Host       string        `json:"host"`
 	Pid        int           `json:"pid"`
-	Cluster    string        `json:"cluster,omitempty"` // label that was declared
-	Box        [3][2]int     `json:"box"`               // interior points, half open, x first
+	Cluster    string        `json:"cluster,omitempty"`    // label that was declared
+	Device     string        `json:"device,omitempty"`     // of its InfiniBand rail
+	Without    string        `json:"without_ib,omitempty"` // why it has none
+	Box        [3][2]int     `json:"box"`                  // interior points, half open, x first
 	Points     int           `json:"points"`
 	Sweeps     uint64        `json:"sweeps"`
 	Seconds    float64       `json:"seconds"`
@@ -111,7 +114,7 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 		peer := Peer{
 			Rank: r, Host: o.Hosts[r].Host, Pid: o.Hosts[r].Pid, Cluster: o.Hosts[r].Cluster, Points: p.Points, Sweeps: p.Sweeps,
 			Seconds: p.Seconds, CPUSeconds: p.CPUSeconds, Peak: p.PeakBytes, Idle: p.IdleBytes, Residual: p.Residual,
-			Lost: slices.Contains(o.Missing, r),
+			Lost: slices.Contains(o.Missing, r), Device: p.Device, Without: p.Without,
 		}
 		for a := range 3 {
 			peer.Box[a] = [2]int{box.Lo[a], box.Hi[a]}
@@ -132,6 +135,23 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.traffic(o)
 	s.Refused = refused(o)
 	s.Sessions = sessions(o)
+	s.Network = network(s.Sessions)
+}
+
+// network is that of all halo sessions, as they are at the end; "mixed" when they
+// differ. Without any there is nothing to be on: Ethernet.
+func network(all []Session) string {
+	out := ""
+	for _, h := range all {
+		switch {
+		case !strings.HasPrefix(h.Name, rendezvous.HaloPrefix) || h.Network == out:
+		case out == "":
+			out = h.Network
+		default:
+			return "mixed"
+		}
+	}
+	return cmp.Or(out, "ether")
 }
 
 // refused adds up what the peers and the rendezvous sent away.

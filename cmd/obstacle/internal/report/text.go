@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -23,6 +24,7 @@ func (s *Solution) Text(w io.Writer) {
 		fmt.Fprintf(t, "\tchosen: %s\n", s.Chosen)
 	}
 	channels(t, s.Sessions)
+	s.devices(t)
 	fmt.Fprintf(t, "result\t%s\n", s.verdict())
 	if len(s.MissingBlocks) > 0 {
 		fmt.Fprintf(t, "\tthe blocks of peers %v were lost: starting values stand there\n", s.MissingBlocks)
@@ -67,6 +69,23 @@ func strange(refused map[string]uint64) string {
 	return strings.Join(out, ", ")
 }
 
+// devices tells which adapters the peers have, where any of them has one.
+func (s *Solution) devices(w io.Writer) {
+	has := map[string][]int{}
+	for _, p := range s.PerPeer {
+		has[p.Device] = append(has[p.Device], p.Rank)
+	}
+	if len(has) == 0 || len(has) == 1 && has[""] != nil {
+		return
+	}
+	heading := "InfiniBand"
+	for _, device := range slices.Sorted(maps.Keys(has)) {
+		name := cmp.Or(device, "no adapter")
+		fmt.Fprintf(w, "%s\t%s: %s %s\n", heading, name, noun(len(has[device]), "peer"), strings.Trim(fmt.Sprint(has[device]), "[]"))
+		heading = ""
+	}
+}
+
 func (s *Solution) where() string {
 	if s.InProcess {
 		return ", in this process"
@@ -98,11 +117,13 @@ func (s *Solution) verdict() string {
 	return "failed: " + s.Failure
 }
 
-func plural(n int, what string) string {
+func plural(n int, what string) string { return fmt.Sprintf("%d %s", n, noun(n, what)) }
+
+func noun(n int, what string) string {
 	if n == 1 {
-		return "1 " + what
+		return what
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return what + "s"
 }
 
 func grid(n []int) string {

@@ -1,0 +1,74 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// rails opens the rails that are better than Ethernet, as far as the run wants them and
+// this host has them.
+func (p *peer) rails() (better []driver.Rail, err error) {
+	run := p.welcome.Rails
+	if p.network, err = rail.Effective(run.Network, p.Rail.Network); err != nil {
+		return nil, err
+	}
+	p.second, p.without, err = p.Rail.Open(nodeName(p.welcome.Rank), p.network, run, p.note)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.second == nil:
+		if p.network != rail.Ether {
+			p.log.Info().Str("why", p.without).Msg("no InfiniBand here")
+		}
+		return nil, nil
+	}
+	p.log.Info().Str("device", p.second.Device).Str("why", p.second.Why).Msg("InfiniBand")
+	return []driver.Rail{{Network: p2psap.InfiniBand, Link: p.second.Link}}, nil
+}
+
+// closeRail closes what no node has taken over.
+func (p *peer) closeRail() {
+	if p.second != nil {
+		_ = p.second.Link.Close()
+	}
+}
+
+// device is that of the InfiniBand rail; empty: there is none.
+func (p *peer) device() string {
+	if p.second == nil {
+		return ""
+	}
+	return p.second.Device
+}
+
+// fabric tells whether every session is on InfiniBand, where the run wants nothing
+// else. A session that leaves it later, because a port went down, goes on over
+// Ethernet and comes back.
+func (p *peer) fabric() error {
+	if p.network != rail.IB {
+		return nil
+	}
+	var all []error
+	var told []string
+	for _, s := range p.node.Sessions() {
+		if s.Conditions.Network == p2psap.InfiniBand || slices.Contains(told, s.Peer) {
+			continue
+		}
+		told = append(told, s.Peer)
+		all = append(all, fmt.Errorf("--network ib: peer %d on %s and peer %d on %s have no InfiniBand fabric in common: --network auto uses Ethernet between them",
+			p.welcome.Rank, p.hostOf(p.welcome.Rank), rankOf(s.Peer), p.hostOf(rankOf(s.Peer))))
+	}
+	return errors.Join(all...)
+}
+
+func (p *peer) hostOf(rank int) string {
+	if rank < 0 || rank >= len(p.assign.Members) {
+		return "an unknown host"
+	}
+	return p.assign.Members[rank].Host
+}
