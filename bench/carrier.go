@@ -149,6 +149,10 @@ func (b *bench) tcp(ctx context.Context, p place) (*carrier, error) {
 	return b.own(ctx, p, "TCP in Go, reno", kindTCP)
 }
 
+func (b *bench) floor(ctx context.Context, p place) (*carrier, error) {
+	return b.own(ctx, p, "plain datagrams", kindFloor)
+}
+
 func (b *bench) ours(ctx context.Context, p place) (*carrier, error) {
 	return b.own(ctx, p, "p2psap", kindOurs)
 }

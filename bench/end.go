@@ -22,6 +22,7 @@ const (
 	kindSealed = "p2psap-sealed" // protected, as it is between hosts
 	kindAsync  = "p2psap-async"
 	kindTCP    = "tcp"
+	kindFloor  = "udp" // a system call a message, and nothing else
 )
 
 // callSizes are the messages whose asynchronous Send is timed, one slot each.
@@ -36,6 +37,8 @@ func serveEnd(ctx context.Context, kind, host, call string, in io.Reader, out io
 	switch kind {
 	case kindTCP:
 		c, err = newStream(ctx, host, call, said)
+	case kindFloor:
+		c, err = newDatagrams(host, call, said)
 	case kindOurs:
 		c, err = newSession(ctx, host, call, microproto.ModeSynchronous, nil, said)
 	case kindSealed:
@@ -46,7 +49,7 @@ func serveEnd(ctx context.Context, kind, host, call string, in io.Reader, out io
 	case kindAsync:
 		c, err = newSession(ctx, host, call, microproto.ModeAsynchronous, nil, said)
 	default:
-		err = fmt.Errorf("-end %s: there are %s, %s, %s and %s", kind, kindOurs, kindSealed, kindAsync, kindTCP)
+		err = fmt.Errorf("-end %s: there are %s, %s, %s, %s and %s", kind, kindOurs, kindSealed, kindAsync, kindTCP, kindFloor)
 	}
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ func TestEndsObey(t *testing.T) {
 	}
 	for kind, lines := range map[string][]string{
 		kindTCP:   {"latency 8 20", "stream 65536 40 0", "stream 8 500 0", "stream 65536 32 1000000000"},
+		kindFloor: {"latency 8 20", fmt.Sprintf("calls %d 5", callSizes[0])},
 		kindOurs:  {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
 		kindAsync: {fmt.Sprintf("calls %d 5", callSizes[0]), fmt.Sprintf("calls %d 5", callSizes[1])},
 	} {
