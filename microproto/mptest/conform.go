@@ -29,15 +29,28 @@ type Subject struct {
 	Messages, Length int
 	// Reliable: in the end every message has arrived, once and in order.
 	Reliable bool
+	// Tail is what the micro-protocol adds behind a payload, in bytes: without an
+	// Endpoint the suite leaves room for it.
+	Tail int
 	// Quiet is how long the ends may take, after the last message, to fall silent
 	// or into their idle rhythm (default 1 min of virtual time).
 	Quiet time.Duration
 }
 
-// Conform is the conformance suite of a micro-protocol.
+// Conform is the conformance suite of a micro-protocol. Where it and its company take
+// trains, the suite runs with trains as well: a train and its segments one by one must
+// lead to the same deliveries.
 func Conform(t *testing.T, s Subject) {
 	t.Helper()
 	s.defaults()
+	s.conform(t)
+	if s.Config.Train == 0 && s.takesTrains() {
+		s.Config.Train = trainBytes
+		t.Run("trains", s.conform)
+	}
+}
+
+func (s *Subject) conform(t *testing.T) {
 	for _, c := range s.checks() {
 		t.Run(c.name, func(t *testing.T) { c.run(t) })
 	}
@@ -68,7 +81,7 @@ type check struct {
 }
 
 func (s *Subject) checks() []check {
-	return []check{
+	checks := []check{
 		{"declares what it is", s.declares},
 		{"replays", s.replays},
 		{"keeps to its header", s.isolated},
@@ -77,6 +90,10 @@ func (s *Subject) checks() []check {
 		{"stays within limits", s.bounded},
 		{"is replaced while running", s.replaced},
 	}
+	if s.Config.Train > 0 {
+		checks = append(checks, check{"takes a train as its segments", s.trains})
+	}
+	return checks
 }
 
 // bench is one run of a subject.
@@ -117,7 +134,7 @@ func (s *Subject) bench(tb require.TestingT, seed uint64, f Faults, tracer [2]mi
 		}
 	}
 	b.pair = NewPair(b.ends[0], b.ends[1], seed, f)
-	frames, most := 0, 2000*s.Messages
+	frames, most := 0, 2000*s.Messages*s.most()
 	b.pair.OnFrame = func(int, microproto.Frame) bool {
 		if frames++; frames > most {
 			b.pair.note(fmt.Errorf("mptest: %d frames for %d messages each way, and no end", frames, s.Messages))
@@ -135,22 +152,14 @@ func (b *bench) send(end int) error {
 		return nil
 	}
 	ep := c.Endpoint()
-	n := 1 + l.rand.IntN(min(b.s.Length, c.MaxPayload()))
-	if ep != nil {
-		n = b.s.Length &^ 7
-	}
-	data := make([]byte, n)
-	for i := range data {
-		data[i] = byte(l.rand.Uint32())
-	}
-	var err error
 	if ep == nil {
-		err = b.pair.Send(end, data)
-	} else {
-		doErr := b.pair.Do(end, func(x *microproto.Exec) { _, err = ep.Send(x, loadTag, uint64(len(l.sent)+1), data) })
-		if doErr != nil {
-			return doErr
-		}
+		return b.sendBelow(end)
+	}
+	data := l.bytes(b.s.Length &^ 7)
+	var err error
+	doErr := b.pair.Do(end, func(x *microproto.Exec) { _, err = ep.Send(x, loadTag, uint64(len(l.sent)+1), data) })
+	if doErr != nil {
+		return doErr
 	}
 	if err != nil {
 		l.refused++
@@ -159,6 +168,15 @@ func (b *bench) send(end int) error {
 	l.left--
 	l.sent = append(l.sent, data)
 	return nil
+}
+
+// bytes draws n bytes.
+func (l *load) bytes(n int) []byte {
+	data := make([]byte, n)
+	for i := range data {
+		data[i] = byte(l.rand.Uint32())
+	}
+	return data
 }
 
 // receive takes what has come to an end with an endpoint.
@@ -362,7 +380,11 @@ func (s *Subject) anyBytes(t *testing.T) {
 		c := b.ends[1]
 		for range rapid.IntRange(1, 20).Draw(rt, "frames") {
 			data := hostile(rt, corpus)
-			require.NoError(rt, c.Input(b.pair.Clock.Now(), microproto.Frame{Peer: 1, Data: data}), "frame %x", data)
+			segment := 0
+			if s.Config.Train > 0 {
+				segment = rapid.IntRange(0, len(data)).Draw(rt, "frames of")
+			}
+			require.NoError(rt, c.Input(b.pair.Clock.Now(), microproto.Frame{Peer: 1, Data: data, Segment: segment}), "frame %x", data)
 			_ = b.send(1)
 			_, err := b.pair.Run(time.Duration(rapid.IntRange(0, 5_000_000).Draw(rt, "ns")))
 			require.NoError(rt, err)

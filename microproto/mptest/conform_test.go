@@ -146,6 +146,59 @@ func subject(fault string) Subject {
 
 func TestConformAcceptsASoundMicroProtocol(t *testing.T) { Conform(t, subject("")) }
 
+// couplers number the segments of trains, and drop what comes twice or late. faulty:
+// they number trains.
+type coupler struct {
+	faulty     bool
+	number     microproto.Attr[uint32]
+	sent, seen uint32
+}
+
+func (*coupler) Name() string { return "coupler" }
+func (*coupler) TakesTrains() {}
+
+func (c *coupler) Attach(b *microproto.Binder) error {
+	c.number = microproto.SteppedAttr[uint32](b, "number", microproto.StepSegments)
+	c.sent = 1
+	microproto.Bind(b, microproto.SegmentFromUser, 0, func(_ *exec, m *message) {
+		c.number.Set(m, c.sent)
+		if c.sent++; !c.faulty {
+			c.sent += uint32(m.Segments()) - 1
+		}
+	})
+	microproto.Bind(b, microproto.SegmentFromNet, 0, func(x *exec, m *message) {
+		n, k := c.number.Get(m), uint32(m.Segments())
+		if n <= c.seen {
+			x.Drop(m, "late")
+			return
+		}
+		if c.seen = n; !c.faulty {
+			c.seen += k - 1
+		}
+	})
+	return nil
+}
+
+func couplers(faulty bool) Subject {
+	return Subject{Protocol: "coupler", New: func(int) []microproto.MicroProtocol {
+		return []microproto.MicroProtocol{Top(), &coupler{faulty: faulty}, Bottom(nil)}
+	}}
+}
+
+func TestConformFormsTrains(t *testing.T) {
+	Conform(t, couplers(false))
+	s := couplers(true)
+	s.defaults()
+	require.True(t, s.takesTrains())
+	s.Config.Train = trainBytes
+	require.True(t, fails(s.trains), "who counts a train as one segment is caught")
+	s = couplers(false)
+	s.defaults()
+	require.True(t, fails(s.trains), "a composite that forms no train is caught")
+	s = subject("")
+	require.False(t, s.takesTrains())
+}
+
 // recorder is a TestingT that only notes that a check failed.
 type recorder struct{ failed bool }
 

@@ -3,8 +3,8 @@ package mptest
 import "github.com/p2pdc/p2pdc/microproto"
 
 // Top is a micro-protocol for tests that stands above others: it makes one
-// segment of every message from the user, forwards it, and delivers every segment
-// that comes up.
+// segment of every message from the user, a train of one that is a train, forwards it,
+// and delivers every segment that comes up.
 func Top() microproto.MicroProtocol { return top{} }
 
 // Bottom is a micro-protocol for tests that stands below others: it transmits
@@ -16,6 +16,9 @@ type top struct{}
 
 func (top) Name() string { return "mptest.top" }
 
+// TakesTrains implements microproto.TrainTaker.
+func (top) TakesTrains() {}
+
 func (top) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, func(x *microproto.Exec, m *microproto.Message) {
 		s, err := x.NewMessage(microproto.Down)
@@ -24,6 +27,9 @@ func (top) Attach(b *microproto.Binder) error {
 			return
 		}
 		x.Share(s, m, m.Payload)
+		if m.Segments() > 1 {
+			x.FormTrain(s, m.Unit())
+		}
 		x.Done(m)
 		if microproto.Raise(x, microproto.SegmentFromUser, s) {
 			x.Forward(s)
@@ -40,6 +46,9 @@ type bottom struct {
 }
 
 func (bottom) Name() string { return "mptest.bottom" }
+
+// TakesTrains implements microproto.TrainTaker.
+func (bottom) TakesTrains() {}
 
 func (p bottom) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Last, func(x *microproto.Exec, m *microproto.Message) {

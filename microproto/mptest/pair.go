@@ -27,8 +27,8 @@ type Layer interface {
 type Pair struct {
 	Clock *Clock
 	Link  *Link
-	// Received holds the payloads delivered at each end, in order, when OnMessage
-	// is nil; Notices the notices.
+	// Received holds the payloads delivered at each end, in order, those of a train one
+	// by one, when OnMessage is nil; Notices the notices.
 	Received [2][][]byte
 	Notices  [2][]microproto.Notice
 	// OnMessage takes a delivered message and gives it back with Recycle.
@@ -80,6 +80,23 @@ func (p *Pair) Send(end int, data []byte) error {
 	}
 	m.Payload = data
 	if err := p.ends[end].Submit(p.Clock.Now(), m); err != nil {
+		return err
+	}
+	p.pump()
+	return p.fault
+}
+
+// SendFrame submits a frame at an end, as the composite above one does: frames that
+// come as one may be a train. The reference goes over to the end.
+func (p *Pair) SendFrame(end int, f microproto.Frame) error {
+	l, ok := p.ends[end].(interface {
+		SubmitFrame(now microproto.Instant, f microproto.Frame) error
+	})
+	if !ok {
+		f.Release()
+		return fmt.Errorf("mptest: %T takes no frames from above", p.ends[end])
+	}
+	if err := l.SubmitFrame(p.Clock.Now(), f); err != nil {
 		return err
 	}
 	p.pump()
@@ -184,7 +201,9 @@ func (p *Pair) move(end int, o microproto.Output) {
 			p.OnMessage(end, o.Message)
 			return
 		}
-		p.Received[end] = append(p.Received[end], bytes.Clone(o.Message.Payload))
+		for i := range o.Message.Segments() {
+			p.Received[end] = append(p.Received[end], bytes.Clone(o.Message.Piece(i)))
+		}
 		p.ends[end].Recycle(o.Message)
 	case microproto.OutNotice:
 		p.Notices[end] = append(p.Notices[end], o.Notice)

@@ -1,0 +1,89 @@
+package mptest
+
+import (
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// trainBytes is what a link takes as one in the suite.
+	trainBytes = 65507
+	// mostTrain is how many segments the suite sends as one without an Endpoint.
+	mostTrain = 8
+)
+
+// takesTrains tells whether the micro-protocol and its company do.
+func (s *Subject) takesTrains() bool {
+	for _, mp := range s.New(0) {
+		if _, ok := mp.(microproto.TrainTaker); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// most is how many segments a message of the load without an Endpoint has.
+func (s *Subject) most() int {
+	if s.Config.Train > 0 {
+		return mostTrain
+	}
+	return 1
+}
+
+// sendBelow sends one message of an end's load to a composite without an Endpoint, or
+// several that are a train.
+func (b *bench) sendBelow(end int) error {
+	l := b.load[end]
+	n := 1 + l.rand.IntN(min(b.s.Length, b.ends[end].MaxPayload()-b.s.Tail))
+	last, count := n, 1
+	if b.s.Config.Train > 0 {
+		last, count = 1+l.rand.IntN(n), 1+l.rand.IntN(min(mostTrain, l.left))
+	}
+	data := l.bytes((count-1)*n + last)
+	var err error
+	if count == 1 {
+		err = b.pair.Send(end, data)
+	} else {
+		f := microproto.NewBuffer(data, nil).Frame(0, 0, len(data))
+		f.Segment = n
+		err = b.pair.SendFrame(end, f)
+	}
+	if err != nil {
+		l.refused++
+		return err
+	}
+	for i := range count {
+		l.sent = append(l.sent, data[i*n:min(i*n+n, len(data))])
+	}
+	l.left -= count
+	return nil
+}
+
+// trains plays the load twice without faults: with the trains that leave whole, and cut
+// into their segments. What is delivered is the same, and there are trains.
+func (s *Subject) trains(t require.TestingT) {
+	var got [2][2][][]byte
+	for k := range 2 {
+		b := s.bench(t, 11, Faults{}, [2]microproto.Tracer{})
+		count := 0
+		b.pair.OnFrame = func(end int, f microproto.Frame) bool {
+			if f.Count() > 1 {
+				count++
+			}
+			arrive := func(f microproto.Frame) {
+				b.pair.Clock.At(b.pair.Clock.Now().Add(s.Faults.Delay), func() { b.pair.note(b.ends[1-end].Input(b.pair.Clock.Now(), f)) })
+			}
+			if f = f.Retain(); k == 0 {
+				arrive(f)
+			} else {
+				f.Pieces(arrive)
+			}
+			return false
+		}
+		require.NoError(t, b.run(s.Quiet))
+		require.Positive(t, count, "no train was formed")
+		got[k] = [2][][]byte{b.load[0].got, b.load[1].got}
+		b.close(t)
+	}
+	require.Equal(t, got[0], got[1], "a train led to other deliveries than its segments")
+}
