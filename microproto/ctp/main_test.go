@@ -1,0 +1,23 @@
+package ctp
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+)
+
+// noProgress is the virtual time after which a run with random faults counts as stuck.
+// The longest of thousands took five minutes.
+const noProgress = 30 * time.Minute
+
+// A run that is stuck takes seconds, and making its example smaller takes many: they
+// stop after five, unless -rapid.shrinktime says otherwise.
+func TestMain(m *testing.M) {
+	if f := flag.Lookup("rapid.shrinktime"); f != nil {
+		f.DefValue = "5s"
+		_ = f.Value.Set(f.DefValue)
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
