@@ -16,13 +16,16 @@ type buffers struct {
 	size  int
 	made  int
 	limit int
+	short bool   // somebody waits for one
+	call  func() // him, when one is given back
 }
 
-func (p *buffers) init(size, bytes int) {
-	p.size, p.limit = size, max(4, bytes/size)
+func (p *buffers) init(size, bytes int, call func()) {
+	p.size, p.limit, p.call = size, max(4, bytes/size), call
 }
 
-// take returns a buffer without references; nil at the bound.
+// take returns a buffer without references; nil at the bound: then there is a call when
+// there is one.
 func (p *buffers) take() *microproto.Buffer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,6 +36,7 @@ func (p *buffers) take() *microproto.Buffer {
 		return b
 	}
 	if p.made == p.limit {
+		p.short = true
 		return nil
 	}
 	p.made++
@@ -42,7 +46,12 @@ func (p *buffers) take() *microproto.Buffer {
 func (p *buffers) give(b *microproto.Buffer) {
 	p.mu.Lock()
 	p.free = append(p.free, b)
+	short := p.short
+	p.short = false
 	p.mu.Unlock()
+	if short {
+		p.call()
+	}
 }
 
 // faces are pieces of memory registered for the user.

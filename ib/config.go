@@ -1,6 +1,7 @@
 package ib
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"time"
@@ -59,6 +60,8 @@ const (
 	// mostReceives keeps counters of 16 bits unambiguous.
 	mostReceives = 1 << 14
 )
+
+const pageBytes = 4096
 
 // headerRoom is what a frame may carry beside its message: headers of the session and
 // of the channel, a trailer of protection.
@@ -178,6 +181,7 @@ func (c *Config) ring() int { return 1 << bits.Len(uint(c.depth())) }
 // RLIMIT_MEMLOCK is the bound: blocks of both directions, and stamps. Each peer's window
 // comes on top: see WindowBytes.
 func (c Config) RegionBytes() (int64, error) {
+	c.Name = cmp.Or(c.Name, "-")
 	c, err := c.withDefaults()
 	if err != nil {
 		return 0, err
@@ -187,6 +191,7 @@ func (c Config) RegionBytes() (int64, error) {
 
 // WindowBytes is how much memory each peer's window takes.
 func (c Config) WindowBytes() (int64, error) {
+	c.Name = cmp.Or(c.Name, "-")
 	c, err := c.withDefaults()
 	if err != nil {
 		return 0, err
@@ -199,14 +204,17 @@ func (c *Config) blockRegion() int {
 	if c.WindowSlots > 0 {
 		n += 2 * c.Peers * c.ring() * stampBytes(c.BlockBytes)
 	}
-	return n
+	return pages(n)
 }
+
+// pages rounds up to what is pinned.
+func pages(n int) int { return (n + pageBytes - 1) &^ (pageBytes - 1) }
 
 func (c *Config) windowRegion() int {
 	if c.WindowSlots == 0 {
 		return 0
 	}
-	return windowHead + c.WindowSlots*slotBytes(c.BlockBytes) + windowTail
+	return pages(windowHead + c.WindowSlots*slotBytes(c.BlockBytes) + windowTail)
 }
 
 // caps are those of a mode.

@@ -13,29 +13,33 @@ import (
 )
 
 func TestConform(t *testing.T) {
-	for way, c := range ways() {
-		for _, wait := range []Completion{CompletionSpin, CompletionChannel, CompletionPolling} {
-			for _, layer := range []verbs.LinkLayer{verbs.LayerInfiniBand, verbs.LayerEthernet} {
-				if layer == verbs.LayerEthernet && wait != CompletionSpin {
-					continue
+	for _, x := range []struct {
+		way   string
+		wait  Completion
+		layer verbs.LinkLayer
+	}{
+		{"segments", CompletionSpin, verbs.LayerInfiniBand},
+		{"segments", CompletionChannel, verbs.LayerEthernet},
+		{"messages", CompletionPolling, verbs.LayerInfiniBand},
+		{"one-sided", CompletionSpin, verbs.LayerEthernet},
+		{"both", CompletionChannel, verbs.LayerInfiniBand},
+	} {
+		c := ways()[x.way]
+		c.Completion = x.wait
+		t.Run(fmt.Sprintf("%s %v %v", x.way, x.wait, x.layer), func(t *testing.T) {
+			t.Parallel() // the suite waits for silence
+			mptest.ConformLink(t, func(tb testing.TB) (a, b microproto.Link) {
+				f := newFabric(software.Config{Layer: x.layer})
+				open := func(name string) *Link {
+					c := c
+					c.Name, c.Device, c.Fabric = name, name, f
+					require.NoError(tb, f.Add(name))
+					l, err := Open(c)
+					require.NoError(tb, err)
+					return l
 				}
-				t.Run(fmt.Sprintf("%s %v %v", way, wait, layer), func(t *testing.T) {
-					t.Parallel() // the suite waits for silence
-					c.Completion = wait
-					mptest.ConformLink(t, func(tb testing.TB) (a, b microproto.Link) {
-						f := newFabric(software.Config{Layer: layer})
-						open := func(name string) *Link {
-							c := c
-							c.Name, c.Device, c.Fabric = name, name, f
-							require.NoError(tb, f.Add(name))
-							l, err := Open(c)
-							require.NoError(tb, err)
-							return l
-						}
-						return open("a"), open("b")
-					})
-				})
-			}
-		}
+				return open("a"), open("b")
+			})
+		})
 	}
 }

@@ -116,7 +116,7 @@ func (l *Link) setUp() (err error) {
 	if l.memory, err = newMemory(l.domain, c); err != nil {
 		return err
 	}
-	l.buffers.init(c.BlockBytes, c.BufferBytes)
+	l.buffers.init(c.BlockBytes, c.BufferBytes, l.nudge)
 	l.arrivals.grow(2 * c.Peers * c.share())
 	if l.channel, err = l.device.CreateChannel(); err != nil {
 		return err

@@ -25,7 +25,8 @@ func (l *Link) write(q *pair, i int) bool {
 	r, m := &q.peer.remote, l.memory
 	slot := r.find(f.Value)
 	r.writes++
-	r.values[slot].last = r.writes
+	r.turns++
+	r.values[slot].last = r.turns
 	at, size := m.cell(q, q.head), stampBytes(m.block)
 	used := stamp(m.bytes[at:at+size], r.writes, f.Data)
 	e.keep(q.queue.pop())
@@ -119,12 +120,12 @@ func (l *Link) noticed(q *pair, slot int) {
 // held.
 func (l *Link) arrived(q *pair, slot int) (microproto.Frame, bool) {
 	w := q.peer.window
-	w.noticed[slot] = false
 	b := l.buffers.take()
-	if b == nil {
-		l.count.noBuffer.Add(1)
+	if b == nil { // until a frame is released
+		l.keep(arrival{q, q.key.Load(), -1, 0, int32(slot)})
 		return microproto.Frame{}, false
 	}
+	w.noticed[slot] = false
 	f := b.Frame(q.peer.addr, 0, w.block)
 	n, got := w.read(slot, f.Data)
 	switch got {

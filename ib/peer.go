@@ -35,8 +35,9 @@ type peer struct {
 
 	asked atomic.Bool // the other end wants to be told its credit
 	owed  atomic.Bool // it is to be told
-	heard atomic.Bool // it has told something since it was probed
-	probe time.Time   // the last
+	heard atomic.Bool // it has told something
+	probe time.Time   // when it was asked last; zero: nothing is to be asked
+	quiet time.Time   // when it had told something last, while it was asked
 }
 
 type peerState uint8
@@ -234,7 +235,7 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 	if p.theirs != nil {
 		if bytes.Equal(p.blob, remote) && p.state != peerFresh {
 			if p.state == peerDown {
-				return 0, p.failure
+				return 0, fmt.Errorf("%w, and another needs a new Offer: %w", ErrDown, p.failure)
 			}
 			return p.addr, nil
 		}

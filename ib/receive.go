@@ -60,6 +60,7 @@ func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
 		if n, err := l.TryRecv(batch); n > 0 || err != nil || l.rung.Swap(false) {
 			return n, err
 		}
+		l.count.waits.Add(1)
 		if _, err := l.channel.Wait(-1); err != nil && !l.closed.Load() {
 			l.outlast(err)
 		}
@@ -105,7 +106,14 @@ func (l *Link) Wake() {
 	case l.bell <- struct{}{}:
 	default:
 	}
-	l.channel.Wake()
+	l.nudge()
+}
+
+// nudge makes who waits at the channel look again.
+func (l *Link) nudge() {
+	if !l.closed.Load() {
+		l.channel.Wake()
+	}
 }
 
 // collect polls, and hands up what has come. rx is held.
@@ -114,7 +122,7 @@ func (l *Link) collect(batch []microproto.Frame) int {
 		l.poll()
 	}
 	n := 0
-	for n < len(batch) && l.arrivals.n > 0 {
+	for left := l.arrivals.n; left > 0 && n < len(batch); left-- {
 		a := l.arrivals.pop()
 		if a.pair.key.Load() != a.key {
 			l.count.discarded.Add(1)

@@ -1,8 +1,6 @@
 package ib
 
 import (
-	"fmt"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,14 +9,22 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
+// tester is a *testing.T, *testing.B, *testing.F or *rapid.T.
+type tester interface {
+	require.TestingT
+	Helper()
+	Failed() bool
+	Cleanup(func())
+}
+
 // rig is a fabric of software with links on it, each on an adapter of its own under its
 // name. Nothing is left on the fabric when the test ends.
 type rig struct {
-	testing.TB
+	tester
 	fabric *Fabric
 }
 
-func newRig(tb testing.TB, c software.Config) *rig {
+func newRig(tb tester, c software.Config) *rig {
 	f := newFabric(c)
 	tb.Cleanup(func() {
 		if !tb.Failed() {
@@ -71,14 +77,14 @@ func ways() map[string]Config {
 	}
 }
 
-// patience bounds every wait.
-const patience = 10 * time.Second
+// long bounds every wait.
+const long = 10 * time.Second
 
 // until polls a link until a condition holds.
-func until(tb testing.TB, what string, links []*Link, got func(microproto.Frame), done func() bool) {
+func until(tb tester, what string, links []*Link, got func(microproto.Frame), done func() bool) {
 	tb.Helper()
 	batch := make([]microproto.Frame, 32)
-	for end := time.Now().Add(patience); !done(); {
+	for end := time.Now().Add(long); !done(); {
 		if time.Now().After(end) {
 			require.Fail(tb, "in vain", "%s", what)
 		}
@@ -95,21 +101,59 @@ func until(tb testing.TB, what string, links []*Link, got func(microproto.Frame)
 	}
 }
 
-// fill makes a frame of n bytes that shows its number everywhere.
-func fill(l *Link, to microproto.LinkAddr, number uint32, n int) microproto.Frame {
-	f := l.Acquire(n)
-	f.Peer = to
-	for i := range f.Data {
-		f.Data[i] = byte(number) + byte(i*7)
-	}
-	return f
+// drain receives until the link is closed, and returns when it has begun.
+func drain(l *Link) {
+	begun := make(chan struct{})
+	go func() {
+		close(begun)
+		batch := make([]microproto.Frame, 8)
+		for {
+			n, err := l.Recv(batch)
+			if err != nil {
+				return
+			}
+			for i := range batch[:n] {
+				batch[i].Release()
+			}
+		}
+	}()
+	<-begun
 }
 
-func intact(data []byte, number uint32) error {
-	for i := range data {
-		if want := byte(number) + byte(i*7); data[i] != want {
-			return fmt.Errorf("byte %d of %d is %#x, want %#x", i, len(data), data[i], want)
+// events are those that a link tells.
+type events chan microproto.LinkEvent
+
+func watch(l *Link) events {
+	e := make(events, 64)
+	l.Watch(func(x microproto.LinkEvent) { e <- x })
+	return e
+}
+
+// next waits for an event.
+func (e events) next(tb tester) microproto.LinkEvent {
+	tb.Helper()
+	select {
+	case x := <-e:
+		return x
+	case <-time.After(long):
+		require.Fail(tb, "no event comes")
+		return microproto.LinkEvent{}
+	}
+}
+
+// pass sends frames of both modes each way until all have come.
+func pass(tb tester, a, b *Link, toB, toA microproto.LinkAddr) {
+	tb.Helper()
+	for _, x := range []struct {
+		from, to *Link
+		addr     microproto.LinkAddr
+	}{{a, b, toB}, {b, a, toA}} {
+		for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+			f := message(x.from, x.addr, m, uint64(m)-1, 77, 600, false)
+			_, err := x.from.Send([]microproto.Frame{f})
+			require.NoError(tb, err)
+			came := 0
+			until(tb, "a frame of "+m.String(), []*Link{a, b}, func(f microproto.Frame) { came++ }, func() bool { return came > 0 })
 		}
 	}
-	return nil
 }

@@ -17,9 +17,10 @@ type Stats struct {
 	Written, Silent               uint64 // frames written into windows; of them without notice
 	Stale                         uint64 // notices of slots with nothing newer in them
 	Torn                          uint64 // slots found with a frame that was not whole
-	NoBuffer                      uint64 // window frames dropped at the bound of BufferBytes
 	Malformed                     uint64 // messages that no link sends
 	Failures, Reconnects          uint64 // of connections
+	Waits                         uint64 // times that a receiver began to wait at the channel
+	Tended                        uint64 // times that a timer looked after what waits
 	Peers                         int
 	FreeBlocks                    int // of SendBlocks
 }
@@ -28,8 +29,8 @@ type counters struct {
 	framesReceived, bytesReceived, requests, posts atomic.Uint64
 	copied, plain, replaced, dropped, discarded    atomic.Uint64
 	full, lost, creditsAlone, probes               atomic.Uint64
-	written, silent, stale, torn, noBuffer         atomic.Uint64
-	malformed, failures, reconnects                atomic.Uint64
+	written, silent, stale, torn                   atomic.Uint64
+	malformed, failures, reconnects, waits, tended atomic.Uint64
 }
 
 // Stats returns the counters; it may be called at any time.
@@ -41,8 +42,8 @@ func (l *Link) Stats() Stats {
 		Replaced: c.replaced.Load(), Dropped: c.dropped.Load(), Discarded: c.discarded.Load(),
 		SendFull: c.full.Load(), Lost: c.lost.Load(), CreditsAlone: c.creditsAlone.Load(), Probes: c.probes.Load(),
 		Written: c.written.Load(), Silent: c.silent.Load(), Stale: c.stale.Load(), Torn: c.torn.Load(),
-		NoBuffer: c.noBuffer.Load(), Malformed: c.malformed.Load(),
-		Failures: c.failures.Load(), Reconnects: c.reconnects.Load(), FreeBlocks: l.memory.freeBlocks(),
+		Malformed: c.malformed.Load(),
+		Failures:  c.failures.Load(), Reconnects: c.reconnects.Load(), Waits: c.waits.Load(), Tended: c.tended.Load(), FreeBlocks: l.memory.freeBlocks(),
 	}
 	l.mu.Lock()
 	s.Peers = len(l.named)

@@ -1,6 +1,7 @@
 package ib
 
 import (
+	"errors"
 	"time"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
@@ -12,7 +13,12 @@ import (
 const (
 	tendEvery  = time.Millisecond
 	probeEvery = 20 * time.Millisecond
+	// patience is for how many of Config.Timeout a peer may leave the question for
+	// credit unanswered that reaches it: it may have stopped for a while.
+	patience = 5
 )
+
+var errQuiet = errors.New("the other end does not answer when it is asked for credit")
 
 // tendSoon has tend run. From anywhere.
 func (l *Link) tendSoon() {
@@ -22,6 +28,7 @@ func (l *Link) tendSoon() {
 }
 
 func (l *Link) tend() {
+	l.count.tended.Add(1)
 	l.rx.Lock()
 	if !l.closed.Load() && l.receivers.Load() == 0 {
 		l.poll()
@@ -31,14 +38,15 @@ func (l *Link) tend() {
 	l.tending.Store(false)
 	if !l.closed.Load() {
 		l.reap()
-		now := time.Now()
+		now, waiting := time.Now(), false
 		for _, p := range l.peers {
 			if p != nil && p.state == peerUp {
 				l.tendPeer(p, now)
+				waiting = waiting || p.proof
 			}
 		}
 		l.pump()
-		if l.starvedPairs > 0 {
+		if l.starvedPairs > 0 || waiting {
 			l.tendSoon()
 		}
 	}
@@ -59,6 +67,9 @@ func (l *Link) tendPeer(p *peer, now time.Time) {
 		p.probe = time.Time{}
 		return
 	}
+	if p.probe.IsZero() || p.heard.Swap(false) {
+		p.quiet = now
+	}
 	if p.probe.IsZero() {
 		p.probe = now
 	}
@@ -66,7 +77,13 @@ func (l *Link) tendPeer(p *peer, now time.Time) {
 		return
 	}
 	p.probe = now
-	p.prove()
+	if p.proof {
+		p.quiet = now // the reliable pair finds out first
+	}
+	if p.prove(); now.Sub(p.quiet) > patience*l.config.Timeout {
+		p.fail(errQuiet)
+		return
+	}
 	if uc.hasWork() && !uc.hasCredit() && int(uc.outstanding()) < l.config.depth() && p.state == peerUp {
 		r := uc.begin(0, posted{block: -1})
 		r.Operation, r.Immediate = verbs.SendImmediate, uc.immediate()
@@ -80,6 +97,7 @@ func (l *Link) tendPeer(p *peer, now time.Time) {
 func (p *peer) prove() {
 	if !p.proof && p.tell(forProof) {
 		p.proof = true
+		p.link.tendSoon() // to see the answer
 	}
 }
 

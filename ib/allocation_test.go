@@ -1,0 +1,146 @@
+package ib
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// turn sends a batch of frames and receives it.
+type turn struct {
+	a, b   *Link
+	toB    microproto.LinkAddr
+	mode   microproto.Mode
+	size   int
+	number uint32
+	out    []microproto.Frame
+	in     []microproto.Frame
+}
+
+func (t *turn) run(tb testing.TB) {
+	for i := range t.out {
+		f := t.a.Acquire(t.size)
+		f.Peer, f.Mode = t.toB, t.mode
+		if t.mode == microproto.ModeAsynchronous {
+			f.Value = uint64(i + 1)
+		}
+		t.number++
+		binary.BigEndian.PutUint32(f.Data, t.number)
+		t.out[i] = f
+	}
+	if n, err := t.a.Send(t.out); n != len(t.out) || err != nil {
+		tb.Fatal(n, err)
+	}
+	for got := 0; got < len(t.out); {
+		n, err := t.b.TryRecv(t.in)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for i := range t.in[:n] {
+			t.in[i].Release()
+		}
+		if got += n; n == 0 {
+			if _, err := t.a.TryRecv(t.in); err != nil { // credit
+				tb.Fatal(err)
+			}
+		}
+	}
+	if _, err := t.a.TryRecv(t.in); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func newTurn(r *rig, c Config, m microproto.Mode, size, batch int) *turn {
+	a, b, toB, toA := r.pair(c)
+	pass(r, a, b, toB, toA)
+	return &turn{a: a, b: b, toB: toB, mode: m, size: size, out: make([]microproto.Frame, batch), in: make([]microproto.Frame, 64)}
+}
+
+func TestNoAllocationPerFrame(t *testing.T) {
+	for way, c := range ways() {
+		for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+			for _, size := range []int{100, 8000} {
+				r := newRig(t, software.Config{})
+				x := newTurn(r, c, m, size, 8)
+				for range 100 {
+					x.run(t)
+				}
+				n := testing.AllocsPerRun(200, func() { x.run(t) })
+				require.Zero(t, n, "%s, %v, frames of %d bytes", way, m, size)
+				require.NoError(t, x.a.Close())
+				require.NoError(t, x.b.Close())
+			}
+		}
+	}
+}
+
+// A link on which nothing happens wakes nobody, and who waits is woken by what comes.
+func TestIdleWakesNobody(t *testing.T) {
+	for _, wait := range []Completion{CompletionSpin, CompletionChannel} {
+		r := newRig(t, software.Config{})
+		a, b, toB, toA := r.pair(Config{Completion: wait, WindowSlots: 4})
+		pass(t, a, b, toB, toA)
+		got := make(chan int, 100)
+		go func() {
+			batch := make([]microproto.Frame, 8)
+			for {
+				n, err := b.Recv(batch)
+				if err != nil {
+					close(got)
+					return
+				}
+				for i := range batch[:n] {
+					batch[i].Release()
+				}
+				got <- n
+			}
+		}()
+		require.Eventually(t, func() bool { return b.Stats().Waits > 0 }, long, time.Millisecond)
+		before := [2]uint64{a.Stats().Tended, b.Stats().Waits}
+		require.Never(t, func() bool {
+			return [2]uint64{a.Stats().Tended, b.Stats().Waits} != before
+		}, 150*time.Millisecond, 50*time.Millisecond, "%v", wait)
+		for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+			_, err := a.Send([]microproto.Frame{message(a, toB, m, uint64(m)-1, 1, 100, false)})
+			require.NoError(t, err)
+			select {
+			case n := <-got:
+				require.Equal(t, 1, n)
+			case <-time.After(long):
+				require.Fail(t, "nobody is woken")
+			}
+		}
+		b.Wake()
+		require.Zero(t, <-got, "Wake returns without a frame")
+		require.NoError(t, b.Close())
+		_, open := <-got
+		require.False(t, open)
+	}
+}
+
+func BenchmarkLink(b *testing.B) {
+	for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+		for way, c := range ways() {
+			for _, size := range []int{64, 8000, 60000} {
+				if size > 8128 && c.MessageBytes == 0 {
+					continue
+				}
+				b.Run(fmt.Sprintf("%v/%s/%d", m, way, size), func(b *testing.B) {
+					r := newRig(b, software.Config{})
+					x := newTurn(r, c, m, size, 8)
+					b.SetBytes(int64(8 * size))
+					b.ReportAllocs()
+					for b.Loop() {
+						x.run(b)
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package ib
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// message makes a frame that names mode, value and number in its first bytes and shows
+// the number in the others.
+func message(l *Link, to microproto.LinkAddr, m microproto.Mode, value uint64, number uint32, n int, plain bool) microproto.Frame {
+	n = max(n, 16)
+	f := l.Acquire(n)
+	if plain { // memory of somebody else
+		f.Release()
+		f = microproto.NewBuffer(make([]byte, n+7), nil).Frame(0, 7, n)
+	}
+	f.Peer, f.Mode, f.Value = to, m, value
+	binary.BigEndian.PutUint32(f.Data, number)
+	binary.BigEndian.PutUint32(f.Data[4:], uint32(m))
+	binary.BigEndian.PutUint64(f.Data[8:], value)
+	for i := 16; i < n; i++ {
+		f.Data[i] = byte(number) + byte(i*7)
+	}
+	return f
+}
+
+// ledger checks what comes from one end.
+type ledger struct {
+	tb     tester
+	sync   uint32            // synchronous frames that have come
+	async  map[uint64]uint32 // number of the last frame, by value
+	asyncs int
+}
+
+func (g *ledger) take(f microproto.Frame) {
+	number, mode, value := binary.BigEndian.Uint32(f.Data), microproto.Mode(binary.BigEndian.Uint32(f.Data[4:])), binary.BigEndian.Uint64(f.Data[8:])
+	for i := 16; i < len(f.Data); i++ {
+		if want := byte(number) + byte(i*7); f.Data[i] != want {
+			require.Equal(g.tb, want, f.Data[i], "byte %d of %d of frame %d", i, len(f.Data), number)
+		}
+	}
+	if mode == microproto.ModeSynchronous {
+		g.sync++
+		require.Equal(g.tb, g.sync, number, "synchronous frames come all, once, in order")
+		return
+	}
+	require.Greater(g.tb, number, g.async[value], "frames of a value come in order")
+	g.async[value] = number
+	g.asyncs++
+}
+
+// Random programs of both modes over all ways, from few blocks, with frames that the
+// receiver keeps: everything synchronous comes, and of every value the last.
+func TestFramesComeAsPromised(t *testing.T) {
+	for way, c := range ways() {
+		t.Run(way, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				c := c
+				c.Peers = 1
+				c.SendBlocks = rapid.IntRange(16, 40).Draw(rt, "send blocks")
+				c.ReceiveBlocks = rapid.IntRange(32, 64).Draw(rt, "receive blocks")
+				c.BufferBytes = rapid.SampledFrom([]int{1, 1 << 20}).Draw(rt, "buffers")
+				r := newRig(t, software.Config{})
+				a, b, toB, _ := r.pair(c)
+				program(rt, a, b, toB)
+			})
+		})
+	}
+}
+
+func program(rt *rapid.T, a, b *Link, toB microproto.LinkAddr) {
+	g := &ledger{tb: rt, async: map[uint64]uint32{}}
+	mtu := a.Caps(microproto.ModeSynchronous).MTU
+	steps := rapid.SliceOfN(rapid.Uint64(), 1, 300).Draw(rt, "program")
+	sent, last := uint32(0), map[uint64]uint32{}
+	var kept []microproto.Frame
+	batch := make([]microproto.Frame, 8)
+	receive := func() {
+		n, err := b.TryRecv(batch)
+		require.NoError(rt, err)
+		for _, f := range batch[:n] {
+			g.take(f)
+			kept = append(kept, f)
+		}
+	}
+	for i, s := range steps {
+		size, plain, number := int(s>>16)%mtu+1, s&64 != 0, uint32(i+1)
+		switch s % 8 {
+		case 0, 1, 2:
+			f := message(a, toB, microproto.ModeSynchronous, 0, sent+1, size, plain)
+			n, err := a.Send([]microproto.Frame{f})
+			require.NoError(rt, err)
+			require.Equal(rt, 1, n, "there is room for thousands")
+			sent++
+		case 3, 4, 5:
+			value := s>>8%12*3%10 + 1
+			f := message(a, toB, microproto.ModeAsynchronous, value, number, size, plain)
+			_, err := a.Send([]microproto.Frame{f})
+			require.NoError(rt, err)
+			last[value] = number
+		case 6:
+			receive()
+		case 7:
+			for _, f := range kept {
+				f.Release()
+			}
+			kept = kept[:0]
+		}
+	}
+	for _, f := range kept {
+		f.Release()
+	}
+	until(rt, "all frames", []*Link{a, b}, g.take, func() bool {
+		for v, n := range last {
+			if g.async[v] != n {
+				return false
+			}
+		}
+		return g.sync == sent
+	})
+}
+
+// Synchronous frames go by the reliable pair, asynchronous ones by the unreliable, and a
+// change of mode registers and makes nothing.
+func TestChangeOfModeMakesNothing(t *testing.T) {
+	for way, c := range ways() {
+		r := newRig(t, software.Config{})
+		var seen [4]int // by transport
+		a, b, toB, _ := r.pair(c)
+		r.fabric.software.SetRule(func(p software.Packet) software.Fate {
+			if !p.Answer && p.Bytes > 0 {
+				seen[p.Transport]++
+			}
+			return software.Fate{}
+		})
+		made := r.fabric.software.Made()
+		for k := range 40 {
+			mode, by, other := microproto.ModeSynchronous, verbs.RC, verbs.UC
+			if k%2 == 1 {
+				mode, by, other = microproto.ModeAsynchronous, verbs.UC, verbs.RC
+			}
+			seen = [4]int{}
+			f := message(a, toB, mode, uint64(k%2), uint32(k+1), 500, false)
+			_, err := a.Send([]microproto.Frame{f})
+			require.NoError(t, err)
+			came := 0
+			until(t, "the frame", []*Link{a, b}, func(microproto.Frame) { came++ }, func() bool { return came == 1 })
+			require.Positive(t, seen[by], "%s: by %v", way, by)
+			if k > 1 { // the window has been proved by then, by the reliable pair
+				require.Zero(t, seen[other], "%s: not by %v", way, other)
+			}
+		}
+		require.Equal(t, made, r.fabric.software.Made(), way)
+	}
+}
+
+// Without a receiver frames wait at the sender: an unreliable pair loses none to a
+// receive that is not posted.
+func TestCreditHoldsTheUnreliablePair(t *testing.T) {
+	r := newRig(t, software.Config{})
+	a, b, toB, _ := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * fewestReceives})
+	const frames = 500
+	for k := range uint32(frames) {
+		// No value: none replaces another.
+		n, err := a.Send([]microproto.Frame{message(a, toB, microproto.ModeAsynchronous, 0, k+1, 100, k%3 == 0)})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+	g := &ledger{tb: t, async: map[uint64]uint32{}}
+	until(t, "all frames", []*Link{b}, g.take, func() bool { return g.asyncs == frames })
+	require.Zero(t, b.Stats().Lost)
+	require.Zero(t, r.fabric.software.Lost())
+}
+
+// Credit that is lost, with frames or alone, comes again; and so it does when all that
+// was on its way is lost.
+func TestLostCreditIsRepaired(t *testing.T) {
+	for way, c := range ways() {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, software.Config{})
+			c.Peers, c.ReceiveBlocks = 1, 2*fewestReceives
+			a, b, toB, toA := r.pair(c)
+			lose := software.Chances{Seed: 7, Loss: 0.3}.Rule()
+			all := false
+			r.fabric.software.SetRule(func(p software.Packet) software.Fate {
+				if p.Transport != verbs.UC {
+					return software.Fate{}
+				}
+				if all {
+					return software.Fate{Drop: true}
+				}
+				return lose(p)
+			})
+			g, h := &ledger{tb: t, async: map[uint64]uint32{}}, &ledger{tb: t, async: map[uint64]uint32{}}
+			batch := make([]microproto.Frame, 8)
+			for k := range uint32(3000) {
+				all = k%1000 > 900
+				for _, x := range []struct {
+					from, to *Link
+					addr     microproto.LinkAddr
+					g        *ledger
+				}{{a, b, toB, g}, {b, a, toA, h}} {
+					_, err := x.from.Send([]microproto.Frame{message(x.from, x.addr, microproto.ModeAsynchronous, uint64(k%5+1), k+1, 3000, false)})
+					require.NoError(t, err)
+					n, err := x.to.TryRecv(batch)
+					require.NoError(t, err)
+					for _, f := range batch[:n] {
+						x.g.take(f)
+						f.Release()
+					}
+				}
+			}
+			r.fabric.software.SetRule(nil)
+			before := g.asyncs
+			require.Positive(t, before)
+			k := uint32(10_000)
+			until(t, "frames after all that loss", []*Link{b}, g.take, func() bool {
+				k++
+				_, err := a.Send([]microproto.Frame{message(a, toB, microproto.ModeAsynchronous, 1, k, 3000, false)})
+				require.NoError(t, err)
+				return g.asyncs > before+200
+			})
+		})
+	}
+}
+
+// While an asynchronous frame waits, the newest of its value takes its place; other
+// peers are not held up.
+func TestNewestReplacesWhatWaits(t *testing.T) {
+	r := newRig(t, software.Config{})
+	c := Config{Peers: 2, ReceiveBlocks: 4 * fewestReceives}
+	a, slow, fast := r.open("a", c), r.open("slow", c), r.open("fast", c)
+	toSlow, _ := r.join(a, slow)
+	toFast, _ := r.join(a, fast)
+	const rounds, values = 400, 3
+	for k := range uint32(rounds) {
+		var batch []microproto.Frame
+		for v := range uint64(values) {
+			batch = append(batch, message(a, toSlow, microproto.ModeAsynchronous, v+1, k+1, 900, false))
+		}
+		batch = append(batch, message(a, toSlow, microproto.ModeSynchronous, 0, k+1, 900, false))
+		batch = append(batch, message(a, toFast, microproto.ModeSynchronous, 0, k+1, 900, false))
+		n, err := a.Send(batch)
+		require.NoError(t, err)
+		require.Equal(t, len(batch), n)
+		got := 0
+		until(t, "what the fast one is sent", []*Link{a, fast}, func(f microproto.Frame) {
+			require.Equal(t, k+1, binary.BigEndian.Uint32(f.Data))
+			got++
+		}, func() bool { return got == 1 })
+	}
+	sent := uint64(rounds * values)
+	replaced := a.Stats().Replaced
+	require.Greater(t, replaced, sent/2)
+	g := &ledger{tb: t, async: map[uint64]uint32{}}
+	until(t, "the newest, and all synchronous ones", []*Link{a, slow}, g.take, func() bool {
+		return g.sync == rounds && g.async[1] == rounds && g.async[2] == rounds && g.async[3] == rounds
+	})
+	require.EqualValues(t, sent-replaced, g.asyncs, "every frame came or was counted")
+}
