@@ -109,7 +109,7 @@ func (b *batch) close() error { return b.socket.close() }
 
 type sender struct {
 	mu       sync.Mutex
-	call     func(fd uintptr) bool // sendmmsg, bound once
+	call     func(fd uintptr) // sendmmsg, bound once
 	messages [messagesMax]mmsghdr
 	vectors  [vectorsMax]unix.Iovec
 	used     int // vectors
@@ -121,16 +121,29 @@ type sender struct {
 	pieces   []microproto.Frame
 }
 
-func (b *batch) sendmmsg(fd uintptr) bool {
+func (b *batch) sendmmsg(fd uintptr) {
 	s := &b.sender
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.messages[s.from])),
-		uintptr(s.to-s.from), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
+	var n uintptr
+	var errno syscall.Errno
+	if m := &s.messages[s.from]; s.to-s.from == 1 && m.hdr.Iovlen == 1 && s.small() {
+		// It is over at once: the runtime need not know of it.
+		_, _, errno = syscall.RawSyscall(unix.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&m.hdr)), flags)
+		n = 1
+	} else {
+		n, _, errno = unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(m)), uintptr(s.to-s.from), flags, 0, 0)
+	}
 	s.sent, s.errno = int(n), errno
 	if errno != 0 {
 		s.sent = 0
 	}
-	return true
 }
+
+// small tells whether the one message that is to be sent fits one packet.
+func (s *sender) small() bool { return s.messages[s.from].hdr.Iov.Len <= smallPacket }
+
+// smallPacket is the most bytes of a datagram that goes without Go's scheduler being told.
+const smallPacket = 2048
 
 // send sends a prefix of frames, all of them valid, and releases it. full tells
 // that the socket has no room.

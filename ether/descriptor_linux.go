@@ -75,7 +75,7 @@ func (d *descriptor) close() error {
 func (d *descriptor) look(f func(fd uintptr)) error { return d.raw.Control(f) }
 
 // write calls f once; the poller is not asked to wait.
-func (d *descriptor) write(f func(fd uintptr) bool) error { return d.raw.Write(f) }
+func (d *descriptor) write(f func(fd uintptr)) error { return d.raw.Control(f) }
 
 // ring ends a wait for something to receive: the present one, or the next.
 func (d *descriptor) ring() {

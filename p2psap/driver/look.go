@@ -87,8 +87,8 @@ func (n *Node) beginLook() (looks, call bool) {
 }
 
 // lookFor takes in what comes until the waiter is woken, or nothing has come for a
-// while.
-func (n *Node) lookFor(w *waiter) {
+// while. It returns when that was.
+func (n *Node) lookFor(w *waiter) microproto.Instant {
 	begin, pause := n.now(), n.look.time
 	now := begin
 	if n.look.skip > 0 {
@@ -107,20 +107,21 @@ func (n *Node) lookFor(w *waiter) {
 		now = n.now()
 		switch waited := now.Sub(begin); {
 		case err != nil:
-			return
+			return now
 		case k > 0:
 			begin = now
 			if pause > 0 {
 				n.look.misses = 0
 			}
 		case waited >= attention || waited >= n.look.time && !aside:
-			return
+			return now
 		case waited >= pause && pause > 0:
 			n.look.skip = min(1<<min(n.look.misses, 6)-1, maxSkip)
 			n.look.misses++
 			pause = 0
 		}
 	}
+	return now
 }
 
 // await waits at the link, unless the waiter has been woken, until something has come or
@@ -138,10 +139,10 @@ func (n *Node) await(w *waiter, now microproto.Instant) (int, error) {
 
 // endLook lets others look. Without news, or with others who wait, the receiver goes
 // back to its work. The lock is held.
-func (n *Node) endLook(news bool) {
+func (n *Node) endLook(now microproto.Instant, news bool) {
 	l := &n.look
 	n.looking.Store(false)
-	l.last = n.now()
+	l.last = now
 	if !news || l.blocked > 0 {
 		n.handBack()
 	}

@@ -85,14 +85,21 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 	if call {
 		n.look.link.Wake()
 	}
+	var err error
+	news := false
 	if looks {
-		n.lookFor(w)
+		now := n.lookFor(w)
 		n.mu.Lock()
-		n.endLook(len(w.wake) > 0)
-		n.leave()
+		news = len(w.wake) > 0
+		n.endLook(now, news)
 	}
-	err := n.sleep(ctx, w)
-	n.mu.Lock()
+	if !news {
+		if looks {
+			n.leave()
+		}
+		err = n.sleep(ctx, w)
+		n.mu.Lock()
+	}
 	on.remove(w)
 	select {
 	case <-w.wake:
