@@ -153,7 +153,7 @@ func (p *pair) connect(to *offer, their endpoint, psn uint32) error {
 const (
 	hopLimit   = 64
 	rnrTimer   = 8 // 0.16 ms, IBTA table 45
-	retries    = 7
+	retries    = 6 // some adapters (rxe) take 7 for retries without end
 	rnrForEver = 7
 )
 

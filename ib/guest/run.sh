@@ -127,7 +127,8 @@ build_initramfs() {
 	mkdir -p "$cache/bin"
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$cache/bin/obstacle" ./cmd/obstacle
 	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/libibverbs.test" ./ib/internal/verbs/libibverbs
-	for p in obstacle libibverbs.test; do copy_program "$cache/bin/$p"; done
+	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/ib.test" ./ib
+	for p in obstacle libibverbs.test ib.test; do copy_program "$cache/bin/$p"; done
 	(cd "$root" && find . | cpio -o -H newc --quiet) >"$cache/initramfs"
 }
 

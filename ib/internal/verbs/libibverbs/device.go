@@ -126,6 +126,9 @@ func (d *device) GID(port, index int) (verbs.GID, error) {
 		return verbs.GID{}, err
 	}
 	g := verbs.GID{Addr: netip.AddrFrom16(b)}
+	if b == [16]byte{} {
+		return g, nil // of the entries of a table, most are empty
+	}
 	switch kind := d.attribute(port, "gid_attrs", "types", strconv.Itoa(index)); {
 	case kind == "RoCE v2":
 		g.Kind = verbs.GIDRoCEv2

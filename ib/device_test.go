@@ -1,0 +1,46 @@
+package ib
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+)
+
+// devices are those of VERBS_DEVICES: one, for both ends, or two. The guest of make
+// verbs names one of soft-RoCE.
+func devices(t *testing.T) [2]string {
+	names := strings.Split(os.Getenv("VERBS_DEVICES"), ",")
+	if names[0] == "" {
+		t.Skip("VERBS_DEVICES names no device: make verbs runs this in a guest")
+	}
+	return [2]string{names[0], names[len(names)-1]}
+}
+
+// TestDeviceConform is the links' conformance suite over libibverbs.
+func TestDeviceConform(t *testing.T) {
+	on := devices(t)
+	for _, way := range []string{"segments", "one-sided"} {
+		for _, wait := range []Completion{CompletionSpin, CompletionChannel} {
+			t.Run(fmt.Sprintf("%s %v", way, wait), func(t *testing.T) {
+				c := ways()[way]
+				c.Completion = wait
+				mptest.ConformLink(t, func(tb testing.TB) (a, b microproto.Link) {
+					open := func(name, device string) *Link {
+						c := c
+						c.Name, c.Device = name, device
+						l, err := Open(c)
+						require.NoError(tb, err)
+						return l
+					}
+					return open("a", on[0]), open("b", on[1])
+				})
+			})
+		}
+	}
+}
