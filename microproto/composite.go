@@ -49,7 +49,7 @@ type Composite struct {
 
 	trains     bool     // every micro-protocol takes them, and so does the layer below
 	trainsLive int      // messages alive that are trains
-	stepped    []*place // wire attributes that grow within a train
+	stepped    []stride // wire attributes that grow within a train
 	predicted  [MaxHeaderBytes]byte
 
 	lastBinding uint64

@@ -115,35 +115,48 @@ func (x *Exec) Part(m *Message, i int) (*Message, error) {
 	return p, nil
 }
 
+// stride is a wire attribute that grows within a train.
+type stride struct {
+	offset, size int
+	bytes        bool // by the bytes of a payload, else by one
+}
+
 // stepHeader turns the header of a train's first segment into that of segment i.
 func (c *Composite) stepHeader(h []byte, i, unit int) {
 	for _, p := range c.stepped {
 		n := uint64(i)
-		if p.step == StepBytes {
+		if p.bytes {
 			n *= uint64(unit)
 		}
-		switch b := h[p.offset:]; p.size {
-		case 1:
-			b[0] += byte(n)
-		case 2:
-			binary.BigEndian.PutUint16(b, binary.BigEndian.Uint16(b)+uint16(n))
-		case 4:
+		b := h[p.offset:]
+		if p.size == 4 { // as those of nearly every segment
 			binary.BigEndian.PutUint32(b, binary.BigEndian.Uint32(b)+uint32(n))
-		default:
-			binary.BigEndian.PutUint64(b, binary.BigEndian.Uint64(b)+n)
+			continue
 		}
+		p.step(b, n)
+	}
+}
+
+func (p *stride) step(b []byte, n uint64) {
+	switch p.size {
+	case 1:
+		b[0] += byte(n)
+	case 2:
+		binary.BigEndian.PutUint16(b, binary.BigEndian.Uint16(b)+uint16(n))
+	case 8:
+		binary.BigEndian.PutUint64(b, binary.BigEndian.Uint64(b)+n)
 	}
 }
 
 // couple writes the frames of a train, one behind the other; only their headers when f
 // has a Body.
 func (c *Composite) couple(f *Frame, m *Message) {
-	h, at := len(m.header), 0
+	h, at, last := len(m.header), 0, m.header
 	for i := range int(m.segments) {
 		to := f.Data[at:]
-		copy(to, m.header)
-		if i > 0 {
-			c.stepHeader(to[:h], i, int(m.unit))
+		copy(to, last)
+		if last = to[:h]; i > 0 {
+			c.stepHeader(last, 1, int(m.unit))
 		}
 		at += h
 		if f.Body == nil {
@@ -213,7 +226,7 @@ func (c *Composite) planTrains(attached []*attachment) {
 	for _, a := range attached {
 		for _, p := range a.places {
 			if p.step != 0 && p.wire {
-				c.stepped = append(c.stepped, p)
+				c.stepped = append(c.stepped, stride{p.offset, p.size, p.step == StepBytes})
 			}
 		}
 	}

@@ -19,6 +19,7 @@ type channel struct {
 	endpoint    microproto.Endpoint
 	gatherer    microproto.Gatherer   // the endpoint, if it is one and the mode is synchronous
 	prober      Prober                // nil: none of its micro-protocols is one
+	segmenter   Segmenter             // likewise
 	seal        *microproto.Composite // below it, in a session that is protected
 	header      header                // of outgoing frames
 
@@ -84,6 +85,9 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 		}
 		if q, ok := p.(Prober); ok {
 			c.prober = q
+		}
+		if q, ok := p.(Segmenter); ok {
+			c.segmenter = q
 		}
 	}
 	c.header = header{epoch: uint8(c.number), run: n.run, session: theirs.Session}
@@ -243,6 +247,18 @@ type Retransmitter interface{ Retransmitted() uint64 }
 // Replacer is a micro-protocol in which segments wait for the network and newer values
 // take their places; it counts them.
 type Replacer interface{ Replaced() uint64 }
+
+// Segmenter is a micro-protocol that cuts messages into segments; it tells how long the
+// longest are, in bytes of payload.
+type Segmenter interface{ SegmentBytes() int }
+
+// segmentBytes is the payload of the longest segment.
+func (c *channel) segmentBytes() int {
+	if c.segmenter != nil {
+		return c.segmenter.SegmentBytes()
+	}
+	return c.composite.MaxPayload()
+}
 
 // Overwriter is a micro-protocol that counts values replaced before they were read.
 type Overwriter interface{ Overwritten() uint64 }

@@ -57,3 +57,27 @@ func TestEveryFrameOfATrainHasTheHeader(t *testing.T) {
 		require.Equal(t, h, got)
 	}
 }
+
+// A session tells the length that segments really have: a multiple of 8 bytes.
+func TestSegmentSizeIsWhatIsCut(t *testing.T) {
+	d := newDuel(0)
+	d.mtu = 515
+	longest := 0
+	d.tap = func(from int, f []byte) bool {
+		if from == 0 {
+			longest = max(longest, len(f))
+		}
+		return true
+	}
+	d.start(microproto.ModeSynchronous, nil)
+	for range 50 {
+		d.ends[0].sendUnder(2)
+	}
+	e := d.ends[0]
+	info, err := e.n.Info(e.id)
+	require.NoError(t, err)
+	header := e.n.session(e.id).channel.composite.HeaderBytes()
+	require.Greater(t, longest, 8+header)
+	require.Equal(t, longest-header, info.SegmentSize)
+	require.NotZero(t, (d.mtu-header)%8, "or the test shows nothing")
+}

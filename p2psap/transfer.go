@@ -244,7 +244,7 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 		i.Protection = ProtectionStack()
 	}
 	if s.channel != nil {
-		i.SegmentSize = s.channel.composite.MaxPayload()
+		i.SegmentSize = s.channel.segmentBytes()
 	}
 	return i, nil
 }

@@ -66,6 +66,9 @@ func newResize(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (r *Resize) Name() string { return "Resize" }
 
+// SegmentBytes is the payload of the longest segment: what the cell announces.
+func (r *Resize) SegmentBytes() int { return *r.segment }
+
 // TakesTrains implements microproto.TrainTaker.
 func (r *Resize) TakesTrains() {}
 

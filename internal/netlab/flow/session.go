@@ -159,7 +159,7 @@ func check(data []byte, k uint64) error {
 func (e *end) send(s *driver.Socket, c *Counts) error {
 	size := e.Bytes
 	if size == 0 {
-		size = min(8*(s.Info().SegmentSize&^7), longest) // segments are cut at multiples of 8 bytes
+		size = min(8*s.Info().SegmentSize, longest)
 	}
 	const under = 128
 	buffers := make([][]byte, under)

@@ -1,0 +1,197 @@
+package ether
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+func openPair(t *testing.T) (a, b *Link, toA, toB microproto.LinkAddr) {
+	t.Helper()
+	links := [2]*Link{}
+	for i := range links {
+		l, err := Open(Config{Listen: "127.0.0.1"})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, l.Close()) })
+		links[i] = l
+	}
+	a, b = links[0], links[1]
+	if !a.batched() {
+		t.Skip("the kernel has no batches")
+	}
+	oa, err := a.Offer("b")
+	require.NoError(t, err)
+	ob, err := b.Offer("a")
+	require.NoError(t, err)
+	toB, err = a.Accept(ob)
+	require.NoError(t, err)
+	toA, err = b.Accept(oa)
+	require.NoError(t, err)
+	return a, b, toA, toB
+}
+
+func sendOne(t *testing.T, l *Link, to microproto.LinkAddr, n int) {
+	t.Helper()
+	f := l.Acquire(n)
+	f.Peer = to
+	k, err := l.Send([]microproto.Frame{f})
+	require.NoError(t, err)
+	require.Equal(t, 1, k)
+}
+
+// told is what the descriptor of epoll would wake somebody for now.
+func told(t *testing.T, w *watch) bool {
+	t.Helper()
+	ready := false
+	require.NoError(t, w.raw.Control(func(fd uintptr) {
+		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(p[:], 0)
+		require.NoError(t, err)
+		ready = n > 0
+	}))
+	return ready
+}
+
+// What is sent, and what comes while nobody waits, wakes nobody.
+func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
+	a, b, toA, toB := openPair(t)
+	for range 100 {
+		sendOne(t, a, toB, 1000)
+		sendOne(t, b, toA, 1000)
+	}
+	for _, l := range []*Link{a, b} {
+		require.False(t, told(t, &l.batch.socket.readable), "there is something to receive, and nobody waits for it")
+		require.False(t, told(t, &l.batch.socket.room), "there is room, and nobody waits for it")
+	}
+	batch := make([]microproto.Frame, 8)
+	for got := 0; got < 100; { // the first finds, and does not wait
+		n, err := b.Recv(batch)
+		require.NoError(t, err)
+		release(batch[:n])
+		got += n
+	}
+	done := make(chan error)
+	go func() {
+		n, err := b.Recv(batch)
+		release(batch[:n])
+		done <- err
+	}()
+	watched := func() bool {
+		w := &b.batch.socket.readable
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.waiting == 1
+	}
+	require.Eventually(t, watched, 10*time.Second, time.Millisecond)
+	sendOne(t, a, toB, 1000)
+	require.NoError(t, <-done)
+	require.False(t, watched())
+	sendOne(t, a, toB, 1000)
+	require.False(t, told(t, &b.batch.socket.readable))
+}
+
+// Whoever waits is woken, whatever came between his look and his wait, and whoever else
+// waits, looks or is called meanwhile.
+func TestNoWaitMissesADatagram(t *testing.T) {
+	a, b, toA, toB := openPair(t)
+	const rounds = 3000
+	echo := make(chan error, 1)
+	go func() {
+		batch := make([]microproto.Frame, 4)
+		for range rounds {
+			n, err := b.Recv(batch)
+			if err != nil {
+				echo <- err
+				return
+			}
+			release(batch[:n])
+			f := b.Acquire(8)
+			f.Peer = toA
+			if _, err := b.Send([]microproto.Frame{f}); err != nil {
+				echo <- err
+				return
+			}
+		}
+		echo <- nil
+	}()
+	batch := make([]microproto.Frame, 4)
+	watchdog := time.AfterFunc(20*time.Second, func() { _ = a.Close() })
+	defer watchdog.Stop()
+	for i := range rounds {
+		sendOne(t, a, toB, 8)
+		if i%3 == 1 {
+			a.Wake() // it ends one wait
+		}
+		for got := 0; got == 0; {
+			var err error
+			switch i % 3 {
+			case 0:
+				got, err = a.AwaitRecv(batch)
+			case 1:
+				got, err = a.RecvTrains(batch)
+			default:
+				got, err = a.TryRecv(batch)
+				if err == nil && got == 0 {
+					got, err = a.AwaitRecv(batch)
+				}
+			}
+			require.NoError(t, err, "round %d", i)
+			release(batch[:got])
+		}
+	}
+	require.NoError(t, <-echo)
+}
+
+// A wait for room ends when there is some, and when the socket is closed.
+func TestAwaitRoom(t *testing.T) {
+	a, _, _, _ := openPair(t)
+	over := make(chan struct{})
+	a.Writable(func() { close(over) })
+	<-over
+	require.Zero(t, a.batch.socket.room.waiting)
+	require.NoError(t, a.Close())
+	over = make(chan struct{})
+	a.Writable(func() { close(over) })
+	<-over
+	_, err := a.Recv(make([]microproto.Frame, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// A datagram that comes after the look and before the watch, when the last wait was ended
+// by one: the kernel does not tell of it, since it holds that somebody has been told.
+func TestWaitLooksAgainOnceItIsWatched(t *testing.T) {
+	a, b, _, toB := openPair(t)
+	d, batch := b.batch.socket, make([]microproto.Frame, 4)
+	for range 20 {
+		time.AfterFunc(time.Millisecond, func() { // the last wait
+			f := a.Acquire(8)
+			f.Peer = toB
+			_, _ = a.Send([]microproto.Frame{f})
+		})
+		n, err := b.Recv(batch)
+		require.NoError(t, err)
+		release(batch[:n])
+		looks := 0
+		var w wait
+		w.init(d, &d.readable, func(uintptr) bool {
+			if looks++; looks == 1 {
+				sendOne(t, a, toB, 8)
+				return false
+			}
+			return true
+		})
+		watchdog := time.AfterFunc(5*time.Second, d.ring)
+		rung, err := w.run()
+		require.NoError(t, err)
+		watchdog.Stop()
+		require.False(t, rung, "it was not told, and did not look")
+		n, err = b.Recv(batch)
+		require.NoError(t, err)
+		release(batch[:n])
+	}
+}
