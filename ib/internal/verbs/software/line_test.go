@@ -18,8 +18,10 @@ type tester interface {
 
 // line is two joined pairs with memory, of one transport.
 type line struct {
-	fabric *software.Fabric
-	ends   [2]station
+	fabric    *software.Fabric
+	transport verbs.Transport
+	timers    timers
+	ends      [2]station
 }
 
 type station struct {
@@ -40,11 +42,18 @@ type timers struct{ timeout, retries, rnrTimer, rnrRetries uint8 }
 
 func join(t tester, f *software.Fabric, tr verbs.Transport, depth int, w timers) *line {
 	t.Helper()
-	l := &line{fabric: f}
+	t.Cleanup(func() { require.Zero(t, f.Live()) })
+	return joinNamed(t, f, tr.String(), tr, depth, w)
+}
+
+// joinNamed is join for several lines on a fabric: name distinguishes their adapters.
+func joinNamed(t tester, f *software.Fabric, name string, tr verbs.Transport, depth int, w timers) *line {
+	t.Helper()
+	l := &line{fabric: f, transport: tr, timers: w}
 	for i := range l.ends {
 		s := &l.ends[i]
 		var err error
-		s.adapter, err = f.Add(fmt.Sprintf("%v%d", tr, i))
+		s.adapter, err = f.Add(fmt.Sprintf("%s%d", name, i))
 		require.NoError(t, err)
 		s.device, err = f.Open(s.adapter.Name())
 		require.NoError(t, err)
@@ -69,6 +78,14 @@ func join(t tester, f *software.Fabric, tr verbs.Transport, depth int, w timers)
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() { l.close(t) })
+	l.connect(t)
+	return l
+}
+
+// connect takes both pairs from Reset to ready.
+func (l *line) connect(t tester) {
+	t.Helper()
+	w := l.timers
 	for i := range l.ends {
 		s, o := &l.ends[i], &l.ends[1-i]
 		steps := []verbs.Attributes{
@@ -80,7 +97,7 @@ func join(t tester, f *software.Fabric, tr verbs.Transport, depth int, w timers)
 			},
 			{Mask: verbs.MaskState | verbs.MaskSendPSN, State: verbs.ReadyToSend, SendPSN: 0xfffffe, Timeout: w.timeout, Retries: w.retries, RNRRetries: w.rnrRetries},
 		}
-		if tr == verbs.RC {
+		if l.transport == verbs.RC {
 			steps[1].Mask |= verbs.MaskPendingReads | verbs.MaskRNRTimer
 			steps[2].Mask |= verbs.MaskTimeout | verbs.MaskRetries | verbs.MaskRNRRetries | verbs.MaskInitiatedReads
 		}
@@ -88,7 +105,6 @@ func join(t tester, f *software.Fabric, tr verbs.Transport, depth int, w timers)
 			require.NoError(t, s.pair.Modify(a))
 		}
 	}
-	return l
 }
 
 func (l *line) close(t tester) {
@@ -104,7 +120,6 @@ func (l *line) close(t tester) {
 		require.NoError(t, s.domain.Close())
 		require.NoError(t, s.device.Close())
 	}
-	require.Zero(t, l.fabric.Live())
 }
 
 func (s *station) piece(at, n int) []verbs.Element {

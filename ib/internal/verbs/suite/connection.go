@@ -165,6 +165,33 @@ func testReset(t *testing.T, r Rig, tr verbs.Transport) {
 	}
 }
 
+// testPathMTU: ends that do not agree on the size of packets. RC says so, UC drops.
+func testPathMTU(t *testing.T, r Rig, tr verbs.Transport) {
+	if !r.Exact {
+		t.Skip("stacks differ")
+	}
+	s := shape{config: verbs.PairConfig{Transport: tr}, retries: 6, rnr: 7}
+	s.unlike = func(n int, at *verbs.Attributes) {
+		if n == 1 && at.Mask&verbs.MaskPathMTU != 0 {
+			at.PathMTU = 512
+			if r.mtu(verbs.Port{MTU: 4096}) == 512 {
+				at.PathMTU = 256
+			}
+		}
+	}
+	a, b := both(t, r, s)
+	b.expect(b.slot(1, 0, 8192))
+	a.post(a.send(1, 0, 5000))
+	c := a.poll(a.sends, 1)[0]
+	if tr == verbs.UC {
+		a.ended(c, 1, verbs.Sent)
+		b.quiet(b.recvs)
+		return
+	}
+	require.Equal(t, verbs.StatusRemoteInvalid, c.Status, "%v", c.Status)
+	b.flushed(b.poll(b.recvs, 1), 1)
+}
+
 // lonely is a shape whose RC pairs give up soon: 65 µs × 2^(8−4), three times.
 func lonely(tr verbs.Transport) shape {
 	return shape{config: verbs.PairConfig{Transport: tr}, timeout: 8, retries: 2, rnr: 7}

@@ -80,6 +80,7 @@ func Run(t *testing.T, r Rig) {
 				{"Reset", testReset},
 				{"WrongNumber", testWrongNumber},
 				{"WrongPSN", testWrongPSN},
+				{"PathMTU", testPathMTU},
 				{"Loss", testLoss},
 				{"Port", testPort},
 			} {
