@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -22,7 +23,7 @@ import (
 // the kernel has done with its memory and tells that there is room again. Each time a
 // thread is woken for nothing, and often it takes the processor of the one that is
 // sending. So the socket is watched through descriptors of epoll that look at it while
-// somebody waits, and at nothing otherwise.
+// somebody waits, and then until somebody looks without waiting.
 //
 // They are files, whose errors are made once: a net.Conn makes one for every wait that is
 // ended.
@@ -71,8 +72,11 @@ func (d *descriptor) close() error {
 	return d.file.Close()
 }
 
-// look calls f once.
-func (d *descriptor) look(f func(fd uintptr)) error { return d.raw.Control(f) }
+// look calls f once, for one who does not wait: nobody shall be told of what he finds.
+func (d *descriptor) look(f func(fd uintptr)) error {
+	d.readable.idle()
+	return d.raw.Control(f)
+}
 
 // write calls f once; the poller is not asked to wait.
 func (d *descriptor) write(f func(fd uintptr)) error { return d.raw.Control(f) }
@@ -91,6 +95,7 @@ func (d *descriptor) awaitRoom() {
 		return n > 0 || err != nil && err != unix.EINTR
 	})
 	_, _ = w.run() // the error can only be that the socket was closed
+	d.room.idle()
 }
 
 // watch is a descriptor of epoll that looks at a socket for one event while somebody
@@ -103,10 +108,12 @@ type watch struct {
 	mu      sync.Mutex
 	waiting int
 	event   unix.EpollEvent
+	watches atomic.Bool         // changed under mu
+	rest    func(epoll uintptr) // made once
 }
 
 func (w *watch) open(socket int, events uint32) error {
-	w.socket, w.events = socket, events
+	w.socket, w.events, w.rest = socket, events, w.lookAway
 	number, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return err
@@ -130,19 +137,43 @@ func (w *watch) close() {
 	}
 }
 
-// count counts those who wait: the first makes it look, the last makes it look away.
-func (w *watch) count(epoll uintptr, by int) {
+// begin counts one who waits, and makes it look; fresh tells that it did not before.
+func (w *watch) begin(epoll uintptr) (fresh bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before := w.waiting > 0
-	w.waiting += by
-	if now := w.waiting > 0; now != before {
-		w.event.Events = 0
-		if now {
-			w.event.Events = w.events
-		}
-		_, _, _ = syscall.RawSyscall6(unix.SYS_EPOLL_CTL, epoll, unix.EPOLL_CTL_MOD, uintptr(w.socket), uintptr(unsafe.Pointer(&w.event)), 0, 0)
+	w.waiting++
+	if fresh = !w.watches.Load(); fresh {
+		w.set(epoll, w.events)
 	}
+	return fresh
+}
+
+// end counts one off. It goes on looking, for who waits often, until somebody idles it.
+func (w *watch) end() {
+	w.mu.Lock()
+	w.waiting--
+	w.mu.Unlock()
+}
+
+// idle makes it look away, if nobody waits.
+func (w *watch) idle() {
+	if w.watches.Load() {
+		_ = w.raw.Control(w.rest)
+	}
+}
+
+func (w *watch) lookAway(epoll uintptr) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting == 0 && w.watches.Load() {
+		w.set(epoll, 0)
+	}
+}
+
+func (w *watch) set(epoll uintptr, events uint32) {
+	w.watches.Store(events != 0)
+	w.event.Events = events
+	_, _, _ = syscall.RawSyscall6(unix.SYS_EPOLL_CTL, epoll, unix.EPOLL_CTL_MOD, uintptr(w.socket), uintptr(unsafe.Pointer(&w.event)), 0, 0)
 }
 
 // wait calls something now and whenever there may be something for it, until it has found
@@ -152,14 +183,13 @@ type wait struct {
 	watch       *watch
 	find        func(fd uintptr) bool
 	call        func(epoll uintptr) bool
-	try, leave  func(fd uintptr)
+	try         func(fd uintptr)
 	found, hung bool // hung: it is counted among those who wait
 }
 
 func (w *wait) init(d *descriptor, on *watch, find func(fd uintptr) bool) {
 	w.socket, w.watch, w.find = d, on, find
 	w.try = func(fd uintptr) { w.found = w.find(fd) }
-	w.leave = func(epoll uintptr) { w.watch.count(epoll, -1) }
 	w.call = w.look
 }
 
@@ -171,7 +201,9 @@ func (w *wait) look(epoll uintptr) bool {
 		return false
 	}
 	w.hung = true
-	w.watch.count(epoll, 1)
+	if !w.watch.begin(epoll) {
+		return false
+	}
 	// What came before may never be told.
 	return w.socket.raw.Control(w.try) != nil || w.found
 }
@@ -182,7 +214,7 @@ func (w *wait) run() (rung bool, err error) {
 	err = w.watch.raw.Read(w.call)
 	if w.hung {
 		w.hung = false
-		_ = w.watch.raw.Control(w.leave)
+		w.watch.end()
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -91,6 +91,9 @@ func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
 	sendOne(t, a, toB, 1000)
 	require.NoError(t, <-done)
 	require.False(t, watched())
+	n, err := b.TryRecv(batch) // who looks without waiting
+	require.NoError(t, err)
+	require.Zero(t, n)
 	sendOne(t, a, toB, 1000)
 	require.False(t, told(t, &b.batch.socket.readable))
 }
@@ -154,6 +157,7 @@ func TestAwaitRoom(t *testing.T) {
 	a.Writable(func() { close(over) })
 	<-over
 	require.Zero(t, a.batch.socket.room.waiting)
+	require.False(t, told(t, &a.batch.socket.room))
 	require.NoError(t, a.Close())
 	over = make(chan struct{})
 	a.Writable(func() { close(over) })
@@ -176,6 +180,7 @@ func TestWaitLooksAgainOnceItIsWatched(t *testing.T) {
 		n, err := b.Recv(batch)
 		require.NoError(t, err)
 		release(batch[:n])
+		d.readable.idle()
 		looks := 0
 		var w wait
 		w.init(d, &d.readable, func(uintptr) bool {
