@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"time"
-
-	"github.com/p2pdc/p2pdc/microproto"
 )
 
 // Completion is how the link waits for what comes.
@@ -215,9 +213,4 @@ func (c *Config) windowRegion() int {
 		return 0
 	}
 	return pages(windowHead + c.WindowSlots*slotBytes(c.BlockBytes) + windowTail)
-}
-
-// caps are those of a mode.
-func (c *Config) caps(m microproto.Mode) microproto.Caps {
-	return microproto.Caps{MTU: c.BlockBytes, Batch: 16, Reliable: m != microproto.ModeAsynchronous, Ordered: true}
 }

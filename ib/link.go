@@ -31,6 +31,7 @@ type Link struct {
 
 	signalEvery int // requests, of which the last leaves a completion
 	closed      atomic.Bool
+	gathers     atomic.Bool   // there is memory of Allocate
 	done        chan struct{} // closed by Close
 	generations atomic.Uint32 // of keys
 
@@ -141,8 +142,18 @@ func (l *Link) setUp() (err error) {
 }
 
 // Caps implements microproto.Link: frames of synchronous sessions arrive, once and in
-// order; those of asynchronous ones in order, unless the network loses them.
-func (l *Link) Caps(m microproto.Mode) microproto.Caps { return l.config.caps(m) }
+// order; those of asynchronous ones in order, unless the network loses them. It likes
+// frames with a Body once it has memory of Allocate.
+func (l *Link) Caps(m microproto.Mode) microproto.Caps {
+	c := microproto.Caps{MTU: l.config.BlockBytes, Batch: postBatch, Reliable: m != microproto.ModeAsynchronous, Ordered: true}
+	if c.Reliable && l.gathers.Load() {
+		c.Gather = gatherBytes
+	}
+	return c
+}
+
+// gatherBytes is from where on two elements are cheaper than a copy.
+const gatherBytes = 1024
 
 // Device is the adapter's name, and Port its port's number.
 func (l *Link) Device() string { return l.device.Name() }

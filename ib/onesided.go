@@ -1,8 +1,6 @@
 package ib
 
 import (
-	"errors"
-
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -138,19 +136,4 @@ func (l *Link) arrived(q *pair, slot int) (microproto.Frame, bool) {
 	}
 	f.Release()
 	return microproto.Frame{}, false
-}
-
-// Allocate returns n bytes of registered memory for the faces of a subdomain. A frame
-// whose Data lies in it is sent without a copy. It stays until Close; Free gives it back
-// before.
-func (l *Link) Allocate(n int) ([]byte, error) {
-	if n <= 0 {
-		return nil, errors.New("ib: memory of no bytes asked for")
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed.Load() {
-		return nil, errClosed
-	}
-	return l.faces.allocate(l.domain, n)
 }

@@ -57,8 +57,8 @@ func (l *Link) take(batch []microproto.Frame) (int, error) {
 		switch {
 		case p == nil || p.theirs == nil:
 			return i, fmt.Errorf("ib: frame to link address %d, which was never accepted or was forgotten", f.Peer)
-		case len(f.Data) == 0 || len(f.Data) > l.config.BlockBytes || f.Count() > 1:
-			return i, fmt.Errorf("ib: %d frames of %d bytes in all: a frame has 1 to %d bytes, and goes alone", f.Count(), len(f.Data), l.config.BlockBytes)
+		case len(f.Data) == 0 || f.Bytes() > l.config.BlockBytes || f.Count() > 1:
+			return i, fmt.Errorf("ib: %d frames of %d bytes in all: a frame has 1 to %d bytes, and goes alone", f.Count(), f.Bytes(), l.config.BlockBytes)
 		case f.Value != 0 && p.remote.state == unproved && p.remote.slots > 0 && p.state == peerUp:
 			p.proveWindow()
 		}
@@ -70,6 +70,9 @@ func (l *Link) take(batch []microproto.Frame) (int, error) {
 		q := p.rc
 		if f.Mode == microproto.ModeAsynchronous {
 			q = p.uc
+		}
+		if f.Body != nil {
+			*f = l.flat(*f, q)
 		}
 		switch {
 		case f.Value != 0 && q == p.uc && q.queue.replace(*f):
@@ -189,11 +192,17 @@ func (l *Link) next(q *pair, i int) bool {
 	if !ok {
 		return false
 	}
+	body := f.Body
 	e.keep(q.queue.pop())
 	q.sent++
 	r := q.begin(i, e)
 	r.Operation, r.Immediate = verbs.SendImmediate, q.immediate()
 	r.Elements = append(r.Elements, from)
+	if body != nil {
+		rest, _ := l.faces.element(body)
+		r.Elements = append(r.Elements, rest)
+		r.Signaled, q.unsignaled = true, 0 // the user waits for his memory
+	}
 	return true
 }
 

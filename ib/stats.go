@@ -7,6 +7,7 @@ type Stats struct {
 	FramesReceived, BytesReceived uint64
 	Requests, Posts               uint64 // work requests posted to send, and the calls that did
 	Copied                        uint64 // frames that had to be copied into a block
+	Gathered                      uint64 // frames whose payload went from memory of Allocate
 	PlainAcquires                 uint64 // frames that Acquire found no block for
 	Replaced                      uint64 // waiting frames that a newer one of their value replaced
 	Dropped                       uint64 // asynchronous frames, of which too many waited
@@ -26,11 +27,11 @@ type Stats struct {
 }
 
 type counters struct {
-	framesReceived, bytesReceived, requests, posts atomic.Uint64
-	copied, plain, replaced, dropped, discarded    atomic.Uint64
-	full, lost, creditsAlone, probes               atomic.Uint64
-	written, silent, stale, torn                   atomic.Uint64
-	malformed, failures, reconnects, waits, tended atomic.Uint64
+	framesReceived, bytesReceived, requests, posts        atomic.Uint64
+	copied, gathered, plain, replaced, dropped, discarded atomic.Uint64
+	full, lost, creditsAlone, probes                      atomic.Uint64
+	written, silent, stale, torn                          atomic.Uint64
+	malformed, failures, reconnects, waits, tended        atomic.Uint64
 }
 
 // Stats returns the counters; it may be called at any time.
@@ -38,7 +39,7 @@ func (l *Link) Stats() Stats {
 	c := &l.count
 	s := Stats{
 		FramesReceived: c.framesReceived.Load(), BytesReceived: c.bytesReceived.Load(),
-		Requests: c.requests.Load(), Posts: c.posts.Load(), Copied: c.copied.Load(), PlainAcquires: c.plain.Load(),
+		Requests: c.requests.Load(), Posts: c.posts.Load(), Copied: c.copied.Load(), Gathered: c.gathered.Load(), PlainAcquires: c.plain.Load(),
 		Replaced: c.replaced.Load(), Dropped: c.dropped.Load(), Discarded: c.discarded.Load(),
 		SendFull: c.full.Load(), Lost: c.lost.Load(), CreditsAlone: c.creditsAlone.Load(), Probes: c.probes.Load(),
 		Written: c.written.Load(), Silent: c.silent.Load(), Stale: c.stale.Load(), Torn: c.torn.Load(),

@@ -109,9 +109,12 @@ func (x *Exec) Transmit(m *Message) error {
 		if gathers {
 			f.Body, f.Header = m.Payload, len(m.header)
 		}
-		if k > 1 {
+		switch {
+		case k > 1:
 			c.couple(&f, m)
-		} else {
+		case gathers:
+			f.Segment = copy(f.Data, m.header) + len(m.Payload)
+		default:
 			copy(f.Data[copy(f.Data, m.header):], m.Payload)
 		}
 	}

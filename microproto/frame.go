@@ -84,10 +84,10 @@ func (f Frame) Pieces(each func(Frame)) {
 
 // gathers tells whether the frames of a train leave its payloads where they are: in
 // plain memory of the user, which stays as it is until the outputs are drained and sent
-// or flattened.
+// or flattened. Of a link without trains it is so for single segments.
 func (c *Composite) gathers(m *Message) bool {
 	least := c.config.Gather
-	return least > 0 && m.segments > 1 && m.gap == 0 && m.frame.buf == nil && len(m.Payload) >= least
+	return least > 0 && (m.segments > 1 || c.config.Train == 0) && m.gap == 0 && m.frame.buf == nil && len(m.Payload) >= least
 }
 
 // Flatten makes the outputs that are not drained yet independent of the memory of users.

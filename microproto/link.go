@@ -54,7 +54,8 @@ type Frame struct {
 	// Body, if it is not nil, has the payloads of the frames, one behind the other, and
 	// Data only their headers, of Header bytes each. It is memory of the user who sends,
 	// and nobody reads it after the link's Send has returned, or taken the frame over
-	// (see Flatten).
+	// (see Flatten); but for memory that the link itself has registered for the user, of
+	// which a reliable link reads until the other end has the frame.
 	Body   []byte
 	Header int
 	// Mode is that of the session; a link that serves the modes apart (ib: by a

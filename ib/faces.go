@@ -1,0 +1,97 @@
+package ib
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Allocate returns n bytes of registered memory for what will be sent: the faces of a
+// subdomain. Sessions opened later send synchronous messages that lie in it without a
+// copy: the adapter reads them where they are. It is the caller's until Close, and must
+// not be touched then.
+func (l *Link) Allocate(n int) ([]byte, error) {
+	if n <= 0 {
+		return nil, errors.New("ib: memory of no bytes asked for")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed.Load() {
+		return nil, errClosed
+	}
+	b, err := l.faces.allocate(l.domain, n)
+	if err == nil {
+		l.gathers.Store(true)
+	}
+	return b, err
+}
+
+// flat makes a frame independent of memory that is not the link's to read later: all
+// but a header in a block and a payload in registered memory, for the reliable pair.
+func (l *Link) flat(f microproto.Frame, q *pair) microproto.Frame {
+	if q.transport == verbs.RC {
+		if _, ok := l.memory.offset(f.Data); ok {
+			if _, ok := l.faces.element(f.Body); ok {
+				l.count.gathered.Add(1)
+				return f
+			}
+		}
+	}
+	return f.Flatten(l)
+}
+
+// faces are pieces of memory registered for the user.
+type faces struct{ all []face }
+
+type face struct {
+	bytes  []byte
+	base   uintptr
+	region verbs.Region
+}
+
+// mostFaces bounds them: the sender looks through all of them.
+const mostFaces = 64
+
+func (f *faces) allocate(d verbs.Domain, n int) ([]byte, error) {
+	if len(f.all) == mostFaces {
+		return nil, errors.New("ib: 64 pieces of registered memory are allocated already: take fewer, larger ones")
+	}
+	b, err := verbs.Allocate(n)
+	if err != nil {
+		return nil, err
+	}
+	r, err := d.Register(b, verbs.LocalWrite)
+	if err != nil {
+		_ = verbs.Free(b)
+		return nil, explainLimit(err)
+	}
+	f.all = append(f.all, face{b, uintptr(unsafe.Pointer(unsafe.SliceData(b))), r})
+	return b, nil
+}
+
+// element finds registered memory that holds b.
+func (f *faces) element(b []byte) (verbs.Element, bool) {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	for i := range f.all {
+		x := &f.all[i]
+		if at >= x.base && at-x.base+uintptr(len(b)) <= uintptr(len(x.bytes)) {
+			return verbs.Element{Addr: x.region.Addr() + uint64(at-x.base), Length: uint32(len(b)), Key: x.region.LocalKey()}, true
+		}
+	}
+	return verbs.Element{}, false
+}
+
+func (f *faces) close() error {
+	var err error
+	for _, x := range f.all {
+		if e := x.region.Close(); e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		err = errors.Join(err, verbs.Free(x.bytes))
+	}
+	f.all = nil
+	return err
+}
