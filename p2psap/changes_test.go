@@ -110,6 +110,7 @@ func (e *duelist) act(seed uint64, eager int) {
 	}
 	e.look()
 	e.bounded()
+	e.strain()
 	e.settle()
 }
 
@@ -134,7 +135,10 @@ func (d *duel) peace(seed uint64) {
 	d.calm = true
 	f := d.link
 	f.SetFaults(quietFaults(d.latency))
-	d.until(time.Minute, "the ends do not come to rest", func() bool {
+	for _, e := range d.ends {
+		e.rise()
+	}
+	d.until(3*time.Minute, "the ends do not come to rest", func() bool {
 		rest := true
 		for i, e := range d.ends {
 			other := d.ends[1-i]
@@ -155,7 +159,7 @@ func (d *duel) peace(seed uint64) {
 			if s == nil || d.fault != nil {
 				return true
 			}
-			rest = rest && e.adapting == 0 && s.change.mine.Cause == 0 && s.change.theirs.Cause == 0 && len(e.flight) == 0
+			rest = rest && (d.cables == nil || s.channel.way != nil && !s.channel.dead) && e.adapting == 0 && s.change.mine.Cause == 0 && s.change.theirs.Cause == 0 && len(e.flight) == 0
 		}
 		return rest
 	})
@@ -171,8 +175,9 @@ func (d *duel) compare() error {
 		}
 	}
 	a, b := d.ends[0], d.ends[1]
+	d.moves = a.n.session(a.id).info.Moves
 	x, y := a.n.session(a.id), b.n.session(b.id)
-	if x.channel.number != y.channel.number || x.info.Changes != y.info.Changes || x.conditions.Mode != y.conditions.Mode {
+	if x.channel.number != y.channel.number || x.info.Changes != y.info.Changes || x.conditions != y.conditions || x.info.Moves != y.info.Moves || x.channel.round != y.channel.round {
 		return fmt.Errorf("the ends stand in different epochs: %s", d)
 	}
 	if fmt.Sprint(x.composition.Protocols) != fmt.Sprint(y.composition.Protocols) {
@@ -198,7 +203,7 @@ func TestChanges(t *testing.T) {
 	if testing.Short() {
 		*changeCount, *changeGoal = min(*changeCount, 8), min(*changeGoal, 60)
 	}
-	var next, changes, wires atomic.Uint64
+	var next, changes, wires, moves atomic.Uint64
 	var wait sync.WaitGroup
 	var mu sync.Mutex
 	failed := 0
@@ -208,10 +213,14 @@ func TestChanges(t *testing.T) {
 			for i := next.Add(1) - 1; i < *changeCount; i = next.Add(1) - 1 {
 				seed := *changeSeed + i
 				d := newDuel(seed)
+				if seed%3 == 2 {
+					d.cables = &[2]cable{}
+				}
 				d.attack(seed, *changeGoal)
 				d.peace(seed)
 				changes.Add(uint64(d.changes))
 				wires.Add(uint64(d.wires))
+				moves.Add(uint64(d.moves))
 				if d.fault == nil {
 					continue
 				}
@@ -224,9 +233,10 @@ func TestChanges(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	t.Logf("%d seeds, %d changes over %d control connections in %v; %d failed", *changeCount, changes.Load(), wires.Load(), time.Since(begin).Round(time.Millisecond), failed)
+	t.Logf("%d seeds, %d changes, %d of them of the rail, over %d control connections in %v; %d failed", *changeCount, changes.Load(), moves.Load(), wires.Load(), time.Since(begin).Round(time.Millisecond), failed)
 	if failed == 0 && *changeCount > 1 {
 		require.GreaterOrEqual(t, changes.Load(), *changeCount*uint64(*changeGoal))
 		require.Greater(t, wires.Load(), 2**changeCount, "connections break")
+		require.Greater(t, moves.Load(), *changeCount, "rails fall and rise")
 	}
 }

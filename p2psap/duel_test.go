@@ -36,6 +36,10 @@ type duel struct {
 	options         *OpenOptions                      // nil: the two slots
 
 	trains   bool // the data link takes trains, gathers their payloads, and is busy at times
+
+	cables *[2]cable // the ends of a rail; nil: there is none
+	moves  uint32
+
 	reliable bool // the data link loses nothing, as InfiniBand's: the columns without recovery
 
 	breaks, late, refuse float64
@@ -126,6 +130,10 @@ func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 		}
 		if d.seed%3 == 1 {
 			c.Protect, c.Entropy = ProtectAlways, random(d.seed+uint64(i)) // keys change with every epoch
+		}
+		if d.cables != nil {
+			c.Rails = []Rail{{InfiniBand, newCable(&d.cables[i], i)}}
+			c.Watch.RailDwell = 2 * d.latency
 		}
 		if change != nil {
 			change(i, &c)
@@ -251,6 +259,7 @@ func (e *duelist) settle() {
 			})
 		}
 		e.n.Sent(sent)
+		e.ship()
 		e.out = e.n.Drain(e.out[:0])
 		for k := range e.out {
 			e.carryOut(&e.out[k])

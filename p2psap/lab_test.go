@@ -21,6 +21,7 @@ type lab struct {
 	ids     [2]SessionID
 	control [2][][]byte // by sender, in order
 	frames  [2][]microproto.Frame
+	cables  *[2]cable // the ends of a rail; nil: there is none
 	conn    ConnID
 	threads [2][]labThread
 	breaks  int // that may still happen
@@ -61,6 +62,7 @@ type instance struct {
 	threads       [2][]string // each thread's moves, separated by spaces
 	breaks, drops int
 	big           bool
+	rail          bool // there is a second, reliable link, which can go down
 	reliable      bool // the link is, and the columns are those for InfiniBand
 }
 
@@ -70,12 +72,17 @@ func newLab(in *instance) (*lab, error) {
 	if in.reliable {
 		network = Memory
 	}
+	rails := func(i int) []Rail { return nil }
+	if in.rail {
+		l.cables = &[2]cable{}
+		rails = func(i int) []Rail { return []Rail{{InfiniBand, newCable(&l.cables[i], i)}} }
+	}
 	for i := range l.nodes {
 		var err error
 		l.nodes[i], err = NewNode(NodeConfig{
 			Name: string(rune('a' + i)), Run: "run", Version: "v", Catalog: ctp.Catalog(), Policy: TablePolicy{}, Link: labLink{i, in.reliable}, Network: network,
 			Host: string(rune('a' + i)), Process: 1, Seed: uint64(i + 1), PeerTimeout: time.Hour, Heartbeat: 20 * time.Minute,
-			Limits: Limits{CompositeMax: microproto.Limits{Messages: 64}},
+			Limits: Limits{CompositeMax: microproto.Limits{Messages: 64}}, Rails: rails(i),
 		})
 		if err != nil {
 			return nil, err
@@ -142,6 +149,13 @@ func (l *lab) settle() {
 			l.frames[i] = append(l.frames[i], f)
 		}
 		n.Sent(len(frames))
+		if l.cables != nil {
+			frames = n.RailFrames(1)
+			for _, f := range frames {
+				l.cables[i].send(f)
+			}
+			n.RailSent(1, len(frames))
+		}
 	}
 }
 
@@ -168,6 +182,9 @@ func (l *lab) choices() (out []string) {
 			if l.drops > 0 {
 				out = append(out, fmt.Sprintf("drop of %c", 'a'+i))
 			}
+		}
+		if l.cables != nil && len(l.cables[i].flying) > 0 {
+			out = append(out, fmt.Sprintf("cable from %c", 'a'+i))
 		}
 		for k := range l.threads[i] {
 			if l.enabled(i, k) {
@@ -208,6 +225,8 @@ func (l *lab) do(choice string) error {
 		l.deliverControl(i)
 	case "frame":
 		l.deliverFrame(i)
+	case "cable":
+		l.deliverCable(i)
 	case "drop":
 		l.frames[i] = l.frames[i][1:]
 		l.drops--
@@ -256,6 +275,11 @@ func (l *lab) move(i, k int) error {
 		}
 	case "take":
 		l.receive(i)
+	case "get": // waits for a message
+		if l.receive(i); l.got[i] == 0 {
+			t.full = true
+			t.next--
+		}
 	case "sync", "async":
 		t.wait, err = n.Adapt(l.now, id, map[string]microproto.Mode{"sync": microproto.ModeSynchronous, "async": microproto.ModeAsynchronous}[what])
 	case "far", "near", "lossy":
@@ -267,6 +291,15 @@ func (l *lab) move(i, k int) error {
 		}
 	case "close":
 		n.Close(l.now, id)
+	case "cut": // the rail goes down at this end, with what is on its way
+		l.cables[0].flying, l.cables[1].flying = nil, nil
+		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: errUnknown})
+	case "fall": // it goes down, and what is on its way may still arrive
+		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: errUnknown})
+	case "lose": // the connection with the peer does
+		n.RailEvent(l.now, 1, microproto.LinkEvent{Peer: l.cables[i].peer, Err: errUnknown})
+	case "rise":
+		n.RailEvent(l.now, 1, microproto.LinkEvent{Up: true})
 	default:
 		err = fmt.Errorf("no move %q", what)
 	}
@@ -320,6 +353,11 @@ func (l *lab) check(end bool) error {
 			}
 		}
 		other := l.nodes[1-i].session(l.ids[1-i])
+		if l.cables != nil {
+			if err := l.checkRail(i, s, other); err != nil {
+				return err
+			}
+		}
 		switch {
 		case other.state != SessionOpen:
 		case l.got[i] != l.sent[1-i]:
@@ -373,6 +411,9 @@ func (l *lab) hash() uint64 {
 	w := &digest{sum: h}
 	for i, n := range l.nodes {
 		p := n.peers[0]
+		if l.cables != nil {
+			l.cables[i].hash(h, p.ways[0], n.session(l.ids[i]))
+		}
 		fmt.Fprint(h, "|", p.state, p.sent, p.received, len(p.unacked), l.sent[i], l.got[i], len(l.over[i]), l.breaks, l.drops)
 		for _, t := range l.threads[i] {
 			fmt.Fprint(h, t.next, t.wait, t.full)
@@ -390,7 +431,7 @@ func (l *lab) hash() uint64 {
 			if c == nil {
 				continue
 			}
-			fmt.Fprint(h, c.number, c.held, c.first)
+			fmt.Fprint(h, c.number, c.held, c.first, c.round, c.dead)
 			for _, name := range c.composition.Protocols {
 				w.value(reflect.ValueOf(c.composite.Protocol(name)), 0)
 			}

@@ -88,6 +88,9 @@ func (s *session) keepBack(tag Tag, label Label, data []byte) error {
 		granted = e.Granted()
 	}
 	to := s.change.mine.Mode
+	if shelf := s.change.shelf; shelf != nil && shelf.mine.Mode == microproto.ModeAsynchronous {
+		to = shelf.mine.Mode // it may turn out to hold
+	}
 	if to == microproto.ModeAsynchronous || s.kept.n-s.kept.submitted >= maxKeptBack || s.spent+queueCost(len(data)) > granted {
 		return microproto.ErrBusy
 	}

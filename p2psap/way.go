@@ -28,15 +28,21 @@ type way struct {
 	raised  bool               // sessions on worse rails have been told
 	retry   microproto.Instant // another round; Never: that is not this end's business
 	backoff time.Duration      // between failures; 0: none yet
+	said    uint64             // number of the last message about it
 	moved   uint64             // times that it has gone down
 }
 
-// Back-off of rounds, and how long a way has to hold for its failures to be forgotten.
+// Back-off of rounds, and how long a way has to hold for its failures to be forgotten, in
+// Watch.RailDwell.
 const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 30 * time.Second
-	steady     = time.Minute
+	firstRetry = 0.1
+	lastRetry  = 30
+	steady     = 60
 )
+
+func (n *Node) dwells(k float64) time.Duration {
+	return time.Duration(k * float64(n.config.Watch.RailDwell))
+}
 
 func (w *way) joined() bool { return w.offered && w.addr != 0 && w.ready }
 
@@ -123,19 +129,33 @@ func (n *Node) offerWay(now microproto.Instant, p *peer, w *way) {
 		return
 	}
 	w.offered = true
-	n.post(p, kindRail, &standing{Network: w.rail.network, Round: w.round, State: railOffered, Offer: offer})
+	n.speak(p, w, standing{State: railOffered, Offer: offer})
+}
+
+// heeded tells whether another round makes sense: after the first failure at once, then
+// when the other end has heard of the last one. Else they would only pile up while the
+// connection is broken.
+func (n *Node) heeded(p *peer, w *way) bool {
+	return p.conn != nil && (w.backoff <= n.dwells(firstRetry) || len(p.unacked) == 0 || p.unacked[0].sequence > w.said)
+}
+
+// speak tells the other end where the way stands.
+func (n *Node) speak(p *peer, w *way, m standing) {
+	m.Network, m.Round = w.rail.network, w.round
+	n.post(p, kindRail, &m)
+	w.said = p.sent
 }
 
 func (n *Node) tryLater(now microproto.Instant, w *way) {
 	w.retry = now.Add(w.backoff)
-	w.backoff = min(max(2*w.backoff, firstRetry), lastRetry)
+	w.backoff = min(max(2*w.backoff, n.dwells(firstRetry)), n.dwells(lastRetry))
 }
 
 // sayDown ends the round at both ends.
 func (n *Node) sayDown(now microproto.Instant, p *peer, w *way, why error) {
 	reason := why.Error()
 	reason = reason[:min(len(reason), maxReasonBytes)]
-	n.post(p, kindRail, &standing{Network: w.rail.network, Round: w.round, State: railDown, Reason: reason})
+	n.speak(p, w, standing{State: railDown, Reason: reason})
 	n.leaveWay(now, p, w, reason)
 }
 
@@ -144,7 +164,7 @@ func (n *Node) failWay(now microproto.Instant, p *peer, w *way, err error) {
 	if !w.offered {
 		return // the round is over already
 	}
-	if w.joined() && now.Sub(w.since) >= steady {
+	if w.joined() && now.Sub(w.since) >= n.dwells(steady) {
 		w.backoff = 0
 	}
 	n.tryLater(now, w)
@@ -219,13 +239,13 @@ func (n *Node) acceptWay(now microproto.Instant, p *peer, w *way, offer []byte) 
 		err = errUnknown
 	}
 	if err != nil {
-		w.backoff = lastRetry // it will hardly be another one soon
+		w.backoff = n.dwells(lastRetry) // it will hardly be another one soon
 		n.tryLater(now, w)
 		n.sayDown(now, p, w, fmt.Errorf("%v does not accept the offer at %s: %w", w.rail.network, n.config.Name, err))
 		return
 	}
 	w.addr = addr
-	n.post(p, kindRail, &standing{Network: w.rail.network, Round: w.round, State: railReady})
+	n.speak(p, w, standing{State: railReady})
 	n.join(now, p, w)
 }
 
@@ -251,7 +271,7 @@ func (n *Node) advanceWays(now microproto.Instant, p *peer) {
 		return
 	}
 	for _, w := range p.ways {
-		if !w.offered && now >= w.retry {
+		if !w.offered && now >= w.retry && n.heeded(p, w) {
 			n.nextRound(now, p, w)
 		}
 		if w.joined() && !w.raised && now >= n.raiseAt(w) {
@@ -266,6 +286,7 @@ func (n *Node) waysDeadline(p *peer) microproto.Instant {
 	for _, w := range p.ways {
 		switch {
 		case p.state != PeerNew && p.state != PeerUp:
+		case !w.offered && !n.heeded(p, w):
 		case !w.offered:
 			d = min(d, w.retry)
 		case w.joined() && !w.raised:

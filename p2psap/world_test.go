@@ -365,8 +365,16 @@ func dissect(e envelope, r *reader) string {
 		}
 	case kindAdapt:
 		if a, err := parseAdapt(r); err == nil {
-			why := [...]string{"", "scheme", "context", "accept"}[a.Cause]
+			why := [...]string{"", "scheme", "context", "accept", "rail"}[a.Cause]
 			text += fmt.Sprintf(" epoch=%d for=%s mode=%v distance=%v lossy=%v protocols=%v sent=%d reason=%q", a.Epoch, why, a.Mode, a.Distance, a.Lossy, a.Protocols, a.Sent, a.Reason)
+		}
+	case kindRail:
+		if m, err := parseStanding(r); err == nil {
+			text += fmt.Sprintf(" network=%v round=%d %s offer=%q reason=%q", m.Network, m.Round, [...]string{"", "offered", "ready", "down"}[m.State], m.Offer, m.Reason)
+		}
+	case kindDrained:
+		if d, err := parseDrained(r); err == nil {
+			text += fmt.Sprintf(" epoch=%d", d.Epoch)
 		}
 	case kindAdapted:
 		if a, err := parseAdapted(r); err == nil {

@@ -1,0 +1,186 @@
+package p2psap
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// cable is one end of a rail between two nodes, as a reliable connected link is: each
+// offer is a new connection, and a frame of one that is over never arrives.
+type cable struct {
+	self   byte
+	serial byte                // of this end's last offer
+	peer   microproto.LinkAddr // the offer that was accepted; 0: none
+	flying []flight            // by this end
+	kept   bool                // the last offer is not used up
+}
+
+type flight struct {
+	from byte // serial of the sender's offer
+	to   microproto.LinkAddr
+	f    microproto.Frame
+}
+
+func newCable(c *cable, self int) *cable {
+	*c = cable{self: byte(self)}
+	return c
+}
+
+var errFarCable = errors.New("not an offer of the other end")
+
+func (c *cable) Acquire(n int) microproto.Frame {
+	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
+}
+
+func (c *cable) Caps(m microproto.Mode) microproto.Caps {
+	return microproto.Caps{MTU: 800, Reliable: m == microproto.ModeSynchronous, Ordered: true}
+}
+
+func (c *cable) Offer(string) ([]byte, error) {
+	if !c.kept {
+		c.serial++
+		c.kept = true
+	}
+	return []byte{c.self, c.serial}, nil
+}
+
+func (c *cable) Accept(b []byte) (microproto.LinkAddr, error) {
+	if len(b) != 2 || b[0] == c.self {
+		return 0, errFarCable
+	}
+	c.kept = false
+	c.peer = microproto.LinkAddr(b[1]) + 1
+	return c.peer, nil
+}
+
+// Forget is that of microproto.Connected.
+func (c *cable) Forget(peer microproto.LinkAddr) {
+	if c.peer == peer {
+		c.peer = 0
+	}
+}
+
+func (c *cable) send(f microproto.Frame) {
+	if f.Peer == c.peer && f.Mode != 0 {
+		c.flying = append(c.flying, flight{c.serial, f.Peer, f})
+	}
+}
+
+// arrived is whether the oldest frame of the other end's is of a connection that stands here.
+func (c *cable) arrived(other *cable) (f microproto.Frame, ok bool) {
+	x := other.flying[0]
+	other.flying = other.flying[1:]
+	x.f.Peer = c.peer
+	return x.f, c.peer == microproto.LinkAddr(x.from)+1 && x.to == microproto.LinkAddr(c.serial)+1
+}
+
+func (c *cable) hash(h io.Writer, w *way, s *session) {
+	fmt.Fprint(h, "cable", c.serial, c.peer, c.kept, w.round, w.offered, w.addr, w.ready, w.raised, w.settled, w.rail.err != nil, w.backoff)
+	for _, x := range c.flying {
+		fmt.Fprint(h, x.from, x.to, x.f.Data)
+	}
+	g := &s.change
+	fmt.Fprint(h, g.careful, g.told, g.heard, g.moves, g.next != nil && g.next.dead)
+	if g.shelf != nil {
+		fmt.Fprint(h, g.shelf.mine, g.shelf.theirs, g.shelf.agreed, g.shelf.told, g.shelf.heard)
+	}
+}
+
+func (l *lab) deliverCable(from int) {
+	if f, ok := l.cables[1-from].arrived(&l.cables[from]); ok {
+		l.nodes[1-from].RailFrame(l.now, 1, f)
+	}
+}
+
+// checkRail: at the end a rail that is up at both ends is joined, and in use.
+func (l *lab) checkRail(i int, s, other *session) error {
+	w, v := l.nodes[i].peers[0].ways[0], l.nodes[1-i].peers[0].ways[0]
+	up := w.rail.err == nil && v.rail.err == nil
+	switch {
+	case up != w.joined():
+		return fmt.Errorf("%c: the rail is up: %v, joined: %v (%s)", 'a'+i, up, w.joined(), w.why)
+	case other.state != SessionOpen:
+	case up != (s.channel.way != nil) || s.channel.dead || up && s.channel.round != w.round:
+		return fmt.Errorf("%c: the rail is up: %v, and the session on %v, in round %d of %d", 'a'+i, up, s.conditions.Network, s.channel.round, w.round)
+	case s.conditions.Network != other.conditions.Network || s.channel.round != other.channel.round:
+		return fmt.Errorf("the ends are on different rails")
+	}
+	return nil
+}
+
+// ship gives the rail what waits for it. It takes time, and keeps the order.
+func (e *duelist) ship() {
+	d := e.d
+	if d.cables == nil {
+		return
+	}
+	frames := e.n.RailFrames(1)
+	for _, f := range frames {
+		c := &d.cables[e.i]
+		before := len(c.flying)
+		if c.send(f); len(c.flying) == before {
+			f.Release()
+			continue
+		}
+		d.clock.After(d.latency, func() {
+			if len(c.flying) == 0 {
+				return // it was cut
+			}
+			other := d.ends[1-e.i]
+			f, ok := d.cables[1-e.i].arrived(c)
+			if !ok {
+				f.Release()
+				return
+			}
+			other.n.RailFrame(d.clock.Now(), 1, f)
+			other.settle()
+		})
+	}
+	e.n.RailSent(1, len(frames))
+}
+
+// strain has the rail go down and come back at random, at either end and also at both.
+func (e *duelist) strain() {
+	d := e.d
+	if d.cables == nil || d.calm || d.rand.IntN(12) > 0 {
+		return
+	}
+	down := microproto.LinkEvent{Err: errUnknown}
+	switch d.rand.IntN(6) {
+	case 0:
+		d.cut()
+		e.n.RailEvent(d.clock.Now(), 1, down)
+	case 1:
+		e.n.RailEvent(d.clock.Now(), 1, down)
+		other := d.ends[1-e.i]
+		d.clock.After(time.Duration(d.rand.Int64N(int64(d.latency))), func() {
+			other.n.RailEvent(d.clock.Now(), 1, down)
+			other.settle()
+			d.clock.After(time.Duration(d.rand.Int64N(int64(20*d.latency))), other.rise)
+		})
+	case 2:
+		e.n.RailEvent(d.clock.Now(), 1, microproto.LinkEvent{Peer: d.cables[e.i].peer, Err: errUnknown})
+	}
+	d.clock.After(time.Duration(d.rand.Int64N(int64(20*d.latency))), e.rise)
+}
+
+func (e *duelist) rise() {
+	if e.d.cables != nil {
+		e.n.RailEvent(e.d.clock.Now(), 1, microproto.LinkEvent{Up: true})
+		e.settle()
+	}
+}
+
+// cut loses what is on its way by the rail, in both directions.
+func (d *duel) cut() {
+	for i := range d.cables {
+		for _, x := range d.cables[i].flying {
+			x.f.Release()
+		}
+		d.cables[i].flying = nil
+	}
+}
