@@ -129,7 +129,19 @@ build_initramfs() {
 	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/libibverbs.test" ./ib/internal/verbs/libibverbs
 	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/ib.test" ./ib
 	for p in obstacle libibverbs.test ib.test; do copy_program "$cache/bin/$p"; done
+	solve_references
 	(cd "$root" && find . | cpio -o -H newc --quiet) >"$cache/initramfs"
+}
+
+# What the guest compares its synchronous runs with: the same ones here, over UDP.
+solve_references() {
+	mkdir -p "$root/reference"
+	for peers in 2 3; do
+		flags="--peers $peers --tol 1e-$((5 - peers))"
+		echo "$flags" >"$root/reference/sync$peers.flags"
+		# shellcheck disable=SC2086
+		"$cache/bin/obstacle" solve membrane --n 32 --scheme sync --network ether --format json $flags >"$root/reference/sync$peers.json"
+	done
 }
 
 # The verdict is a line on the console; a guest that panics or hangs prints none.
