@@ -35,7 +35,7 @@ type duel struct {
 	mtu             int                               // 0: 512 at one end, 612 at the other
 	options         *OpenOptions                      // nil: the two slots
 
-	trains   bool // the data link takes trains, gathers their payloads, and is busy at times
+	trains bool // the data link takes trains, gathers their payloads, and is busy at times
 
 	cables *[2]cable // the ends of a rail; nil: there is none
 	moves  uint32

@@ -1,0 +1,172 @@
+package driver
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// onFabric gives a node a rail: an adapter of its name on the fabric.
+func onFabric(t *testing.T, f *ib.Fabric) func(c *Config) {
+	return func(c *Config) {
+		require.NoError(t, f.Add(c.Name))
+		l, err := ib.Open(ib.Config{Name: c.Name, Device: c.Name, Fabric: f})
+		require.NoError(t, err)
+		c.Rails = []Rail{{p2psap.InfiniBand, l}}
+		overEthernet(c)
+	}
+}
+
+func overEthernet(c *Config) {
+	c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
+	c.Watch.RailDwell = 20 * time.Millisecond
+}
+
+// on waits until a session is on a network.
+func on(t *testing.T, s *Socket, k p2psap.Network) {
+	t.Helper()
+	require.Eventually(t, func() bool { return s.Info().Conditions.Network == k }, patience, time.Millisecond,
+		"not on %v", k)
+}
+
+// A rail that both have is used; its port goes down at either end and comes back, and
+// the session leaves and comes back, again and again, while messages go both ways:
+// each comes once and in order.
+func TestRailGoesDownAndComesBack(t *testing.T) {
+	f := ib.NewSoftwareFabric()
+	a, b := start(t, "a", onFabric(t, f)), start(t, "b", onFabric(t, f))
+	join(t, a, b)
+	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+	require.Equal(t, p2psap.InfiniBand, sa.Info().Conditions.Network, sa.Info().NetworkWhy)
+	require.Equal(t, p2psap.InfiniBand, sb.Info().Conditions.Network)
+	ctx := limit(t)
+	var wg sync.WaitGroup
+	over := make(chan struct{})
+	counts := make(chan uint64, 2)
+	for _, s := range []*Socket{sa, sb} {
+		wg.Go(func() { // sends until it is over, and then says how many there were
+			sent := uint64(0)
+			for last := p2psap.Transfer(0); ; {
+				data := binary.BigEndian.AppendUint64(nil, sent)
+				select {
+				case <-over:
+					for r := (p2psap.Ready{}); !r.Accepted; {
+						var err error
+						if r, err = s.Wait(ctx, last); err != nil {
+							t.Error("wait:", err)
+							return
+						}
+					}
+					counts <- sent
+					return
+				default:
+				}
+				var err error
+				if last, err = s.Send(ctx, 2, p2psap.Label(sent), data); err != nil {
+					t.Error("send:", err)
+					return
+				}
+				sent++
+			}
+		})
+	}
+	var got [2]uint64
+	var mu sync.Mutex
+	var readers sync.WaitGroup
+	for i, s := range []*Socket{sa, sb} {
+		readers.Go(func() {
+			slot := p2psap.Slot{Tag: 2, Data: make([]byte, 8)}
+			for {
+				_, fresh, err := s.Poll(&slot)
+				if errors.Is(err, p2psap.ErrClosed) {
+					return // below: everything had come
+				}
+				mu.Lock()
+				if err != nil || fresh && binary.BigEndian.Uint64(slot.Data) != got[i] {
+					t.Error("lost, doubled or out of order:", got[i], slot.Data, err)
+					mu.Unlock()
+					return
+				}
+				if fresh {
+					got[i]++
+				}
+				mu.Unlock()
+				if !fresh {
+					_, _ = s.Wait(ctx, 0)
+				}
+			}
+		})
+	}
+	for _, port := range []string{"a", "b"} {
+		require.NoError(t, f.SetPort(port, false))
+		on(t, sa, p2psap.Ethernet)
+		on(t, sb, p2psap.Ethernet)
+		require.NotEmpty(t, sa.Info().NetworkWhy)
+		require.False(t, a.Rails("b")[0].Joined)
+		require.NoError(t, f.SetPort(port, true))
+		on(t, sa, p2psap.InfiniBand)
+		on(t, sb, p2psap.InfiniBand)
+	}
+	close(over)
+	wg.Wait()
+	x, y := <-counts, <-counts
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return got[0]+got[1] == x+y && (got[0] == x || got[0] == y)
+	}, patience, time.Millisecond, "everything comes")
+	require.NoError(t, sa.Close())
+	readers.Wait()
+	require.EqualValues(t, 4, sa.Info().Moves)
+	require.Greater(t, x, uint64(100))
+}
+
+// Peers without the rail are reached over Ethernet, as is one whose adapter is on another
+// fabric; each pair is on its best.
+func TestMixedRails(t *testing.T) {
+	f, g := ib.NewSoftwareFabric(), ib.NewSoftwareFabric()
+	a, b := start(t, "a", onFabric(t, f)), start(t, "b", onFabric(t, f))
+	c := start(t, "c", overEthernet)
+	d := start(t, "d", func(c *Config) {
+		onFabric(t, g)(c)
+		require.NoError(t, g.SetPort("d", false)) // from the beginning
+	})
+	for _, x := range [][2]*Node{{a, b}, {a, c}, {b, c}, {a, d}} {
+		join(t, x[0], x[1])
+	}
+	want := func(x, y *Node, k p2psap.Network) {
+		t.Helper()
+		sx, sy := open(t, x, y, options("s", microproto.ModeAsynchronous))
+		require.Equal(t, k, sx.Info().Conditions.Network)
+		require.Equal(t, k, sy.Info().Conditions.Network)
+	}
+	want(a, b, p2psap.InfiniBand)
+	want(a, c, p2psap.Ethernet)
+	want(b, c, p2psap.Ethernet)
+	want(a, d, p2psap.Ethernet)
+	require.Nil(t, a.Rails("c"))
+	require.Contains(t, a.Rails("d")[0].Why, "down")
+}
+
+// Close ends everything also in the middle of a move.
+func TestCloseInAMove(t *testing.T) {
+	f := ib.NewSoftwareFabric()
+	a, b := start(t, "a", onFabric(t, f)), start(t, "b", onFabric(t, f))
+	join(t, a, b)
+	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))
+	_, err := sa.Send(limit(t), 2, 1, make([]byte, 8))
+	require.NoError(t, err)
+	require.NoError(t, f.SetPort("b", false))
+	require.NoError(t, a.Close())
+	_, err = sa.Send(limit(t), 2, 2, make([]byte, 8))
+	require.True(t, errors.Is(err, p2psap.ErrClosed))
+}
