@@ -392,3 +392,17 @@ func TestOvertaking(t *testing.T) {
 		require.EqualValues(t, 1, f.Resent())
 	}
 }
+
+// TestLongest: a message that no port carries ends before it begins.
+func TestLongest(t *testing.T) {
+	l := join(t, software.NewFabric(software.Config{}), verbs.RC, 4, timers{14, 7, 12, 7})
+	a := &l.ends[0]
+	require.Less(t, a.port.MostBytes, uint32(1<<31))
+	e := a.piece(0, 8)
+	e[0].Length = 1 << 31
+	_, err := a.pair.PostSend([]verbs.SendRequest{{ID: 5, Operation: verbs.Send, Elements: e}})
+	require.NoError(t, err)
+	got := all(t, a.queue)
+	require.Len(t, got, 1)
+	require.Equal(t, verbs.StatusLocalLength, got[0].Status)
+}

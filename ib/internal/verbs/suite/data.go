@@ -217,6 +217,66 @@ func testQueueFull(t *testing.T, r Rig, tr verbs.Transport) {
 	b.poll(b.recvs, 4)
 }
 
+// testReuse: requests and their elements are the caller's again when a post returns.
+func testReuse(t *testing.T, r Rig, tr verbs.Transport) {
+	a, b := both(t, r, shape{config: verbs.PairConfig{Transport: tr}, retries: 7, rnr: 7})
+	element, into := make([]verbs.Element, 1), make([]verbs.Element, 1)
+	sends, receives := make([]verbs.SendRequest, 1), make([]verbs.ReceiveRequest, 1)
+	for i := range 10 {
+		into[0] = b.piece(i*64, 64)
+		receives[0] = verbs.ReceiveRequest{ID: uint64(i), Elements: into}
+		b.expect(receives...)
+		into[0], receives[0] = verbs.Element{}, verbs.ReceiveRequest{}
+	}
+	for i := range 10 {
+		copy(a.memory[i*64:], fmt.Sprintf("number %d", i))
+		element[0] = a.piece(i*64, 8)
+		sends[0] = verbs.SendRequest{ID: uint64(i), Operation: verbs.Send, Elements: element, Signaled: true, Solicited: i%2 == 0}
+		a.post(sends...)
+		element[0], sends[0] = verbs.Element{}, verbs.SendRequest{}
+	}
+	for i, c := range a.poll(a.sends, 10) {
+		a.ended(c, uint64(i), verbs.Sent)
+	}
+	for i, c := range b.poll(b.recvs, 10) {
+		b.ended(c, uint64(i), verbs.Received)
+		require.Equal(t, fmt.Sprintf("number %d", i), string(b.memory[i*64:i*64+8]))
+	}
+}
+
+// testOneQueue: pairs of both transports complete in one queue, sends and receives; the
+// completions say whose they are, and those of one queue of a pair are in order.
+func testOneQueue(t *testing.T, r Rig, tr verbs.Transport) {
+	s := shape{config: verbs.PairConfig{Transport: tr}, retries: 7, rnr: 7, oneQueue: true}
+	a, b := both(t, r, s)
+	other := s
+	other.config.Transport = verbs.RC + verbs.UC - tr
+	a2, b2 := *a, *b
+	a2.pair, b2.pair = a.create(other.config), b.create(other.config)
+	a2.join(&b2, other, 0)
+	b2.join(&a2, other, 1)
+	for i := range uint64(10) {
+		for k, e := range []*end{b, &b2} {
+			e.expect(e.slot(i, 0, 64))
+			[]*end{a, &a2}[k].post([]*end{a, &a2}[k].send(i, 0, int(i)))
+		}
+	}
+	for _, e := range []*end{a, b} {
+		next := map[uint32]uint64{}
+		for _, c := range e.poll(e.sends, 20) {
+			require.Equal(t, verbs.StatusOK, c.Status)
+			require.Equal(t, next[c.Pair], c.ID)
+			next[c.Pair]++
+			require.Equal(t, e == a, c.Kind == verbs.Sent)
+			if e == b {
+				require.EqualValues(t, c.ID, c.Bytes)
+			}
+		}
+		require.Len(t, next, 2)
+		e.quiet(e.sends)
+	}
+}
+
 // testDuplex: both ends send at once, each from a goroutine of its own.
 func testDuplex(t *testing.T, r Rig, tr verbs.Transport) {
 	const messages, slots, size = 300, 16, 3000

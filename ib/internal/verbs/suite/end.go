@@ -36,6 +36,7 @@ type shape struct {
 	retries  uint8
 	rnr      uint8 // retries
 	unjoined bool  // pairs stay in Reset
+	oneQueue bool  // completions of both kinds in one queue
 }
 
 const (
@@ -76,7 +77,10 @@ func open(t *testing.T, r Rig, s shape, n int) *end {
 		depth = 512
 	}
 	e.sends = e.queue(depth)
-	e.recvs = e.queue(depth)
+	e.recvs = e.sends
+	if !s.oneQueue {
+		e.recvs = e.queue(depth)
+	}
 	size := s.bytes
 	if size == 0 {
 		size = 256 << 10

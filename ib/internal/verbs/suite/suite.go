@@ -69,6 +69,8 @@ func Run(t *testing.T, r Rig) {
 				{"Order", testOrder},
 				{"Unsignaled", testUnsignaled},
 				{"QueueFull", testQueueFull},
+				{"Reuse", testReuse},
+				{"OneQueue", testOneQueue},
 				{"Duplex", testDuplex},
 				{"NoReceive", testNoReceive},
 				{"Keys", testKeys},
