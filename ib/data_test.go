@@ -2,6 +2,7 @@ package ib
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -189,12 +190,12 @@ func TestLostCreditIsRepaired(t *testing.T) {
 			c.Peers, c.ReceiveBlocks = 1, 2*fewestReceives
 			a, b, toB, toA := r.pair(c)
 			lose := software.Chances{Seed: 7, Loss: 0.3}.Rule()
-			all := false
+			var all atomic.Bool
 			r.fabric.software.SetRule(func(p software.Packet) software.Fate {
 				if p.Transport != verbs.UC {
 					return software.Fate{}
 				}
-				if all {
+				if all.Load() {
 					return software.Fate{Drop: true}
 				}
 				return lose(p)
@@ -202,7 +203,7 @@ func TestLostCreditIsRepaired(t *testing.T) {
 			g, h := &ledger{tb: t, async: map[uint64]uint32{}}, &ledger{tb: t, async: map[uint64]uint32{}}
 			batch := make([]microproto.Frame, 8)
 			for k := range uint32(3000) {
-				all = k%1000 > 900
+				all.Store(k%1000 > 900)
 				for _, x := range []struct {
 					from, to *Link
 					addr     microproto.LinkAddr
