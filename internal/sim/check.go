@@ -21,6 +21,8 @@ type Result struct {
 	Points     uint64 // relaxed, by all peers
 	Sent, Lost uint64 // data frames
 	Reconnects uint64 // control connections made anew
+	Railed     uint64 // frames that came by adapters
+	Moves      uint64 // of sessions between rails
 	Changes    uint64 // of mode, at boundaries of time steps
 }
 
@@ -41,7 +43,7 @@ func Play(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Resu
 // (bit by bit where the scheme promises it), and all memory has been given back.
 func (c *Cluster) Check() (*Result, error) {
 	s := c.Scenario
-	r := &Result{Virtual: time.Duration(c.ended), Events: c.events, Changes: c.changes, U: c.assemble()}
+	r := &Result{Virtual: time.Duration(c.ended), Events: c.events, Changes: c.changes, Railed: c.railed, Moves: c.moves, U: c.assemble()}
 	for _, p := range c.peers {
 		r.Outcomes = append(r.Outcomes, p.worker.Outcome())
 		r.Points += p.points

@@ -28,7 +28,10 @@ type Cluster struct {
 	carried map[wireEnd]microproto.Instant // last delivery of a control connection
 	lastID  p2psap.ConnID
 	memory  mptest.Frames
-	attack  *attacker // nil: nobody attacks
+	cutAt   []microproto.Instant // by rank: what it had under way by its adapter then was lost
+	railed  uint64               // frames that came by adapters
+	moves   uint64               // of sessions, between rails
+	attack  *attacker            // nil: nobody attacks
 	events  uint64
 	ended   microproto.Instant // when the last session was closed
 
@@ -52,6 +55,7 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 		memory: mptest.Frames{Headroom: 16},
 	}
 	n := s.Peers()
+	c.cutAt = make([]microproto.Instant, n)
 	for rank := range n {
 		for range rank {
 			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.Faults))
@@ -99,6 +103,7 @@ func (c *Cluster) plan() {
 			l.Partition(1, false)
 		}
 	})
+	c.planRails()
 	for _, p := range c.peers {
 		c.clock.After(time.Duration(c.rand.IntN(5e6)), p.start)
 	}

@@ -25,14 +25,15 @@ const (
 
 // peer is one peer's shell: what solver/runner and p2psap/driver are in real time.
 type peer struct {
-	c      *Cluster
-	rank   solver.Rank
-	node   *p2psap.Node
-	worker *solver.Worker
-	cost   Cost
-	phase  phase
-	began  microproto.Instant // when the sessions were open
-	points uint64
+	c       *Cluster
+	rank    solver.Rank
+	node    *p2psap.Node
+	worker  *solver.Worker
+	adapter *adapter // nil: it has none
+	cost    Cost
+	phase   phase
+	began   microproto.Instant // when the sessions were open
+	points  uint64
 
 	neighbours []*neighbour
 	busy       microproto.Instant // relaxing or sending until then
@@ -90,7 +91,7 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	var err error
 	p.node, err = p2psap.NewNode(p2psap.NodeConfig{
 		Name: nameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Link: contact{c, rank},
-		Network: p2psap.Ethernet, Cluster: s.label(rank), Host: nameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
+		Network: p2psap.Ethernet, Rails: p.rails(), Watch: p2psap.Watch{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: nameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
 		Tracer: tracer{c}, Protect: s.Protect, Entropy: s.entropy(rank),
 	})
 	if err != nil {
@@ -332,6 +333,7 @@ func (p *peer) spend(d time.Duration) {
 // finish closes the sessions; what has been sent is still accepted.
 func (p *peer) finish() {
 	p.phase = phaseClosing
+	p.countMoves()
 	for _, nb := range p.neighbours {
 		p.node.Close(p.c.clock.Now(), nb.halo)
 		p.node.Close(p.c.clock.Now(), nb.agree)

@@ -38,6 +38,9 @@ type Scenario struct {
 	Control ControlFaults
 	Stop    Stop
 
+	Adapters []bool // by rank: those that have one beside the base link; nil: nobody
+	Falls    []Fall // of adapters
+
 	Protect p2psap.Protection // of every session; the peers are on hosts of their own
 	Attack  float64           // per frame: whoever is on the links strikes
 }
@@ -86,9 +89,9 @@ func (s *Scenario) String() string {
 	if s.Stop.At > 0 {
 		stop = fmt.Sprintf(", stopped at %v by %d", s.Stop.At, s.Stop.Rank)
 	}
-	return fmt.Sprintf("%s, %d peers %v, %s, %v, tolerance %.0e, check every %d after %d, at most %d sweeps; %v; calm at %v, %d cuts, control breaks %.3f%s",
+	return fmt.Sprintf("%s, %d peers %v, %s, %v, tolerance %.0e, check every %d after %d, at most %d sweeps; %v; calm at %v, %d cuts, control breaks %.3f%s, adapters %v that fall %d times",
 		s.What, s.Peers(), s.Partition.Cuts, s.Scheme.Name(), s.Order, s.Tolerance, s.Every, s.Lag, s.MaxSweeps,
-		s.Faults, s.Calm, len(s.Cuts), s.Control.Break, stop)
+		s.Faults, s.Calm, len(s.Cuts), s.Control.Break, stop, s.Adapters, len(s.Falls))
 }
 
 // Draw makes the scenario of a seed.
@@ -105,6 +108,7 @@ func Draw(seed uint64) (*Scenario, error) {
 	drawCosts(r, s)
 	drawClusters(r, s)
 	drawSteps(r, s)
+	drawRails(r, s)
 	return s, nil
 }
 

@@ -25,7 +25,7 @@ var (
 
 // tally counts what the seeds of one call of TestSeeds went through.
 type tally struct {
-	events, lost, reconnects, snapshots, changes, stepping, failed, played atomic.Uint64
+	events, lost, reconnects, snapshots, changes, moves, railed, stepping, failed, played atomic.Uint64
 
 	mu       sync.Mutex
 	failures map[uint64]error
@@ -60,13 +60,15 @@ func TestSeeds(t *testing.T) {
 	for _, seed := range failed {
 		t.Errorf("%v\nreplay: go test ./internal/sim -run 'TestSeeds$' -count=1 -v -sim.seed=%d -sim.count=1", sum.failures[seed], seed)
 	}
-	t.Logf("%d seeds in %v: %.1f seeds a second; %d failed; %d events, %d frames lost, %d control connections made anew, %d snapshots that failed, %d runs in time steps with %d changes of mode, %v the longest run",
+	t.Logf("%d seeds in %v: %.1f seeds a second; %d failed; %d events, %d frames lost, %d control connections made anew, %d snapshots that failed, %d frames by adapters and %d moves of sessions, %d runs in time steps with %d changes of mode, %v the longest run",
 		sum.played.Load(), took.Round(time.Millisecond), float64(sum.played.Load())/took.Seconds(), len(failed),
-		sum.events.Load(), sum.lost.Load(), sum.reconnects.Load(), sum.snapshots.Load(), sum.stepping.Load(), sum.changes.Load(), sum.longest.Round(time.Millisecond))
+		sum.events.Load(), sum.lost.Load(), sum.reconnects.Load(), sum.snapshots.Load(), sum.railed.Load(), sum.moves.Load(), sum.stepping.Load(), sum.changes.Load(), sum.longest.Round(time.Millisecond))
 	if *seedCount >= 200 && len(failed) == 0 {
 		require.Positive(t, sum.lost.Load(), "the faults are faults")
 		require.Positive(t, sum.reconnects.Load())
 		require.Positive(t, sum.snapshots.Load(), "estimates are wrong now and then")
+		require.Positive(t, sum.railed.Load(), "adapters are used")
+		require.Positive(t, sum.moves.Load(), "and fall")
 		require.Positive(t, sum.stepping.Load(), "time steps")
 		require.Positive(t, sum.changes.Load(), "changes of mode at their boundaries")
 		for _, name := range []string{"sync", "async", "delay:0", "delay:1", "hybrid"} {
@@ -102,6 +104,8 @@ func (y *tally) play(t *testing.T, seed uint64) {
 	y.lost.Add(r.Lost)
 	y.reconnects.Add(r.Reconnects)
 	y.changes.Add(r.Changes)
+	y.moves.Add(r.Moves)
+	y.railed.Add(r.Railed)
 	if s.Problem.Steps() > 0 {
 		y.stepping.Add(1)
 	}

@@ -132,6 +132,13 @@ func (p *peer) settle() {
 			p.send(f)
 		}
 		p.node.Sent(len(frames))
+		if p.adapter != nil {
+			frames = p.node.RailFrames(1)
+			for _, f := range frames {
+				p.adapter.send(f)
+			}
+			p.node.RailSent(1, len(frames))
+		}
 		p.out = p.node.Drain(p.out[:0])
 		for _, o := range p.out {
 			p.carryOut(o)

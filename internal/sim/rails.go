@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Some peers of some scenarios have adapters of one fabric beside their base link. An
+// adapter joins pairs of peers by connections: reliable and ordered for synchronous
+// frames, only ordered for asynchronous ones. It goes down and comes back.
+
+// Fall is when an adapter, or its connection with one peer, goes down.
+type Fall struct {
+	At, Up time.Duration // Up 0: it stays down
+	Rank   solver.Rank
+	Peer   solver.Rank // -1: the adapter
+	Cut    bool        // what is on its way is lost; otherwise it may still arrive
+}
+
+// drawRails gives some scenarios adapters that fall. It draws last, so that the rest of a
+// seed is what it was before.
+func drawRails(r *rand.Rand, s *Scenario) {
+	if s.Peers() < 2 || !chance(r, 0.4) {
+		return
+	}
+	s.Adapters = make([]bool, s.Peers())
+	for rank := range s.Adapters {
+		s.Adapters[rank] = chance(r, 0.85)
+	}
+	for range pick(r, 0, 1, 2, 4, 8) {
+		at := time.Duration(r.Int64N(int64(s.Calm) + 1))
+		f := Fall{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: solver.Rank(r.IntN(s.Peers())), Peer: -1, Cut: chance(r, 0.5)}
+		if chance(r, 0.3) {
+			f.Peer = solver.Rank(r.IntN(s.Peers()))
+		} else if chance(r, 0.2) {
+			f.Up = 0
+		}
+		s.Falls = append(s.Falls, f)
+		if chance(r, 0.3) { // the other end as well, at the same time
+			f.Rank = solver.Rank(r.IntN(s.Peers()))
+			s.Falls = append(s.Falls, f)
+		}
+	}
+}
+
+// adapter is one peer's.
+type adapter struct {
+	c       *Cluster
+	rank    solver.Rank
+	downs   int // falls that it has not risen from
+	ends    []joint
+	serials uint32
+}
+
+// joint is an adapter's end of the connection with one peer.
+type joint struct {
+	mine, theirs uint32 // serial numbers of the offers; 0: none
+	fresh        bool   // mine is not connected
+}
+
+func (a *adapter) Acquire(n int) microproto.Frame { return a.c.memory.Acquire(n) }
+
+func (a *adapter) Caps(m microproto.Mode) microproto.Caps {
+	return microproto.Caps{
+		MTU: max(512, a.c.Scenario.MTU/2), Headroom: a.c.memory.Headroom, Batch: 16,
+		Reliable: m == microproto.ModeSynchronous, Ordered: true,
+	}
+}
+
+func (a *adapter) Offer(name string) ([]byte, error) {
+	p := a.c.byName(name)
+	if p == nil || a.downs > 0 {
+		return nil, errors.New("sim: the adapter is down")
+	}
+	j := &a.ends[p.rank]
+	if !j.fresh {
+		a.serials++
+		*j = joint{mine: a.serials, fresh: true}
+	}
+	return binary.BigEndian.AppendUint32([]byte{'r', byte(a.rank)}, j.mine), nil
+}
+
+func (a *adapter) Accept(b []byte) (microproto.LinkAddr, error) {
+	if len(b) != 6 || b[0] != 'r' || int(b[1]) >= len(a.ends) || a.downs > 0 {
+		return 0, errors.New("sim: not an offer of this fabric, or the adapter is down")
+	}
+	j := &a.ends[b[1]]
+	j.theirs, j.fresh = binary.BigEndian.Uint32(b[2:]), false
+	return addrOf(solver.Rank(b[1])), nil
+}
+
+// Forget is that of microproto.Connected.
+func (a *adapter) Forget(peer microproto.LinkAddr) { a.ends[peer-1] = joint{} }
+
+// send carries a frame, in order, if it is of the connection that stands.
+func (a *adapter) send(f microproto.Frame) {
+	c, to := a.c, solver.Rank(f.Peer)-1
+	mine := a.ends[to]
+	if mine.theirs == 0 || a.downs > 0 || f.Mode == microproto.ModeAsynchronous && !c.calm() && chance(c.rand, c.Scenario.Faults.Loss) {
+		f.Release()
+		return
+	}
+	sent := c.clock.Now()
+	c.clock.After(c.Scenario.After.Delay/4+1, func() {
+		b := c.peers[to].adapter
+		theirs := b.ends[a.rank]
+		if b.downs > 0 || theirs.mine != mine.theirs || theirs.theirs != mine.mine || sent < c.cutAt[a.rank] || sent < c.cutAt[to] {
+			f.Release()
+			return
+		}
+		f.Peer = addrOf(a.rank)
+		c.railed++
+		c.peers[to].node.RailFrame(c.clock.Now(), 1, f)
+		c.peers[to].settle()
+	})
+}
+
+// planRails schedules the falls.
+func (c *Cluster) planRails() {
+	for _, f := range c.Scenario.Falls {
+		p := c.peers[f.Rank]
+		if p.adapter == nil {
+			continue
+		}
+		c.clock.At(microproto.Instant(f.At), func() {
+			if f.Cut {
+				c.cutAt[f.Rank] = c.clock.Now()
+			}
+			e := microproto.LinkEvent{Err: fmt.Errorf("sim: fall at %v", f.At)}
+			if f.Peer >= 0 {
+				if e.Peer = addrOf(f.Peer); p.adapter.ends[f.Peer].theirs == 0 {
+					return
+				}
+			} else {
+				p.adapter.downs++
+			}
+			p.node.RailEvent(c.clock.Now(), 1, e)
+			p.settle()
+		})
+		if f.Up > 0 && f.Peer < 0 {
+			c.clock.At(microproto.Instant(f.Up), func() {
+				if p.adapter.downs--; p.adapter.downs == 0 {
+					p.node.RailEvent(c.clock.Now(), 1, microproto.LinkEvent{Up: true})
+					p.settle()
+				}
+			})
+		}
+	}
+}
+
+// rails is a peer's part of its node's configuration.
+func (p *peer) rails() []p2psap.Rail {
+	s := p.c.Scenario
+	if s.Adapters == nil || !s.Adapters[p.rank] {
+		return nil
+	}
+	p.adapter = &adapter{c: p.c, rank: p.rank, ends: make([]joint, s.Peers())}
+	return []p2psap.Rail{{Network: p2psap.InfiniBand, Link: p.adapter}}
+}
+
+// countMoves adds up how often the sessions of a peer have changed their rail.
+func (p *peer) countMoves() {
+	for _, nb := range p.neighbours {
+		for _, id := range []p2psap.SessionID{nb.halo, nb.agree} {
+			if i, err := p.node.Info(id); err == nil {
+				p.c.moves += uint64(i.Moves)
+			}
+		}
+	}
+}
