@@ -1,0 +1,63 @@
+package ib
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Frames there and back between two receivers that block: nothing waits for a timer.
+func TestNothingWaitsForATimer(t *testing.T) {
+	for way, c := range ways() {
+		for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+			r := newRig(t, software.Config{})
+			a, b, toB, toA := r.pair(c)
+			const turns = 500
+			done := make(chan error, 2)
+			play := func(l *Link, to microproto.LinkAddr, first bool) {
+				batch := make([]microproto.Frame, 8)
+				for k := range uint32(turns) {
+					send := func() error {
+						_, err := l.Send([]microproto.Frame{message(l, to, m, uint64(m)-1, k+1, 700, false)})
+						return err
+					}
+					if first {
+						if err := send(); err != nil {
+							done <- err
+							return
+						}
+					}
+					n := 0
+					for n == 0 {
+						var err error
+						if n, err = l.Recv(batch); err != nil {
+							done <- err
+							return
+						}
+					}
+					for i := range batch[:n] {
+						batch[i].Release()
+					}
+					if !first {
+						if err := send(); err != nil {
+							done <- err
+							return
+						}
+					}
+				}
+				done <- nil
+			}
+			begin := time.Now()
+			go play(a, toB, true)
+			go play(b, toA, false)
+			require.NoError(t, <-done)
+			require.NoError(t, <-done)
+			require.Less(t, time.Since(begin), turns*time.Millisecond, "%s, %v", way, m)
+			t.Log(way, m, time.Since(begin)/turns)
+		}
+	}
+}
