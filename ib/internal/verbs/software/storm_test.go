@@ -178,3 +178,27 @@ func TestWritesAscend(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestBusyPollers: pollers that keep every processor busy do not keep the adapter from
+// what it does by time.
+func TestBusyPollers(t *testing.T) {
+	l := join(t, software.NewFabric(software.Config{}), verbs.RC, 4, timers{14, 7, 12, 7})
+	a, b := &l.ends[0], &l.ends[1]
+	a.send(t, 1, 8, 0) // nothing is posted to receive it: the adapter waits, and tries again
+	b.expect(t, 1, 0, 8)
+	var came atomic.Int64
+	var wg sync.WaitGroup
+	end := time.Now().Add(10 * time.Second)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			var got [1]verbs.Completion
+			for n := 0; came.Load() == 0 && (n%1000 != 0 || time.Now().Before(end)); n++ {
+				k, _ := a.queue.Poll(got[:])
+				came.Add(int64(k))
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, came.Load())
+	require.Len(t, all(t, b.recvs), 1)
+}

@@ -1,0 +1,94 @@
+package software
+
+import (
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// channel is a completion channel.
+type channel struct {
+	device *device
+	users  atomic.Int64
+	event  chan struct{}
+	wake   chan struct{}
+	done   chan struct{}
+	closed atomic.Bool
+	timer  *time.Timer
+}
+
+// CreateChannel implements verbs.Device.
+func (d *device) CreateChannel() (verbs.Channel, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	d.users.Add(1)
+	d.adapter.fabric.live.channels.Add(1)
+	d.adapter.fabric.made.channels.Add(1)
+	return &channel{device: d, event: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
+}
+
+func (c *channel) signal() {
+	select {
+	case c.event <- struct{}{}:
+	default: // one is there already
+	}
+}
+
+func (c *channel) Wake() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *channel) Wait(timeout time.Duration) (bool, error) {
+	select {
+	case <-c.done:
+		return false, net.ErrClosed
+	case <-c.event:
+		return true, nil
+	case <-c.wake:
+		return false, nil
+	default:
+	}
+	if timeout == 0 {
+		return false, nil
+	}
+	var late <-chan time.Time
+	if timeout > 0 {
+		if c.timer == nil {
+			c.timer = time.NewTimer(timeout)
+		} else {
+			c.timer.Reset(timeout)
+		}
+		defer c.timer.Stop()
+		late = c.timer.C
+	}
+	select {
+	case <-c.done:
+		return false, net.ErrClosed
+	case <-c.event:
+		return true, nil
+	case <-c.wake:
+		return false, nil
+	case <-late:
+		return false, nil
+	}
+}
+
+func (c *channel) Close() error {
+	if n := c.users.Load(); n > 0 {
+		return fmt.Errorf("%w: the channel serves %d completion queues", verbs.ErrBusy, n)
+	}
+	if c.closed.Swap(true) {
+		return nil
+	}
+	close(c.done)
+	c.device.users.Add(-1)
+	c.device.adapter.fabric.live.channels.Add(-1)
+	return nil
+}
