@@ -25,22 +25,20 @@ func devices(t *testing.T) [2]string {
 // TestDeviceConform is the links' conformance suite over libibverbs.
 func TestDeviceConform(t *testing.T) {
 	on := devices(t)
-	for _, way := range []string{"segments", "one-sided"} {
-		for _, wait := range []Completion{CompletionSpin, CompletionChannel} {
-			t.Run(fmt.Sprintf("%s %v", way, wait), func(t *testing.T) {
-				c := ways()[way]
-				c.Completion = wait
-				mptest.ConformLink(t, func(tb testing.TB) (a, b microproto.Link) {
-					open := func(name, device string) *Link {
-						c := c
-						c.Name, c.Device = name, device
-						l, err := Open(c)
-						require.NoError(tb, err)
-						return l
-					}
-					return open("a", on[0]), open("b", on[1])
-				})
+	for way, wait := range map[string]Completion{"segments": CompletionSpin, "one-sided": CompletionChannel} {
+		t.Run(fmt.Sprintf("%s %v", way, wait), func(t *testing.T) {
+			c := ways()[way]
+			c.Completion = wait
+			mptest.ConformLink(t, func(tb testing.TB) (a, b microproto.Link) {
+				open := func(name, device string) *Link {
+					c := c
+					c.Name, c.Device = name, device
+					l, err := Open(c)
+					require.NoError(tb, err)
+					return l
+				}
+				return open("a", on[0]), open("b", on[1])
 			})
-		}
+		})
 	}
 }

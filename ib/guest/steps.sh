@@ -1,10 +1,10 @@
 # What the guest tests, a function a step; init.sh runs them.
-steps="devices pingpong suite link doctor sync2 async2 sync3 async3"
+steps="devices pingpong suite link doctor sync2 async2 sync3 async3 port removal"
 
 # limit_of STEP: seconds that it may take.
 limit_of() {
 	case $1 in
-	suite | link | sync* | async*) echo 240 ;;
+	suite | link | sync* | async* | port | removal) echo 240 ;;
 	*) echo 120 ;;
 	esac
 }
@@ -48,7 +48,7 @@ listening() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ":$1 [^ ]* 
 # The provider's contract, over one device looped back.
 suite() {
 	export VERBS_DEVICES=rxe0 VERBS_GID=1 VERBS_NETDEV=d0
-	tests libibverbs.test 'Suite|Call|ThisSystem'
+	tests libibverbs.test 'Suite|Call|ThisSystem|LockLimit'
 }
 
 # The link over it: the same tests as over adapters made of software.
@@ -75,14 +75,16 @@ sync2() { as_reference 2; }
 sync3() { as_reference 3; }
 
 as_reference() {
-	solve --scheme sync $(cat "/reference/sync$1.flags") || return 1
+	solve --scheme sync $(cat "/reference/sync$1.flags") && same_numbers "$1" && over_verbs
+}
+
+same_numbers() {
 	for field in sum relative_residual residual_inf contact_points sweeps; do
 		udp=$(field $field "/reference/sync$1.json")
 		verbs=$(field $field /tmp/verbs.json)
 		echo "over UDP $udp, over verbs $verbs"
 		[ -n "$udp" ] && [ "$udp" = "$verbs" ] || return 1
 	done
-	over_verbs
 }
 
 # field NAME FILE: the first of that name, a number or a list.
@@ -90,6 +92,50 @@ field() { grep -o -E "\"$1\":(\[[^]]*\]|[^,]*)" "$2" | head -n 1; }
 
 async2() { solve --scheme async --peers 2 --tol 1e-3 && over_verbs; }
 async3() { solve --scheme async --peers 3 --tol 1e-2 --ib-mode one-sided && over_verbs; }
+
+# The port goes down in mid-run, and comes back: sessions move to UDP and return, and
+# the numbers are the same.
+port() {
+	during_run || return 1
+	/bin/ip link set d0 down
+	wait_for 60 in_log 1 'rail down' && wait_for 60 in_log 1 'halo.*SequencedSegment.*session adapted' || { finished; return 1; }
+	/bin/ip link set d0 up
+	wait_for 60 in_log 3 'rail up' && wait_for 60 in_log 1 'halo.*"Synchronous"\].*session adapted' || { finished; return 1; }
+	finished
+}
+
+# The interface, and the device with it, is taken away in mid-run. This kernel's rxe
+# cannot leave its users: it tells them that the port is down, and goes when they have
+# closed it.
+removal() {
+	during_run || return 1
+	/bin/ip link delete d0 &
+	deletion=$!
+	wait_for 60 in_log 1 'rail down' && wait_for 60 in_log 1 'halo.*SequencedSegment.*session adapted'
+	finished && wait $deletion && wait_for 60 without_device
+}
+
+without_device() { [ ! -e /sys/class/infiniband/rxe0 ]; }
+
+# during_run: a run is going on, with its sessions over verbs; finished waits for its
+# end and compares.
+during_run() {
+	: >/tmp/run.log
+	obstacle solve membrane --n 32 --network auto --scheme sync --format json --log-level debug --log-format json \
+		$(cat /reference/sync2.flags) >/tmp/verbs.json 2>/tmp/run.log &
+	run=$!
+	wait_for 60 in_log 1 'relaxing' || { cat /tmp/run.log; return 1; }
+}
+
+# in_log N PATTERN: at least so many lines.
+in_log() { [ "$(grep -c -E "$2" /tmp/run.log)" -ge "$1" ]; }
+
+finished() {
+	wait "$run"
+	rc=$?
+	grep -E 'rail|session adapted|iterated' /tmp/run.log | sed 's/"time":"[^"]*T/"/' | cut -c1-300
+	[ $rc = 0 ] && same_numbers 2
+}
 
 # solve FLAG ...: its answer is /tmp/verbs.json.
 solve() {
