@@ -203,7 +203,7 @@ func testBrokenSender(t *testing.T, r Rig, tr verbs.Transport) {
 	bad := a.write(3, 0, 8, b, 0)
 	bad.RemoteKey ^= 0x5a5a00
 	a.post(bad)
-	require.Equal(t, verbs.StatusRemoteAccess, a.poll(a.sends, 1)[0].Status)
+	a.status(a.poll(a.sends, 1)[0], verbs.StatusRemoteAccess, verbs.StatusRemoteInvalid)
 	b.flushed(b.poll(b.sends, 2), 1, 2)
 	b.reaches(verbs.Error)
 }
