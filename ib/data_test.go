@@ -233,6 +233,39 @@ func TestLostCreditIsRepaired(t *testing.T) {
 	}
 }
 
+// Credit that was told with frames, all of which were lost, is told again to who asks.
+func TestWhoAsksIsTold(t *testing.T) {
+	r := newRig(t, software.Config{})
+	a, b, toB, toA := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * fewestReceives})
+	window := a.config.window()
+	fromB := false
+	r.fabric.software.SetRule(func(p software.Packet) software.Fate {
+		return software.Fate{Drop: fromB && p.Transport == verbs.UC}
+	})
+	send := func(from *Link, to microproto.LinkAddr, number uint32) {
+		_, err := from.Send([]microproto.Frame{message(from, to, microproto.ModeAsynchronous, 0, number, 100, false)})
+		require.NoError(t, err)
+	}
+	g := &ledger{tb: t, async: map[uint64]uint32{}}
+	batch := make([]microproto.Frame, 1)
+	for k := range window {
+		send(a, toB, uint32(k+1))
+		n, err := b.TryRecv(batch)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		g.take(batch[0])
+		batch[0].Release()
+		fromB = true
+		send(b, toA, 1) // with the credit, into the void
+		fromB = false
+	}
+	require.Zero(t, b.Stats().CreditsAlone)
+	send(a, toB, uint32(window+1))
+	require.Equal(t, window, g.asyncs)
+	until(t, "the frame that waits for credit", []*Link{b}, g.take, func() bool { return g.asyncs == window+1 })
+	require.Positive(t, a.Stats().Probes)
+}
+
 // While an asynchronous frame waits, the newest of its value takes its place; other
 // peers are not held up.
 func TestNewestReplacesWhatWaits(t *testing.T) {

@@ -2,6 +2,7 @@ package ib
 
 import (
 	"errors"
+	"slices"
 	"unsafe"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
@@ -10,8 +11,8 @@ import (
 
 // Allocate returns n bytes of registered memory for what will be sent: the faces of a
 // subdomain. Sessions opened later send synchronous messages that lie in it without a
-// copy: the adapter reads them where they are. It is the caller's until Close, and must
-// not be touched then.
+// copy: the adapter reads them where they are. Close ends the registration and leaves the
+// memory, which is the caller's until Free.
 func (l *Link) Allocate(n int) ([]byte, error) {
 	if n <= 0 {
 		return nil, errors.New("ib: memory of no bytes asked for")
@@ -26,6 +27,14 @@ func (l *Link) Allocate(n int) ([]byte, error) {
 		l.gathers.Store(true)
 	}
 	return b, err
+}
+
+// Free gives memory of Allocate back, before or after Close, when nothing sends from it
+// any more.
+func (l *Link) Free(b []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.faces.free(b)
 }
 
 // flat makes a frame independent of memory that is not the link's to read later: all
@@ -76,22 +85,40 @@ func (f *faces) element(b []byte) (verbs.Element, bool) {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	for i := range f.all {
 		x := &f.all[i]
-		if at >= x.base && at-x.base+uintptr(len(b)) <= uintptr(len(x.bytes)) {
+		if x.region != nil && at >= x.base && at-x.base+uintptr(len(b)) <= uintptr(len(x.bytes)) {
 			return verbs.Element{Addr: x.region.Addr() + uint64(at-x.base), Length: uint32(len(b)), Key: x.region.LocalKey()}, true
 		}
 	}
 	return verbs.Element{}, false
 }
 
-func (f *faces) close() error {
-	var err error
-	for _, x := range f.all {
-		if e := x.region.Close(); e != nil {
-			err = errors.Join(err, e)
+// free unmaps a piece, and ends its registration if it still has one.
+func (f *faces) free(b []byte) error {
+	for i := range f.all {
+		x := &f.all[i]
+		if len(b) == 0 || unsafe.SliceData(x.bytes) != unsafe.SliceData(b) {
 			continue
 		}
-		err = errors.Join(err, verbs.Free(x.bytes))
+		if x.region != nil {
+			if err := x.region.Close(); err != nil {
+				return err
+			}
+		}
+		err := verbs.Free(x.bytes)
+		f.all = slices.Delete(f.all, i, i+1)
+		return err
 	}
-	f.all = nil
+	return errors.New("ib: memory that Allocate has not returned, or that was freed before")
+}
+
+// close ends all registrations; the memory stays.
+func (f *faces) close() error {
+	var err error
+	for i := range f.all {
+		if r := f.all[i].region; r != nil {
+			err = errors.Join(err, r.Close())
+			f.all[i].region = nil
+		}
+	}
 	return err
 }

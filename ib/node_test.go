@@ -66,6 +66,11 @@ func TestSessionOverTheLink(t *testing.T) {
 			a, b := r.open("a", c), r.open("b", c)
 			face, err := a.Allocate(size)
 			require.NoError(t, err)
+			t.Cleanup(func() { // the link is closed by then
+				face[0] = 1
+				require.NoError(t, a.Free(face))
+				require.Error(t, a.Free(face))
+			})
 			na, nb := nodes(t, a, b)
 			sa, sb := sockets(t, na, nb, p2psap.OpenOptions{Name: "halo", Mode: microproto.ModeSynchronous})
 			require.Equal(t, p2psap.InfiniBand, sa.Info().Conditions.Network)

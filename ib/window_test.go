@@ -3,6 +3,7 @@ package ib
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -62,12 +63,12 @@ func TestTornWritesAreNotRead(t *testing.T) {
 				frame[i] = byte(rng.Uint32())
 			}
 			if old := frames[version-1]; old != nil && rng.IntN(2) == 0 {
-				copy(frame, old) // much alike, as faces near convergence
+				frame = slices.Clone(old) // much alike, as faces near convergence
 				frame[rng.IntN(len(frame))]++
 			}
 			frames[version] = frame
 			at, run := landing(w, 1, version, frame)
-			packet := 1 << (5 + rng.IntN(8))
+			packet := 1 << (3 + rng.IntN(10))
 			for from := 0; from < len(run); from += packet {
 				flying = append(flying, piece{at + from, run[from:min(from+packet, len(run))]})
 			}

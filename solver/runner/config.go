@@ -76,6 +76,10 @@ type Config struct {
 	Node Node
 	// Names are the peers' names by rank.
 	Names []string
+	// Allocate returns memory for faces that will be sent, from which the network sends
+	// without a copy (see ib.Link.Allocate); nil, or where it fails: any. It must stay
+	// after Run.
+	Allocate func(n int) ([]byte, error)
 	// Slow makes relaxations take this many times as long (the rest is waited,
 	// while the sockets are served); below 1 counts as 1.
 	Slow float64

@@ -53,7 +53,7 @@ func sessionName(kind string, a, b solver.Rank) string {
 
 // newNeighbour prepares the traffic with a neighbour; scheme is the one in force
 // between the two.
-func newNeighbour(n solver.Neighbour, name string, scheme solver.Scheme) *neighbour {
+func (c *Config) newNeighbour(n solver.Neighbour, name string, scheme solver.Scheme) *neighbour {
 	nb := &neighbour{Neighbour: n, name: name, loose: scheme.Asynchronous(), async: scheme.Asynchronous()}
 	nb.slots = make([]p2psap.Slot, scheme.Slots())
 	nb.haloIn = make([]bool, scheme.Slots())
@@ -61,10 +61,20 @@ func newNeighbour(n solver.Neighbour, name string, scheme solver.Scheme) *neighb
 		nb.slots[t] = p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n.FaceBytes)}
 	}
 	for i := range nb.out {
-		nb.out[i].data = make([]byte, n.FaceBytes)
+		nb.out[i].data = c.face(n.FaceBytes)
 	}
 	nb.letter.Data = make([]byte, solver.AgreementBytes(n))
 	return nb
+}
+
+// face is memory for a face that will be sent.
+func (c *Config) face(n int) []byte {
+	if c.Allocate != nil {
+		if b, err := c.Allocate(n); err == nil {
+			return b
+		}
+	}
+	return make([]byte, n)
 }
 
 // open opens the two sessions. Neighbours open theirs in different orders, so all

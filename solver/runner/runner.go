@@ -58,7 +58,7 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 		return nil, err
 	}
 	for _, n := range r.worker.Neighbours() {
-		nb := newNeighbour(n, c.Names[n.Rank], solver.Between(c.Solver.Scheme, c.Solver.Rank, n.Rank))
+		nb := c.newNeighbour(n, c.Names[n.Rank], solver.Between(c.Solver.Scheme, c.Solver.Rank, n.Rank))
 		r.neighbours = append(r.neighbours, nb)
 		r.byRank[n.Rank] = nb
 	}

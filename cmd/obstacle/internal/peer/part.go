@@ -40,6 +40,7 @@ func (p *peer) takePart(ctx context.Context) error {
 	if err := p.listen(); err != nil {
 		return err
 	}
+	defer p.freeFaces() // when the node is closed
 	defer p.node.Close()
 	problem, err := p.receiveWork()
 	if err != nil {
@@ -264,7 +265,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 			Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order,
 			Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure,
 		},
-		Threads: a.Threads, Node: runner.Over(p.node), Names: names, Slow: a.Slow,
+		Threads: a.Threads, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slow,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopper(ctx, o), Grace: p.timeout(),
 		Step:          p.stepper(problem),

@@ -125,6 +125,7 @@ type peer struct {
 	network  string       // the word of --network that this peer goes by
 	second   *rail.Opened // the InfiniBand rail; nil: none
 	without  string       // why there is none
+	face     [][]byte     // memory of the rail
 	node     *driver.Node
 }
 

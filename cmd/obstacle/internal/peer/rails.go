@@ -38,6 +38,43 @@ func (p *peer) closeRail() {
 	}
 }
 
+// registrar is a link that sends from memory which it has allocated without a copy. See
+// ib.Link.
+type registrar interface {
+	Allocate(n int) ([]byte, error)
+	Free(b []byte) error
+}
+
+// faces makes such memory; nil: the InfiniBand rail is not there.
+func (p *peer) faces() func(n int) ([]byte, error) {
+	if p.second == nil {
+		return nil
+	}
+	l, ok := p.second.Link.(registrar)
+	if !ok {
+		return nil
+	}
+	return func(n int) ([]byte, error) {
+		b, err := l.Allocate(n)
+		if err != nil {
+			p.log.Info().Err(err).Msg("faces are sent with a copy")
+			return nil, err
+		}
+		p.face = append(p.face, b)
+		return b, nil
+	}
+}
+
+// freeFaces gives the memory back when nothing sends from it any more.
+func (p *peer) freeFaces() {
+	for _, b := range p.face {
+		if err := p.second.Link.(registrar).Free(b); err != nil {
+			p.log.Error().Err(err).Msg("memory of faces")
+		}
+	}
+	p.face = nil
+}
+
 // device is that of the InfiniBand rail; empty: there is none.
 func (p *peer) device() string {
 	if p.second == nil {
