@@ -21,6 +21,7 @@ type Adapter struct {
 
 	pairs   table[pair]   // by number
 	regions table[region] // by key
+	queues  atomic.Int64  // completion queues that are open
 
 	mu    sync.Mutex
 	opens []*device

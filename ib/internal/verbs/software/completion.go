@@ -52,10 +52,11 @@ func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue,
 		q.channel = ch
 	}
 	f := d.adapter.fabric
-	if n := f.live.queues.Add(1); n > int64(d.adapter.limits.Queues) {
-		f.live.queues.Add(-1)
+	if n := d.adapter.queues.Add(1); n > int64(d.adapter.limits.Queues) {
+		d.adapter.queues.Add(-1)
 		return nil, fmt.Errorf("%w: %d completion queues", verbs.ErrLimit, d.adapter.limits.Queues)
 	}
+	f.live.queues.Add(1)
 	f.made.queues.Add(1)
 	d.users.Add(1)
 	if q.channel != nil {
@@ -203,6 +204,7 @@ func (q *queue) Close() error {
 	if q.channel != nil {
 		q.channel.users.Add(-1)
 	}
+	q.device.adapter.queues.Add(-1)
 	q.device.adapter.fabric.live.queues.Add(-1)
 	return nil
 }

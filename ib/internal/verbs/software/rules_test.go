@@ -267,3 +267,55 @@ func TestLongest(t *testing.T) {
 	require.Len(t, got, 1)
 	require.Equal(t, verbs.StatusLocalLength, got[0].Status)
 }
+
+// TestDrained: a send queue that is drained takes requests, and sends them later; the
+// pair receives meanwhile.
+func TestDrained(t *testing.T) {
+	l := join(t, software.NewFabric(software.Config{}), verbs.RC, 4, timers{14, 7, 12, 7})
+	a, b := &l.ends[0], &l.ends[1]
+	move := func(to verbs.PairState) {
+		t.Helper()
+		require.NoError(t, a.pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: to}))
+	}
+	a.expect(t, 1, 0, 8)
+	b.expect(t, 1, 0, 8)
+	b.expect(t, 2, 0, 8)
+	move(verbs.SendQueueDrained)
+	a.send(t, 1, 8, 7)
+	a.send(t, 2, 8, 8)
+	require.Empty(t, all(t, b.recvs))
+	b.send(t, 3, 8, 9)
+	require.Len(t, all(t, a.recvs), 1)
+	move(verbs.ReadyToSend)
+	got := all(t, b.recvs)
+	require.Len(t, got, 2)
+	require.EqualValues(t, 7, got[0].Immediate)
+	require.Len(t, all(t, a.queue), 2)
+}
+
+// TestFull: an adapter says how many things it has room for.
+func TestFull(t *testing.T) {
+	f := software.NewFabric(software.Config{Limits: verbs.Limits{Pairs: 3, Queues: 4}})
+	l := join(t, f, verbs.UC, 4, timers{}) // one pair and two queues an adapter
+	a := &l.ends[0]
+	c := verbs.PairConfig{Transport: verbs.UC, Send: a.queue, Receive: a.recvs, SendRequests: 1, ReceiveRequests: 1}
+	for range 2 {
+		p, err := a.domain.CreatePair(c)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, p.Close()) })
+	}
+	_, err := a.domain.CreatePair(c)
+	require.ErrorIs(t, err, verbs.ErrLimit)
+	require.ErrorContains(t, err, "3 queue pairs")
+	var queues []verbs.CompletionQueue
+	for range 2 {
+		q, err := a.device.CreateQueue(1, nil)
+		require.NoError(t, err)
+		queues = append(queues, q)
+	}
+	_, err = a.device.CreateQueue(1, nil)
+	require.ErrorIs(t, err, verbs.ErrLimit)
+	for _, q := range queues {
+		require.NoError(t, q.Close())
+	}
+}
