@@ -21,7 +21,7 @@ type Fall struct {
 	At, Up time.Duration // Up 0: it stays down
 	Rank   solver.Rank
 	Peer   solver.Rank // -1: the adapter
-	Cut    bool        // what is on its way is lost; otherwise it may still arrive
+	Cut    bool        // of an adapter: what is on its way is lost; otherwise it may still arrive
 }
 
 // drawRails gives some scenarios adapters that fall. It draws last, so that the rest of a
@@ -130,7 +130,7 @@ func (c *Cluster) planRails() {
 			continue
 		}
 		c.clock.At(microproto.Instant(f.At), func() {
-			if f.Cut {
+			if f.Cut && f.Peer < 0 {
 				c.cutAt[f.Rank] = c.clock.Now()
 			}
 			e := microproto.LinkEvent{Err: fmt.Errorf("sim: fall at %v", f.At)}
