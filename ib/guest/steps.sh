@@ -48,7 +48,7 @@ listening() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ":$1 [^ ]* 
 # The provider's contract, over one device looped back.
 suite() {
 	export VERBS_DEVICES=rxe0 VERBS_GID=1 VERBS_NETDEV=d0
-	tests libibverbs.test 'Suite|Call|ThisSystem|LockLimit'
+	tests libibverbs.test 'Suite|Call|ThisSystem|LockLimit|ForeignPeer'
 }
 
 # The link over it: the same tests as over adapters made of software.

@@ -35,7 +35,7 @@ func (d *device) CreateChannel() (verbs.Channel, error) {
 	}
 	w, err := newWaiter(int(at[cCompChannel](c).fd), d.name+" completions")
 	if err != nil {
-		d.lib.invoke(d.lib.destroyCompChannel, c)
+		_ = d.lib.invoke(d.lib.destroyCompChannel, c)
 		d.release()
 		return nil, err
 	}

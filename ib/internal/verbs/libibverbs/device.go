@@ -39,7 +39,7 @@ func (d *device) begin() error {
 		d.events, err = newWaiter(int(d.ops.asyncFD), d.name+" events")
 	}
 	if err != nil {
-		d.lib.invoke(d.lib.closeDevice, d.context)
+		_ = d.lib.invoke(d.lib.closeDevice, d.context)
 	}
 	return err
 }

@@ -37,6 +37,6 @@ func (d *device) takeEvent() (verbs.Event, syscall.Errno) {
 		e.Kind = verbs.EventPairFatal
 		e.Pair = at[cQP](c.element).qpNum
 	}
-	d.lib.invoke(d.lib.ackAsyncEvent, uintptr(unsafe.Pointer(c)))
+	_ = d.lib.invoke(d.lib.ackAsyncEvent, uintptr(unsafe.Pointer(c)))
 	return e, 0
 }

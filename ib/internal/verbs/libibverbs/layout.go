@@ -6,8 +6,8 @@ package libibverbs
 // are C's without their prefixes; _ is what is never read or written here.
 
 type cContext struct { // ibv_context
-	device uintptr
-	ops    struct { // ibv_context_ops
+	_   uintptr  // device
+	ops struct { // ibv_context_ops
 		_           [11]uintptr
 		pollCQ      uintptr
 		reqNotifyCQ uintptr
@@ -16,7 +16,7 @@ type cContext struct { // ibv_context
 		postRecv    uintptr
 		_           [5]uintptr
 	}
-	cmdFD, asyncFD int32
+	_, asyncFD int32 // the first: cmd_fd
 }
 
 type cDeviceAttr struct { // ibv_device_attr
@@ -48,13 +48,15 @@ type cPortAttr struct { // _compat_ibv_port_attr
 }
 
 type cMR struct { // ibv_mr
-	context, pd, addr, length uintptr
-	handle, lkey, rkey        uint32
+	_, _       uintptr // context, pd
+	addr, _    uintptr // length
+	_          uint32  // handle
+	lkey, rkey uint32
 }
 
 type cCompChannel struct { // ibv_comp_channel
-	context    uintptr
-	fd, refcnt int32
+	_     uintptr // context
+	fd, _ int32   // refcnt
 }
 
 type cQPCap struct { // ibv_qp_cap
@@ -67,10 +69,10 @@ type cQPInitAttr struct { // ibv_qp_init_attr
 	qpType, sqSigAll               int32
 }
 
-type cQP struct { // ibv_qp, as far as qp_type
-	context, qpContext, pd, sendCQ, recvCQ, srq uintptr
-	handle, qpNum                               uint32
-	state, qpType                               int32
+type cQP struct { // ibv_qp, as far as qp_num
+	_     [6]uintptr
+	_     uint32 // handle
+	qpNum uint32
 }
 
 type cAHAttr struct { // ibv_ah_attr with its ibv_global_route

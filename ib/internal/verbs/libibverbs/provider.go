@@ -85,7 +85,7 @@ func (p *provider) list(f func(l *library, device uintptr) error) error {
 		}
 		return fmt.Errorf("verbs: cannot list devices: %w", errno)
 	}
-	defer l.invoke(l.freeDeviceList, devices)
+	defer func() { _ = l.invoke(l.freeDeviceList, devices) }()
 	for i := range uintptr(count) {
 		if err := f(l, *at[uintptr](devices + i*unsafe.Sizeof(devices))); err != nil {
 			return err
