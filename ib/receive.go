@@ -39,13 +39,43 @@ func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
 	if len(batch) == 0 {
 		return 0, nil
 	}
+	return l.await(batch)
+}
+
+// Await waits as AwaitRecv does, and leaves what has come to the next TryRecv. So
+// several may take in what comes, one after the other, and keep its order.
+func (l *Link) Await() error {
+	_, err := l.await(nil)
+	return err
+}
+
+// attempt is TryRecv; without a batch it tells only how much is there.
+func (l *Link) attempt(batch []microproto.Frame) (int, error) {
+	if batch != nil {
+		return l.TryRecv(batch)
+	}
+	l.rx.Lock()
+	if l.arrivals.n == 0 {
+		l.poll()
+	}
+	n := l.arrivals.n
+	l.rx.Unlock()
+	l.payCredit()
+	l.callWriters()
+	if n == 0 && l.closed.Load() {
+		return 0, errClosed
+	}
+	return n, nil
+}
+
+func (l *Link) await(batch []microproto.Frame) (int, error) {
 	l.receivers.Add(1)
 	defer l.receivers.Add(-1)
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	var spun time.Time
 	for {
-		n, err := l.TryRecv(batch)
+		n, err := l.attempt(batch)
 		if n > 0 || err != nil || l.rung.Swap(false) {
 			return n, err
 		}
@@ -57,7 +87,7 @@ func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
 			continue
 		}
 		// What came before it was armed raises no event.
-		if n, err := l.TryRecv(batch); n > 0 || err != nil || l.rung.Swap(false) {
+		if n, err := l.attempt(batch); n > 0 || err != nil || l.rung.Swap(false) {
 			return n, err
 		}
 		l.count.waits.Add(1)

@@ -14,12 +14,15 @@ const (
 	pumpRounds = 8
 )
 
-// Pump takes in what has come over the link and runs timers that are due, on the
+// Pump takes in what has come over the links and runs timers that are due, on the
 // caller's goroutine. Nothing has to call it. Whoever computes without pause does, so
 // that news does not wait until the receiver's goroutine gets a processor: on a
 // machine whose cores are all busy that may take a time slice. It never blocks; it is
 // for one goroutine at a time.
 func (n *Node) Pump() {
+	for _, e := range n.rails {
+		e.pump()
+	}
 	if n.look.link == nil || !n.looking.CompareAndSwap(false, true) {
 		return // somebody else takes in what comes
 	}

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"encoding/binary"
 	"net"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -73,4 +75,72 @@ func TestPumpTakesInWhatTheReceiverDoesNot(t *testing.T) {
 func TestPumpAllocatesNothing(t *testing.T) {
 	a := start(t, "a", nil)
 	require.Zero(t, testing.AllocsPerRun(100, a.Pump))
+}
+
+// deafRail waits for ever.
+type deafRail struct {
+	*ib.Link
+	closed chan struct{}
+}
+
+func (d *deafRail) Await() error {
+	<-d.closed
+	return net.ErrClosed
+}
+
+func (d *deafRail) Close() error {
+	close(d.closed)
+	return d.Link.Close()
+}
+
+// Who computes without pause takes in what comes by rails, too: all that is sent
+// arrives in order although the rail's goroutine never gets a processor.
+func TestPumpTakesInFromRails(t *testing.T) {
+	fabric := ib.NewSoftwareFabric()
+	railed := func(name string) func(c *Config) {
+		return func(c *Config) {
+			require.NoError(t, fabric.Add(name))
+			l, err := ib.Open(ib.Config{Name: name, Device: name, Fabric: fabric})
+			require.NoError(t, err)
+			c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
+			c.Rails = []Rail{{p2psap.InfiniBand, &deafRail{l, make(chan struct{})}}}
+		}
+	}
+	a, b := start(t, "a", railed("a")), start(t, "b", railed("b"))
+	join(t, a, b)
+	for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+		sa, sb := open(t, a, b, options(m.String(), m))
+		require.Equal(t, p2psap.InfiniBand, sa.Info().Conditions.Network)
+		slot := p2psap.Slot{Tag: 2, Data: make([]byte, 8)}
+		for label := p2psap.Label(1); label <= 20; label++ {
+			transfer, err := sa.TrySend(2, label, binary.BigEndian.AppendUint64(nil, uint64(label)))
+			require.NoError(t, err)
+			for end := time.Now().Add(patience); ; {
+				a.Pump()
+				b.Pump()
+				arrival, fresh, err := sb.Poll(&slot)
+				require.NoError(t, err)
+				if fresh {
+					require.EqualValues(t, label, arrival.Label)
+					require.Equal(t, uint64(label), binary.BigEndian.Uint64(slot.Data))
+					break
+				}
+				require.True(t, time.Now().Before(end), "nothing came")
+			}
+			for end := time.Now().Add(patience); m == microproto.ModeSynchronous; { // it is told to be stored
+				a.Pump()
+				a.mu.Lock()
+				accepted := a.core.Accepted(sa.id)
+				a.mu.Unlock()
+				if accepted >= transfer {
+					break
+				}
+				require.True(t, time.Now().Before(end), "not accepted")
+				b.Pump()
+			}
+		}
+	}
+	require.Zero(t, a.Stats().LinkErrors)
+	require.NoError(t, a.Close())
+	a.Pump() // does no harm
 }

@@ -19,11 +19,17 @@ type Rail struct {
 }
 
 // railEnd runs one of them. It has a goroutine of its own that receives, always: calls
-// that wait look for news at the base link only.
+// that wait look for news at the base link only. Pump helps it.
 type railEnd struct {
 	node   *Node
 	number int // in the core
 	link   microproto.Link
+
+	// ready, if the link can wait without taking, has the frames taken in by whoever
+	// comes first: this goroutine, or Pump. taking keeps their order.
+	ready  patient
+	taking sync.Mutex // taken before the node's lock; guards batch
+	batch  []microproto.Frame
 
 	full     bool        // the link takes nothing until writable; guarded by the node's lock
 	writable atomic.Bool // it has called back
@@ -32,13 +38,21 @@ type railEnd struct {
 	news []microproto.LinkEvent
 }
 
+// patient is a link that can wait until something has come, and leave it there. See
+// ib.Link.
+type patient interface {
+	Await() error
+	TryRecv(batch []microproto.Frame) (int, error)
+}
+
 // maxNews bounds what a link has told and the node not taken. Past it the link as a whole
 // is taken to have been down.
 const maxNews = 256
 
 func (n *Node) addRails() {
 	for i, r := range n.config.Rails {
-		e := &railEnd{node: n, number: i + 1, link: r.Link}
+		e := &railEnd{node: n, number: i + 1, link: r.Link, batch: make([]microproto.Frame, pumpBatch)}
+		e.ready, _ = r.Link.(patient)
 		n.rails = append(n.rails, e)
 		if l, ok := r.Link.(microproto.Connected); ok {
 			l.Watch(e.tell)
@@ -132,32 +146,71 @@ func (e *railEnd) flush() {
 func (e *railEnd) receive() {
 	n := e.node
 	defer n.running.Done()
-	batch := make([]microproto.Frame, 64)
 	for {
-		k, err := e.link.Recv(batch)
-		n.mu.Lock()
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				n.log.Error().Err(err).Str("node", n.config.Name).Stringer("network", n.config.Rails[e.number-1].Network).Msg("rail receiver stopped")
-				n.core.RailEvent(n.now(), e.number, microproto.LinkEvent{Err: err})
+		var err error
+		if e.ready == nil {
+			var k int
+			if k, err = e.link.Recv(e.batch); err == nil {
+				e.hand(k, 1)
 			}
-			n.leave()
+		} else if err = e.ready.Await(); err == nil {
+			e.taking.Lock()
+			_, err = e.takeIn(1)
+			e.taking.Unlock()
+		}
+		if err == nil {
+			continue
+		}
+		n.mu.Lock()
+		if !errors.Is(err, net.ErrClosed) {
+			n.log.Error().Err(err).Str("node", n.config.Name).Stringer("network", n.config.Rails[e.number-1].Network).Msg("rail receiver stopped")
+			n.core.RailEvent(n.now(), e.number, microproto.LinkEvent{Err: err})
+		}
+		n.leave()
+		return
+	}
+}
+
+// pump takes in what has come, unless somebody else is about it.
+func (e *railEnd) pump() {
+	if e.ready == nil || !e.taking.TryLock() {
+		return
+	}
+	defer e.taking.Unlock()
+	for range pumpRounds {
+		if k, err := e.takeIn(0); err != nil || k < len(e.batch) {
 			return
 		}
-		n.stats.LinkWakes++
-		n.byRail = true
-		now := n.now()
-		for i := range batch[:k] {
-			if n.closed {
-				batch[i].Release()
-			} else {
-				n.core.RailFrame(now, e.number, batch[i])
-			}
-			batch[i] = microproto.Frame{}
-		}
-		n.runDue(now)
-		n.leave()
 	}
+}
+
+// takeIn hands over what is there now. taking is held. wakes: see hand.
+func (e *railEnd) takeIn(wakes uint64) (int, error) {
+	k, err := e.ready.TryRecv(e.batch)
+	if k > 0 {
+		e.hand(k, wakes)
+	}
+	return k, err
+}
+
+// hand gives the first k frames of the batch to the core. wakes is how often the rail's
+// goroutine was woken for them.
+func (e *railEnd) hand(k int, wakes uint64) {
+	n := e.node
+	n.mu.Lock()
+	n.stats.LinkWakes += wakes
+	n.byRail = true
+	now := n.now()
+	for i := range e.batch[:k] {
+		if n.closed {
+			e.batch[i].Release()
+		} else {
+			n.core.RailFrame(now, e.number, e.batch[i])
+		}
+		e.batch[i] = microproto.Frame{}
+	}
+	n.runDue(now)
+	n.leave()
 }
 
 // railed passes the news of a rail on.

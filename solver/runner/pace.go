@@ -12,11 +12,18 @@ type pace struct {
 	done     int           // points of it
 }
 
-// pollShare bounds polling between parts to one part in this many of the time.
-const pollShare = 8
+// pollShare bounds polling between parts to one part in this many of the time. A poll
+// that took longer than longPoll has not worked so long: it stood behind others for a
+// processor, and to poll as much more seldom would only let news grow old.
+const (
+	pollShare = 8
+	longPoll  = 50 * time.Microsecond
+)
 
 // polled notes that a poll took from begin to end.
-func (p *pace) polled(begin, end time.Duration) { p.pollAt = end + pollShare*(end-begin) }
+func (p *pace) polled(begin, end time.Duration) {
+	p.pollAt = end + pollShare*min(end-begin, longPoll)
+}
 
 // relaxed counts points; points of the whole box make a sweep.
 func (p *pace) relaxed(now time.Duration, points, box int) {

@@ -1,0 +1,265 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/runner"
+)
+
+// modes are the ways in which messages are carried, for faces of so many bytes.
+var modes = map[string]func(c *ib.Config, bytes int){
+	"segments":  func(c *ib.Config, _ int) { c.BlockBytes = 1024 },
+	"messages":  func(c *ib.Config, bytes int) { c.MessageBytes = bytes },
+	"one-sided": func(c *ib.Config, bytes int) { c.MessageBytes, c.WindowSlots = bytes, 4 },
+}
+
+// fabric is peers over UDP on loopback, some of them with a software adapter too.
+type fabric struct {
+	t     testing.TB
+	ib    *ib.Fabric
+	nodes []*driver.Node
+}
+
+func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
+	t.Helper()
+	f := &fabric{t: t, ib: ib.NewSoftwareFabric()}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	all := names(len(has))
+	for i, name := range all {
+		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
+		require.NoError(t, err)
+		c := driver.Config{
+			Name: name, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+			Run: "test", Version: "1", Seed: uint64(i + 1), Watch: p2psap.Watch{RailDwell: 5 * time.Millisecond},
+		}
+		if has[i] {
+			require.NoError(t, f.ib.Add(name))
+			s := ib.Config{Name: name, Device: name, Fabric: f.ib, Peers: len(has)}
+			settings(&s)
+			l, err := ib.Open(s)
+			require.NoError(t, err)
+			c.Rails = []driver.Rail{{Network: p2psap.InfiniBand, Link: l}}
+		}
+		n, err := driver.New(c)
+		require.NoError(t, err)
+		t.Cleanup(func() { n.Close() })
+		f.nodes = append(f.nodes, n)
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, 2*len(all))
+	for i := range len(all) - 1 { // the neighbours of slabs
+		wg.Go(func() { errs[2*i] = f.nodes[i].Connect(ctx, all[i+1], f.nodes[i+1].ControlAddr().String()) })
+		wg.Go(func() { errs[2*i+1] = f.nodes[i+1].Connect(ctx, all[i], f.nodes[i].ControlAddr().String()) })
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	return f
+}
+
+// within tells, after a look every millisecond, that a thing has come true.
+func (f *fabric) within(what string, holds func() bool) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	late := time.After(patience / 3)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late:
+			text := ""
+			for i, n := range f.nodes {
+				for _, s := range n.Sessions() {
+					text += fmt.Sprintf("\n%d: %s with %s on %v, %v, epoch %d, %d moves", i, s.Name, s.Peer, s.Conditions.Network, s.State, s.Epoch, s.Moves)
+				}
+			}
+			return fmt.Errorf("not in time: %s%s", what, text)
+		}
+	}
+	return nil
+}
+
+// all tells whether every session of a peer is on a network.
+func (f *fabric) all(rank int, want p2psap.Network) bool {
+	sessions := f.nodes[rank].Sessions()
+	for _, s := range sessions {
+		if s.Conditions.Network != want {
+			return false
+		}
+	}
+	return len(sessions) > 0
+}
+
+// Some peers have InfiniBand and some have not: each pair is on its best, and where the
+// scheme is synchronous nobody can tell from the result.
+func TestMixedNetworks(t *testing.T) {
+	p := membrane(t, 15)
+	seq, err := solver.SolveSequential(p, solver.Jacobi, 1e-5, 0, 0, 0)
+	require.NoError(t, err)
+	for mode, settings := range modes {
+		for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0), solver.Asynchronous(), nil} {
+			for _, has := range [][]bool{{true, true, true}, {true, true, false, true}} {
+				if scheme == nil || scheme.Name() == "hybrid" {
+					scheme = solver.Hybrid([]int{0, 0, 1, 1}[:len(has)])
+				}
+				t.Run(fmt.Sprintf("%s/%s/%v", mode, scheme.Name(), has), func(t *testing.T) {
+					f := newFabric(t, has, func(c *ib.Config) { settings(c, 4096) })
+					pl := plan{problem: p, peers: len(has), scheme: scheme, node: overNodes(f.nodes)}
+					out := pl.run(t)
+					for rank, o := range out {
+						require.NoError(t, o.err, "rank %d", rank)
+						for _, s := range append(o.result.Halos, o.result.Agreements...) {
+							want := p2psap.Ethernet
+							if has[rank] && has[s.Rank] {
+								want = p2psap.InfiniBand
+							}
+							if s.Info.Moves == 0 { // a machine may be so busy that adapters find each other too slow
+								require.Equal(t, want, s.Info.Conditions.Network, "%s at %d", s.Info.Name, rank)
+							}
+						}
+					}
+					u := assemble(p, out)
+					if solver.Lockstep(scheme) {
+						require.Equal(t, seq.Sweeps, out[0].result.Iterate)
+						sameBits(t, seq.U, u)
+					}
+					e, err := solver.Evaluate(p, u, solver.Sequential{})
+					require.NoError(t, err)
+					require.LessOrEqual(t, e.RelativeResidual, 1e-5)
+				})
+			}
+		}
+	}
+}
+
+// A port goes down and comes back while peers relax, at either end of a pair or in the
+// middle: sessions move to Ethernet and back, and a synchronous run has the bits of the
+// sequential one, after as many sweeps as it took.
+func TestPortDownInMidRun(t *testing.T) {
+	const peers, cycles = 3, 3
+	p := membrane(t, 15)
+	for mode, settings := range modes {
+		for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0), solver.Asynchronous()} {
+			t.Run(mode+"/"+scheme.Name(), func(t *testing.T) {
+				f := newFabric(t, []bool{true, true, true}, func(c *ib.Config) { settings(c, 4096) })
+				stop, running := make(chan struct{}), make(chan struct{})
+				var once sync.Once
+				pl := plan{problem: p, peers: peers, scheme: scheme, node: overNodes(f.nodes), change: func(rank int, c *runner.Config) {
+					c.Solver.Tolerance, c.Stop = 0, stop
+					if rank == 0 {
+						c.ProgressEvery = time.Millisecond
+						c.Progress = func(p runner.Progress) {
+							if p.Sweep > 20 {
+								once.Do(func() { close(running) })
+							}
+						}
+					}
+				}}
+				moved := make(chan error, 1)
+				go func() {
+					defer close(stop)
+					moved <- f.swing(running, cycles)
+				}()
+				out := pl.run(t)
+				require.NoError(t, <-moved)
+				for rank, o := range out {
+					require.NoError(t, o.err, "rank %d", rank)
+					for _, s := range append(o.result.Halos, o.result.Agreements...) {
+						require.GreaterOrEqual(t, s.Info.Moves, uint32(2), "%s at %d", s.Info.Name, rank)
+					}
+				}
+				u := assemble(p, out)
+				if solver.Lockstep(scheme) {
+					seq, err := solver.SolveSequential(p, solver.Jacobi, 0, 0, 0, out[0].result.Iterate)
+					require.NoError(t, err)
+					sameBits(t, seq.U, u)
+					t.Logf("%d sweeps", out[0].result.Iterate)
+				}
+				e, err := solver.Evaluate(p, u, solver.Sequential{})
+				require.NoError(t, err)
+				require.Less(t, e.RelativeResidual, 0.5, "it has come nearer")
+			})
+		}
+	}
+}
+
+// swing takes one port after the other down and brings it back, and waits each time
+// until the sessions have followed.
+func (f *fabric) swing(running <-chan struct{}, cycles int) error {
+	<-running
+	for i := range cycles {
+		rank := i % len(f.nodes)
+		name := names(len(f.nodes))[rank]
+		if err := f.ib.SetPort(name, false); err != nil {
+			return err
+		}
+		if err := f.within(fmt.Sprintf("cycle %d: sessions of %s on Ethernet", i, name), func() bool { return f.all(rank, p2psap.Ethernet) }); err != nil {
+			return err
+		}
+		if err := f.ib.SetPort(name, true); err != nil {
+			return err
+		}
+		err := f.within(fmt.Sprintf("cycle %d: all sessions on InfiniBand", i), func() bool {
+			for r := range f.nodes {
+				if !f.all(r, p2psap.InfiniBand) {
+					return false
+				}
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An adapter is unplugged: the run goes on over Ethernet.
+func TestAdapterRemovedInMidRun(t *testing.T) {
+	b, err := problems.Lookup("membrane")
+	require.NoError(t, err)
+	p, err := b.Make([3]int{12, 12, 20})
+	require.NoError(t, err)
+	f := newFabric(t, []bool{true, true}, func(*ib.Config) {})
+	stop, running := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	pl := plan{problem: p, peers: 2, scheme: solver.Synchronous(), node: overNodes(f.nodes), change: func(_ int, c *runner.Config) {
+		c.Solver.Tolerance, c.Stop, c.ProgressEvery = 0, stop, time.Millisecond
+		c.Progress = func(p runner.Progress) {
+			if p.Sweep > 20 {
+				once.Do(func() { close(running) })
+			}
+		}
+	}}
+	moved := make(chan error, 1)
+	go func() {
+		defer close(stop)
+		<-running
+		if err := f.ib.Remove(names(2)[1]); err != nil {
+			moved <- err
+			return
+		}
+		moved <- f.within("Ethernet at both ends", func() bool { return f.all(0, p2psap.Ethernet) && f.all(1, p2psap.Ethernet) })
+	}()
+	out := pl.run(t)
+	require.NoError(t, <-moved)
+	for rank, o := range out {
+		require.NoError(t, o.err, "rank %d", rank)
+	}
+	seq, err := solver.SolveSequential(p, solver.Jacobi, 0, 0, 0, out[0].result.Iterate)
+	require.NoError(t, err)
+	sameBits(t, seq.U, assemble(p, out))
+}
