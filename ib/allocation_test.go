@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -121,6 +122,60 @@ func TestIdleWakesNobody(t *testing.T) {
 		require.NoError(t, b.Close())
 		_, open := <-got
 		require.False(t, open)
+	}
+}
+
+// lateQueue lets something come just before it is armed.
+type lateQueue struct {
+	verbs.CompletionQueue
+	before func()
+}
+
+func (q *lateQueue) Arm() error {
+	if f := q.before; f != nil {
+		q.before = nil
+		f()
+	}
+	return q.CompletionQueue.Arm()
+}
+
+// What comes between the last look and the arming raises no event, and is found.
+func TestNothingIsMissedBeforeArming(t *testing.T) {
+	r := newRig(t, software.Config{})
+	a, b, toB, toA := r.pair(Config{Completion: CompletionChannel})
+	pass(t, a, b, toB, toA)
+	var sent error
+	b.receives = &lateQueue{b.receives, func() {
+		_, sent = a.Send([]microproto.Frame{message(a, toB, microproto.ModeSynchronous, 0, 1, 100, false)})
+	}}
+	done := make(chan int, 1)
+	go func() {
+		batch := make([]microproto.Frame, 1)
+		n, _ := b.Recv(batch)
+		for i := range batch[:n] {
+			batch[i].Release()
+		}
+		done <- n
+	}()
+	select {
+	case n := <-done:
+		require.NoError(t, sent)
+		require.Equal(t, 1, n)
+	case <-time.After(long):
+		require.Fail(t, "nobody looked again")
+	}
+}
+
+// Few completions of sends, and yet no block stays out for long.
+func TestBlocksComeBack(t *testing.T) {
+	r := newRig(t, software.Config{})
+	x := newTurn(r, Config{}, microproto.ModeSynchronous, 1000, 1)
+	for range 200 {
+		x.run(t)
+		x.a.mu.Lock()
+		x.a.reap()
+		x.a.mu.Unlock()
+		require.GreaterOrEqual(t, x.a.Stats().FreeBlocks, x.a.config.SendBlocks-2*x.a.signalEvery)
 	}
 }
 

@@ -23,8 +23,7 @@ func (l *Link) write(q *pair, i int) bool {
 	r, m := &q.peer.remote, l.memory
 	slot := r.find(f.Value)
 	r.writes++
-	r.turns++
-	r.values[slot].last = r.turns
+	r.values[slot].last = r.misses
 	at, size := m.cell(q, q.head), stampBytes(m.block)
 	used := stamp(m.bytes[at:at+size], r.writes, f.Data)
 	e.keep(q.queue.pop())

@@ -188,15 +188,15 @@ type remoteWindow struct {
 	slot     map[uint64]int32 // of a value
 	values   []slotUse
 	writes   uint64 // of all slots: versions
-	turns    uint64 // writes, and frames for which there was no slot: the age of use
-	search   uint64 // turns, before which no slot can change hands
+	misses   uint64 // frames for which there was no slot: the age of use
+	search   uint64 // misses, before which no slot can change hands
 	dirty    ring[int32]
 	silently []bool // slots in dirty: written without notice
 }
 
 type slotUse struct {
 	value uint64
-	last  uint64 // turns, when it was used last
+	last  uint64 // misses, when it was used last
 }
 
 // proving is how far it is known that the other end's address and key are right.
@@ -222,9 +222,9 @@ func (r *remoteWindow) reset(o *offer, l *Link) {
 	r.dirty.grow(o.slots)
 }
 
-// restedTurns is for how many turns a value must not have been sent before its slot
-// may go to another: that many for each slot.
-const restedTurns = 4
+// restedMisses is how many frames must have found no slot since a value was sent before
+// its slot may go to another: that many for each slot.
+const restedMisses = 4
 
 // find is the slot of a value: its own, a new one, or that of a value which seems to be
 // sent no more. -1: there is none.
@@ -234,11 +234,11 @@ func (r *remoteWindow) find(value uint64) int32 {
 	}
 	if len(r.values) < r.slots {
 		i := int32(len(r.values))
-		r.values = append(r.values, slotUse{value, r.turns})
+		r.values = append(r.values, slotUse{value, r.misses})
 		r.slot[value] = i
 		return i
 	}
-	if r.turns++; r.turns < r.search {
+	if r.misses++; r.misses < r.search {
 		return -1
 	}
 	oldest := 0
@@ -247,11 +247,11 @@ func (r *remoteWindow) find(value uint64) int32 {
 			oldest = i
 		}
 	}
-	if r.search = r.values[oldest].last + uint64(restedTurns*r.slots); r.turns < r.search {
+	if r.search = r.values[oldest].last + uint64(restedMisses*r.slots); r.misses < r.search {
 		return -1
 	}
 	delete(r.slot, r.values[oldest].value)
-	r.values[oldest] = slotUse{value, r.turns}
+	r.values[oldest] = slotUse{value, r.misses}
 	r.slot[value] = int32(oldest)
 	return int32(oldest)
 }
