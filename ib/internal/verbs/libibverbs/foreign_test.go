@@ -52,7 +52,6 @@ const (
 	pongBytes = 4096
 	pongDepth = 8
 	pongPSN   = 0x123456
-	pongFill  = 0x7b // what the foreign end sends
 )
 
 // pong is our end: sends from the first page of its memory, receives into the rest.
@@ -154,8 +153,13 @@ func (p *pong) expect(t *testing.T, i int) {
 	require.NoError(t, err)
 }
 
-// round sends one message and takes one.
+// round sends one message and takes one. The foreign end receives into the buffer that it
+// sends from: what comes is what went.
 func (p *pong) round(t *testing.T, n int) {
+	sent := p.region.Bytes()[:pongBytes]
+	for i := range sent {
+		sent[i] = byte(n + i*7)
+	}
 	from := verbs.Element{Addr: p.region.Addr(), Length: pongBytes, Key: p.region.LocalKey()}
 	_, err := p.pair.PostSend([]verbs.SendRequest{{ID: 99, Operation: verbs.Send, Elements: []verbs.Element{from}, Signaled: true}})
 	require.NoError(t, err)
@@ -174,7 +178,7 @@ func (p *pong) round(t *testing.T, n int) {
 		}
 		require.EqualValues(t, pongBytes, got[0].Bytes)
 		page := p.region.Bytes()[(1+got[0].ID)*pongBytes:][:pongBytes]
-		require.Equal(t, pongBytes, bytes.Count(page, []byte{pongFill}))
+		require.True(t, bytes.Equal(sent, page), "round %d", n)
 		clear(page)
 		p.expect(t, int(got[0].ID))
 	}

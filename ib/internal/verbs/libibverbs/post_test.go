@@ -1,0 +1,89 @@
+//go:build linux && (amd64 || arm64) && !nolibibverbs
+
+package libibverbs
+
+import (
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+)
+
+// poster is one without a library: it only lays requests out. As a pair's, it does not
+// lie on a goroutine's stack, which moves.
+func poster(t *testing.T) *sendPoster {
+	s := &sendPoster{requests: make([]cSendWR, 4), elements: make([]cSGE, 8), perWR: 2, inline: 16}
+	t.Cleanup(func() { runtime.KeepAlive(s) })
+	return s
+}
+
+// TestImmediate: the first byte on the wire is the highest, for other programs' sake.
+func TestImmediate(t *testing.T) {
+	s := poster(t)
+	n, err := s.encode([]verbs.SendRequest{{Operation: verbs.SendImmediate, Immediate: 0x01020304}})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, [4]byte{1, 2, 3, 4}, *(*[4]byte)(unsafe.Pointer(&s.requests[0].immData)))
+	w := cWC{opcode: wcRecv, wcFlags: wcWithImm, immData: s.requests[0].immData}
+	var c verbs.Completion
+	w.read(&c)
+	require.True(t, c.HasImmediate)
+	require.EqualValues(t, 0x01020304, c.Immediate)
+}
+
+// TestEncode: requests are chained up to the one that cannot be posted, and none keeps
+// anything of an earlier batch.
+func TestEncode(t *testing.T) {
+	s := poster(t)
+	e := []verbs.Element{{Addr: 4096, Length: 10, Key: 3}, {Addr: 8192, Length: 7, Key: 4}}
+	write := verbs.SendRequest{ID: 1, Operation: verbs.WriteImmediate, Elements: e, Signaled: true, Solicited: true, RemoteAddr: 77, RemoteKey: 5}
+	n, err := s.encode([]verbs.SendRequest{write, write, write, write, write})
+	require.NoError(t, err)
+	require.Equal(t, 4, n, "as many as there is room for")
+	for i := range s.requests {
+		w := &s.requests[i]
+		require.EqualValues(t, verbs.WriteImmediate, w.opcode)
+		require.EqualValues(t, sendSignaled|sendSolicited, w.sendFlags)
+		require.EqualValues(t, 2, w.numSGE)
+		require.Equal(t, uintptr(unsafe.Pointer(&s.elements[2*i])), w.sgList)
+		require.Equal(t, cSGE{8192, 7, 4}, s.elements[2*i+1])
+		if i+1 < len(s.requests) {
+			require.Equal(t, uintptr(unsafe.Pointer(&s.requests[i+1])), w.next)
+		}
+	}
+	require.Zero(t, s.requests[3].next)
+
+	long := verbs.SendRequest{ID: 9, Operation: verbs.Send, Elements: e, Inline: true} // 17 bytes
+	n, err = s.encode([]verbs.SendRequest{{ID: 8, Operation: verbs.Send}, long})
+	require.ErrorIs(t, err, verbs.ErrLimit)
+	require.Equal(t, 1, n)
+	require.Equal(t, cSendWR{wrID: 8, opcode: int32(verbs.Send), sgList: s.requests[0].sgList}, s.requests[0])
+	_, err = s.encode([]verbs.SendRequest{{Elements: append(e, e...)}})
+	require.ErrorIs(t, err, verbs.ErrLimit)
+	_, err = s.encode([]verbs.SendRequest{{Operation: verbs.SendImmediate + 1}})
+	require.ErrorIs(t, err, verbs.ErrLimit)
+}
+
+func TestEncodeAllocates(t *testing.T) {
+	s := poster(t)
+	requests := make([]verbs.SendRequest, 4)
+	for i := range requests {
+		requests[i] = verbs.SendRequest{Operation: verbs.Send, Elements: []verbs.Element{{Addr: 1, Length: 1, Key: 1}}}
+	}
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = s.encode(requests) }))
+	wc, out := make([]cWC, 4), make([]verbs.Completion, 4)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		for i := range wc {
+			wc[i].read(&out[i])
+		}
+	}))
+}
+
+func TestPrefix(t *testing.T) {
+	require.Equal(t, 0, prefix(0, 128, 5))
+	require.Equal(t, 3, prefix(3*128, 128, 5))
+	require.Equal(t, 5, prefix(^uintptr(0), 128, 5), "a place outside the batch")
+}
