@@ -158,14 +158,20 @@ func FuzzNode(f *testing.F) {
 	})
 }
 
-// A session takes any sequence of adapt and adapted messages that are well formed, while
-// its user changes, sends and receives, without panic and without end.
+// A session takes any sequence of adapt, adapted, drained and rail messages that are well
+// formed, while its user changes, sends and receives and its rail falls and rises, without
+// panic and without end.
 func FuzzAdapt(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 2, 0, 0, 1, 9, 3, 4, 5, 6})
 	f.Add([]byte{9, 0, 1, 1, 2, 2, 1, 3, 200, 7, 7, 8, 9, 10, 1})
+	f.Add([]byte{128, 6, 1, 3, 3, 2, 1, 6, 2, 1, 8, 0, 7, 3, 1, 1, 4, 0, 2, 1})
+	f.Add([]byte{129, 5, 0, 3, 2, 8, 1, 6, 1, 3, 7, 2, 4, 4, 4, 4})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		d := quietDuel(7, time.Millisecond)
 		d.deadly, d.closing = true, true
+		if len(script) > 0 && script[0]&0x80 != 0 {
+			d.cables = &[2]cable{}
+		}
 		d.start(microproto.ModeSynchronous, nil)
 		e, other := d.ends[0], d.ends[1]
 		next := func() (b byte) {
@@ -178,17 +184,20 @@ func FuzzAdapt(f *testing.F) {
 		for len(script) > 0 {
 			s := e.n.session(e.id)
 			w := writer{}
-			switch verb := next(); verb % 6 {
+			switch verb := next(); verb % 9 {
 			case 0, 1:
 				sequence++
 				envelope{kind: kindAdapt, sequence: sequence}.append(&w)
 				a := adapt{
 					To: s.id, From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1 + next()/128, Cause: cause(1 + next()%4),
-					Mode: microproto.Mode(1 + next()%2), Network: s.conditions.Network, Distance: Distance(next() % 3), Lossy: next()%2 == 1,
+					Mode: microproto.Mode(1 + next()%2), Network: s.conditions.Network, Round: s.channel.round, Distance: Distance(next() % 3), Lossy: next()%2 == 1,
 					Protocols: s.composition.Protocols, FrameBytes: uint32(next()) * 8, Sent: uint64(next()),
 				}
-				if c := s.change.next; c != nil && verb%6 == 1 {
+				if c := s.change.next; c != nil && verb%9 == 1 {
 					a.Protocols, a.Fingerprint = c.composition.Protocols, c.composite.Fingerprint()
+				}
+				if a.Cause == causeRail {
+					a.Network, a.Round = Network(1+next()%2), uint32(next()%3)
 				}
 				a.append(&w)
 			case 2:
@@ -207,6 +216,24 @@ func FuzzAdapt(f *testing.F) {
 			case 5:
 				_, _ = e.n.Send(d.clock.Now(), e.id, 1, Label(next()), make([]byte, 64))
 				_, _ = e.n.Receive(d.clock.Now(), e.id, &Slot{Tag: 1, Data: make([]byte, 64)})
+			}
+			switch {
+			case len(w) > 0:
+			case d.cables == nil:
+			case len(script)%3 == 0:
+				sequence++
+				envelope{kind: kindRail, sequence: sequence}.append(&w)
+				m := standing{Network: InfiniBand, Round: e.n.peers[0].ways[0].round + uint32(next()%2), State: railState(1 + next()%3)}
+				if m.State == railOffered {
+					m.Offer = []byte{1, next()}
+				}
+				m.append(&w)
+			case len(script)%3 == 1:
+				sequence++
+				envelope{kind: kindDrained, sequence: sequence}.append(&w)
+				(&drained{To: s.id, From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1}).append(&w)
+			default:
+				e.n.RailEvent(d.clock.Now(), 1, microproto.LinkEvent{Up: next()%2 == 0, Peer: microproto.LinkAddr(next() % 3), Err: errUnknown})
 			}
 			if len(w) > 0 {
 				e.n.Control(d.clock.Now(), ConnID(2*d.wire+e.i), w)
