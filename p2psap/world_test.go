@@ -51,7 +51,8 @@ type worldNode struct {
 	news   []Output
 	opened map[SessionID]bool
 	ended  map[SessionID]error
-	busy   bool // the link takes nothing
+	busy   bool   // the link takes nothing
+	cable  *cable // its end of a rail; nil: it has none
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -155,6 +156,7 @@ func (w *world) settle() {
 				}
 				n.Sent(len(frames))
 			}
+			w.ship(n)
 		}
 	}
 }

@@ -1,0 +1,150 @@
+package p2psap
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+)
+
+// ship carries what waits for a node's rail to the other of two nodes.
+func (w *world) ship(n *worldNode) {
+	if n.cable == nil {
+		return
+	}
+	frames := n.RailFrames(1)
+	for _, f := range frames {
+		n.cable.send(f)
+		w.after(w.latency, func() {
+			if len(n.cable.flying) == 0 {
+				return
+			}
+			other := w.nodes[1-n.index]
+			if f, ok := other.cable.arrived(n.cable); ok {
+				other.RailFrame(w.now, 1, f)
+			}
+		})
+	}
+	n.RailSent(1, len(frames))
+}
+
+// railed are two nodes with a rail between them, connected.
+func railed(t *testing.T, out *bytes.Buffer) (w *world, a, b *worldNode) {
+	w = newWorld(t, 12)
+	if out != nil {
+		w.script = func(format string, a ...any) { fmt.Fprintf(out, format+"\n", a...) }
+	}
+	add := func(name string, self int) *worldNode {
+		end := newCable(&cable{}, self)
+		n := w.add(name, func(c *NodeConfig) {
+			c.Catalog, c.Network, c.Rails = ctp.Catalog(), Ethernet, []Rail{{InfiniBand, end}}
+		})
+		n.cable = end
+		return n
+	}
+	a, b = add("a", 0), add("b", 1)
+	w.connect()
+	w.run(20 * time.Millisecond)
+	return w, a, b
+}
+
+func (n *worldNode) fall(w *world) {
+	n.RailEvent(w.now, 1, microproto.LinkEvent{Err: errUnknown})
+	w.settle()
+}
+
+func (n *worldNode) rise(w *world) {
+	n.RailEvent(w.now, 1, microproto.LinkEvent{Up: true})
+	w.settle()
+}
+
+// A whole conversation about a rail: it is joined, a session opens on it, leaves it with
+// what was on its way, and comes back.
+func TestRailTranscript(t *testing.T) {
+	var out bytes.Buffer
+	w, a, b := railed(t, &out)
+	sa, err := a.Open(w.now, "b", syncOptions("halo"))
+	require.NoError(t, err)
+	sb, err := b.Open(w.now, "a", syncOptions("halo"))
+	require.NoError(t, err)
+	w.run(10 * time.Millisecond)
+	data := make([]byte, 8)
+	_, err = a.Send(w.now, sa, 2, 1, data)
+	require.NoError(t, err)
+	w.settle()
+	a.cable.flying = nil
+	a.fall(w)
+	w.run(20 * time.Millisecond)
+	for _, x := range []struct {
+		n  *worldNode
+		id SessionID
+	}{{a, sa}, {b, sb}} {
+		i, err := x.n.Info(x.id)
+		require.NoError(t, err)
+		require.Equal(t, Ethernet, i.Conditions.Network)
+		require.EqualValues(t, 1, i.Moves)
+		require.Contains(t, i.NetworkWhy, "ib is down at a")
+	}
+	require.EqualValues(t, 1, a.Accepted(sa))
+	got, err := b.Receive(w.now, sb, &Slot{Tag: 2, Data: data})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, got.Label)
+	a.rise(w)
+	w.run(1200 * time.Millisecond)
+	i, err := b.Info(sb)
+	require.NoError(t, err)
+	require.Equal(t, InfiniBand, i.Conditions.Network)
+	require.Equal(t, []RailInfo{{InfiniBand, true, "", 1}}, a.Rails("b"))
+	golden(t, "testdata/rail.golden", out.String())
+}
+
+// Where one end knows already that the rail has come or gone, and the other does not, a
+// session opens on the base link, at both.
+func TestOpenWhileARailChanges(t *testing.T) {
+	for what, meanwhile := range map[string]func(w *world, b *worldNode){
+		"falls": func(w *world, b *worldNode) { b.fall(w) },
+		"comes": func(w *world, b *worldNode) { b.rise(w); w.run(150 * time.Millisecond) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			w, a, b := railed(t, nil)
+			if what == "comes" {
+				b.fall(w)
+				w.run(10 * time.Millisecond)
+			}
+			sa, err := a.Open(w.now, "b", syncOptions("halo"))
+			require.NoError(t, err)
+			meanwhile(w, b)
+			sb, err := b.Open(w.now, "a", syncOptions("halo"))
+			require.NoError(t, err)
+			require.True(t, w.until(time.Second, func() bool { return a.opened[sa] && b.opened[sb] }))
+			x, y := a.session(sa), b.session(sb)
+			require.NotEqual(t, x.mine.Network, y.mine.Network, "they wanted different ones")
+			require.Equal(t, Ethernet, x.conditions.Network)
+			require.Equal(t, x.conditions, y.conditions)
+			b.rise(w)
+			require.True(t, w.until(5*time.Second, func() bool {
+				return x.conditions.Network == InfiniBand && y.conditions.Network == InfiniBand && y.change.mine.Cause == 0
+			}))
+		})
+	}
+}
+
+// Rails that cannot be told apart are refused, and so is one without a link.
+func TestRailsRefused(t *testing.T) {
+	w := newWorld(t, 1)
+	link := namedLink{worldLink: worldLink{w}, self: "x"}
+	for says, rails := range map[string][]Rail{
+		"two links for network ib":    {{InfiniBand, link}, {InfiniBand, link}},
+		"two links for network ether": {{Ethernet, link}},
+		"needs a link":                {{InfiniBand, nil}},
+		"rails":                       make([]Rail, maxRails+1),
+	} {
+		_, err := NewNode(NodeConfig{Name: "x", Catalog: standIns(), Policy: TablePolicy{}, Link: link, Rails: rails})
+		require.ErrorContains(t, err, says)
+	}
+}
