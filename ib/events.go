@@ -89,6 +89,9 @@ func (l *Link) watchDevice() {
 		if err != nil {
 			return
 		}
+		if e.Kind == verbs.EventPairFatal {
+			l.askQueues()
+		}
 		l.mu.Lock()
 		switch {
 		case l.closed.Load():
@@ -108,6 +111,23 @@ func (l *Link) watchDevice() {
 		l.mu.Unlock()
 		l.callWriters()
 	}
+}
+
+// askQueues takes in what has completed: there may be the reason why a pair failed,
+// which the event does not tell.
+func (l *Link) askQueues() {
+	l.rx.Lock()
+	if !l.closed.Load() {
+		l.poll()
+	}
+	l.rx.Unlock()
+	l.mu.Lock()
+	if !l.closed.Load() {
+		l.reap()
+		l.pump()
+	}
+	l.mu.Unlock()
+	l.nudge() // who waits looks at what has come
 }
 
 // down takes all connections down. mu is held.

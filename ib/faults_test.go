@@ -373,3 +373,36 @@ func TestForget(t *testing.T) {
 	}
 	a.Forget(12345)
 }
+
+// Messages that no link sends are counted and answered by nothing; one longer than a
+// block takes the connection down, at both ends.
+func TestMessagesOfAnother(t *testing.T) {
+	r := newRig(t, software.Config{})
+	a, b, toB, toA := r.pair(Config{Timeout: soon, WindowSlots: 2})
+	pass(t, a, b, toB, toA)
+	post := func(p *pair, change func(*verbs.SendRequest)) {
+		m := a.memory
+		req := verbs.SendRequest{ID: 1<<62 | 1, Operation: verbs.Send, Elements: []verbs.Element{m.element(0, 100)}}
+		change(&req)
+		_, err := p.qp.PostSend([]verbs.SendRequest{req})
+		require.NoError(t, err)
+	}
+	none := func(microproto.Frame) { require.Fail(t, "it was handed up") }
+	before := b.Stats().Malformed
+	post(a.peers[0].rc, func(*verbs.SendRequest) {}) // without immediate data
+	post(a.peers[0].uc, func(*verbs.SendRequest) {})
+	post(a.peers[0].uc, func(q *verbs.SendRequest) { // of a slot that is not there
+		q.Operation, q.Immediate, q.Elements = verbs.WriteImmediate, 1000, nil
+		q.RemoteAddr, q.RemoteKey = a.peers[0].theirs.address, a.peers[0].theirs.key
+	})
+	until(t, "they are counted", []*Link{b}, none, func() bool { return b.Stats().Malformed == before+3 })
+	pass(t, a, b, toB, toA)
+	atA, atB := watch(a), watch(b)
+	drain(a)
+	drain(b)
+	post(a.peers[0].rc, func(q *verbs.SendRequest) {
+		q.Operation, q.Elements = verbs.SendImmediate, []verbs.Element{a.memory.element(0, b.config.BlockBytes), a.memory.element(0, 1)}
+	})
+	require.ErrorContains(t, atB.next(t).Err, "local length error")
+	require.Error(t, atA.next(t).Err)
+}

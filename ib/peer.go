@@ -51,10 +51,16 @@ const (
 // ErrDown tells that the connection with a peer has failed; a new Offer begins another.
 var ErrDown = errors.New("ib: the connection is down")
 
+// maxAddresses bounds the link addresses given away: none is used twice.
+const maxAddresses = 1 << 20
+
 // newPeer makes the pairs for a peer. Link.rx and Link.mu are held.
 func (l *Link) newPeer(name string) (*peer, error) {
 	if len(name) == 0 || len(name) > maxNameBytes {
 		return nil, fmt.Errorf("ib: the name of a peer must have 1 to %d bytes; %q has %d", maxNameBytes, name, len(name))
+	}
+	if len(l.peers) == maxAddresses {
+		return nil, fmt.Errorf("ib: more than %d connections since the link was opened", maxAddresses)
 	}
 	p := &peer{link: l, name: name}
 	var err error
