@@ -83,24 +83,36 @@ func (p *peer) device() string {
 	return p.second.Device
 }
 
-// fabric tells whether every session is on InfiniBand, where the run wants nothing
-// else. A session that leaves it later, because a port went down, goes on over
-// Ethernet and comes back.
+// fabric tells whether every session is on InfiniBand, or about to be, where the run
+// wants nothing else. A session that leaves it later, because a port went down, goes on
+// over Ethernet and comes back.
 func (p *peer) fabric() error {
 	if p.network != rail.IB {
 		return nil
 	}
 	var all []error
-	var told []string
+	var looked []string
 	for _, s := range p.node.Sessions() {
-		if s.Conditions.Network == p2psap.InfiniBand || slices.Contains(told, s.Peer) {
+		if s.Conditions.Network == p2psap.InfiniBand || slices.Contains(looked, s.Peer) {
 			continue
 		}
-		told = append(told, s.Peer)
-		all = append(all, fmt.Errorf("--network ib: peer %d on %s and peer %d on %s have no InfiniBand fabric in common: --network auto uses Ethernet between them",
-			p.welcome.Rank, p.hostOf(p.welcome.Rank), rankOf(s.Peer), p.hostOf(rankOf(s.Peer))))
+		looked = append(looked, s.Peer)
+		if why := p.apart(s.Peer); why != "" {
+			all = append(all, fmt.Errorf("--network ib: peer %d on %s and peer %d on %s have no InfiniBand fabric in common: %s; --network auto uses Ethernet between them",
+				p.welcome.Rank, p.hostOf(p.welcome.Rank), rankOf(s.Peer), p.hostOf(rankOf(s.Peer)), why))
+		}
 	}
 	return errors.Join(all...)
+}
+
+// apart is why there is no InfiniBand to a node; empty: there is.
+func (p *peer) apart(node string) string {
+	for _, r := range p.node.Rails(node) {
+		if r.Network == p2psap.InfiniBand {
+			return r.Why
+		}
+	}
+	return "one of them has none"
 }
 
 func (p *peer) hostOf(rank int) string {
