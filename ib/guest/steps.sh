@@ -1,10 +1,10 @@
 # What the guest tests, a function a step; init.sh runs them.
-steps="devices pingpong foreign suite link doctor sync2 async2 sync3 async3 port removal"
+steps="devices pingpong foreign suite pair link doctor sync2 async2 sync3 async3 port removal"
 
 # limit_of STEP: seconds that it may take.
 limit_of() {
 	case $1 in
-	suite | link | sync* | async* | port | removal) echo 240 ;;
+	suite | pair | link | sync* | async* | port | removal) echo 240 ;;
 	*) echo 120 ;;
 	esac
 }
@@ -56,6 +56,25 @@ foreign() {
 	export VERBS_DEVICES=rxe0 VERBS_GID=1
 	tests libibverbs.test 'ForeignPeer'
 }
+
+# The same between two devices, one on each end of a veth. (Over other addresses than
+# those of the link itself, this kernel's packets take the loopback interface.)
+pair() {
+	echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad # an address is there when its interface is
+	/bin/ip link add v0 type veth peer name v1 || return 1
+	for n in 0 1; do
+		/bin/ip link set "v$n" up mtu 4500 && /bin/rdma link add "rxev$n" type rxe netdev "v$n" || return 1
+	done
+	wait_for 20 settled v0 && wait_for 20 settled v1 || return 1
+	export VERBS_DEVICES=rxev0,rxev1 VERBS_GID=0 VERBS_NETDEV=v1
+	tests libibverbs.test 'Suite'
+	rc=$?
+	/bin/rdma link delete rxev0 && /bin/rdma link delete rxev1 && /bin/ip link delete v0 || return 1
+	return $rc
+}
+
+# settled INTERFACE: it has a link-local address that is known to be the only one.
+settled() { /bin/ip -6 addr show dev "$1" scope link -tentative | grep -q fe80; }
 
 # The link over it: the same tests as over adapters made of software.
 link() {
