@@ -51,6 +51,13 @@ func libraryProblem(err error) string {
 	return err.Error()
 }
 
+// Present tells whether this host has RDMA drivers at all, for those who would rather
+// not load a library to learn that it hasn't.
+func Present() bool {
+	_, err := os.Stat("/sys/class/infiniband")
+	return err == nil
+}
+
 // survey puts together what is known of a host: the devices that the kernel shows, and
 // those that libibverbs lists, or its error. It depends on its arguments only.
 func survey(sys fs.FS, found []adapter, driven []string, library error, lock LockLimit) Context {
@@ -123,9 +130,12 @@ func (c *Context) Choose(w Want) (Choice, error) {
 // kibibytes writes a size in the unit of ulimit, rounded up.
 func kibibytes(n int64) string { return fmt.Sprintf("%d KiB", (n+1023)>>10) }
 
+// NoKernel says that Present is false.
+const NoKernel = "the kernel has no RDMA: there is no /sys/class/infiniband"
+
 func (c *Context) port(w Want) (Choice, []Missing) {
 	if !c.Kernel {
-		return Choice{}, []Missing{{"the kernel has no RDMA: there is no /sys/class/infiniband", "load the driver of your adapter and ib_uverbs; without an adapter rdma_rxe makes one of an Ethernet interface"}}
+		return Choice{}, []Missing{{NoKernel, "load the driver of your adapter and ib_uverbs; without an adapter rdma_rxe makes one of an Ethernet interface"}}
 	}
 	if len(c.Ports) == 0 {
 		return Choice{}, []Missing{{"there is no RDMA device", "rdma link add rxe0 type rxe netdev eth0 makes one of an Ethernet interface"}}

@@ -52,6 +52,8 @@ func (h *Host) Open(name, network string, run rendezvous.Rails, log func(line st
 		return nil, h.Without, nil
 	case run.Neighbours == 0:
 		return nil, "there is nobody to talk to", nil
+	case network == Auto && h.Fabric == nil && !ib.Present():
+		return nil, ib.NoKernel, nil
 	}
 	o, err = h.open(name, run, log)
 	if err == nil {
