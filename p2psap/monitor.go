@@ -14,10 +14,10 @@ import (
 // has done so clearly, the session is given another composition. It looks when frames
 // come, so that an idle session costs nothing.
 
-// Path is what has been measured of the way to a peer. The figures are exponentially
-// weighted: a new one counts a quarter.
+// Path is what has been measured of the way to a peer. Loss and rate are exponentially
+// weighted: a new figure counts a quarter.
 type Path struct {
-	RTT  time.Duration // of segments and their acknowledgements; 0: not measured
+	RTT  time.Duration // of segments and their acknowledgements, the smallest of the last second; 0: not measured
 	Loss float64       // share of segments that had to be sent again
 	Rate float64       // bytes a second that messages have taken, both ways
 }
@@ -82,6 +82,38 @@ func (w Watch) Judge(c Conditions, p Path) Conditions {
 // RTTMeter is a micro-protocol that measures the round trip; false: not yet.
 type RTTMeter interface{ RTT() (time.Duration, bool) }
 
+// LeastMeter is an RTTMeter that can tell the smallest it has measured since it was asked
+// last; false: none.
+type LeastMeter interface{ LeastRTT() (time.Duration, bool) }
+
+// leastWindow is how long a round trip counts. What a session's own segments wait in
+// queues is no distance, and a second shows a queue empty once; a longer window would be
+// late to see that the path has become longer (compare RFC 8985, min_RTT).
+const leastWindow = time.Second
+
+// leastRTT is a windowed minimum, in two halves.
+type leastRTT struct {
+	began         microproto.Instant // of the present half
+	now, previous time.Duration      // 0: nothing came
+}
+
+// add takes a measurement and gives the smallest that counts.
+func (l *leastRTT) add(now microproto.Instant, rtt time.Duration) time.Duration {
+	switch age := now.Sub(l.began); {
+	case age >= leastWindow:
+		l.began, l.now, l.previous = now, 0, 0
+	case age >= leastWindow/2:
+		l.began, l.now, l.previous = now, 0, l.now
+	}
+	if l.now == 0 || rtt < l.now {
+		l.now = rtt
+	}
+	if l.previous != 0 {
+		return min(l.now, l.previous)
+	}
+	return l.now
+}
+
 // watched is what the monitor remembers of a session.
 type watched struct {
 	next     microproto.Instant // look
@@ -135,11 +167,12 @@ func (n *Node) measurePath(now microproto.Instant, s *session) {
 		if !ok {
 			continue
 		}
-		if rtt, known := m.RTT(); known && rtt > 0 {
-			if p.RTT == 0 {
-				p.RTT = rtt
-			}
-			p.RTT += (rtt - p.RTT) / 4
+		rtt, known := m.RTT()
+		if least, ok := m.(LeastMeter); ok {
+			rtt, known = least.LeastRTT()
+		}
+		if known && rtt > 0 {
+			p.RTT = s.peer.least.add(now, rtt)
 		}
 	}
 	if sent := s.info.SegmentsSent - w.segments; sent >= leastSegments {

@@ -77,6 +77,28 @@ func TestJudgeHasHysteresis(t *testing.T) {
 	})
 }
 
+// The smallest round trip of the last second counts: a queue that empties now and then
+// is no distance, and a path that has become longer is seen soon.
+func TestLeastRTT(t *testing.T) {
+	var l leastRTT
+	now := microproto.Instant(1)
+	for i := range 100 { // a queue that is empty once in 400 ms
+		rtt := 30 * ms
+		if i%8 == 0 {
+			rtt = ms
+		}
+		require.Equal(t, ms, l.add(now, rtt), "look %d", i)
+		now = now.Add(50 * ms)
+	}
+	longer := now
+	for l.add(now, 40*ms) != 40*ms {
+		require.Less(t, now.Sub(longer), leastWindow+100*ms)
+		now = now.Add(50 * ms)
+	}
+	require.Greater(t, now.Sub(longer), leastWindow/2-100*ms)
+	require.Equal(t, 2*ms, l.add(now.Add(time.Hour), 2*ms), "old ones are forgotten")
+}
+
 // However the distance swings, there is at most one change in a dwell time, and those
 // that the scheme asks for are neither delayed nor counted.
 func TestDwell(t *testing.T) {

@@ -52,6 +52,7 @@ type peer struct {
 	finding  Finding
 	measure  measurement
 	path     Path
+	least    leastRTT
 	// frameLimit is the longest frame that the path is known to carry, 0: not known;
 	// from limitUntil on longer ones are tried again.
 	frameLimit int

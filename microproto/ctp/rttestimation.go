@@ -16,6 +16,7 @@ type RTTEstimation struct {
 	rto, smoothed        *time.Duration
 	sent                 microproto.Attr[uint64]
 	copies               microproto.Attr[uint32]
+	least                time.Duration // since LeastRTT; 0: none
 	rttState
 }
 
@@ -78,7 +79,11 @@ func (r *RTTEstimation) sample(x *microproto.Exec, m *microproto.Message) {
 	if r.copies.Get(m) > 0 {
 		return // Karn: nobody knows which transmission was acknowledged
 	}
-	r.update(x.Now().Sub(microproto.Instant(r.sent.Get(m))))
+	rtt := x.Now().Sub(microproto.Instant(r.sent.Get(m)))
+	if r.least == 0 || rtt < r.least {
+		r.least = max(rtt, 1)
+	}
+	r.update(rtt)
 	*r.smoothed = r.srtt
 }
 

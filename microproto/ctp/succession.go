@@ -136,6 +136,14 @@ func (r *RTTEstimation) Inherit(state microproto.State) error {
 // RTT is the smoothed round trip; false before the first sample.
 func (r *RTTEstimation) RTT() (time.Duration, bool) { return r.srtt, r.sampled }
 
+// LeastRTT is the smallest round trip that was measured since it was asked last; false:
+// none was.
+func (r *RTTEstimation) LeastRTT() (time.Duration, bool) {
+	least := r.least
+	r.least = 0
+	return least, least > 0
+}
+
 // drainFloor takes the place of the time-out's floor while a channel drains.
 const drainFloor = time.Millisecond
 
