@@ -67,6 +67,7 @@ func TestEveryInterleaving(t *testing.T) {
 		{name: "rail, cut before async", threads: [2][]string{{"send async", "cut"}, {"async"}}, rail: true},
 		{name: "rail, falls before async", threads: [2][]string{{"async", "lose"}, {"put async"}}, rail: true},
 		{name: "rail, falls before async at either end", threads: [2][]string{{"put async", "lose"}, {"put async"}}, rail: true, big: true},
+		{name: "rail, falls before async, and a message", threads: [2][]string{{"async", "lose send"}, {"async"}}, rail: true},
 		{name: "rail, cut while one end waits", threads: [2][]string{{"send async", "cut"}, {"get async"}}, rail: true},
 		{name: "rail, cut in a change without draining", threads: [2][]string{{"sync send", "cut"}, {"sync"}}, rail: true},
 		{name: "rail, cut in other modes", threads: [2][]string{{"async", "cut"}, {"sync"}}, rail: true},
