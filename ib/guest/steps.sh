@@ -1,5 +1,5 @@
 # What the guest tests, a function a step; init.sh runs them.
-steps="devices pingpong foreign suite pair link doctor sync2 async2 sync3 async3 port removal"
+steps="devices pingpong foreign suite pair link doctor sync2 async2 sync3 async3 limit port removal"
 
 # limit_of STEP: seconds that it may take.
 limit_of() {
@@ -117,6 +117,19 @@ field() { grep -o -E "\"$1\":(\[[^]]*\]|[^,]*)" "$2" | head -n 1; }
 
 async2() { solve --scheme async --peers 2 --tol 1e-3 && over_verbs; }
 async3() { solve --scheme async --peers 3 --tol 1e-2 --ib-mode one-sided && over_verbs; }
+
+# The limit on locked memory, for who is not root: too low for the blocks, named with the
+# value needed; enough for fewer blocks.
+limit() {
+	echo 'nobody:x:65534:65534::/tmp:/sbin/sh' >/etc/passwd
+	as_nobody 1024 '' >/tmp/limit.log 2>&1
+	rc=$?
+	cat /tmp/limit.log
+	[ $rc = 2 ] && grep -q ' 1024 KiB.*RLIMIT_MEMLOCK.*below the' /tmp/limit.log || return 1
+	as_nobody 8192 '--ib-blocks 400'
+}
+
+as_nobody() { su nobody -c "ulimit -l $1; obstacle solve membrane --n 16 --tol 1e-2 --peers 2 --network ib $2"; }
 
 # The port goes down in mid-run, and comes back: sessions move to UDP and return, and
 # the numbers are the same.

@@ -53,4 +53,7 @@ func TestLockLimit(t *testing.T) {
 	require.NoError(t, r.Close())
 	_, err = m.Register(memory[300<<10:400<<10], verbs.LocalWrite)
 	require.NoError(t, err, "room again after a region was closed")
+	_, err = m.Register(memory, verbs.LocalWrite)
+	require.ErrorAs(t, err, &lock)
+	require.EqualValues(t, (1024+4+100)<<10, lock.Want, "without the region that was closed")
 }

@@ -172,7 +172,9 @@ func testChannel(t *testing.T, r Rig) {
 	a.poll(a.sends, 2)
 	// Wake ends a wait, also one to come, and takes no event.
 	b.channel.Wake()
+	start := time.Now()
 	wait(r.Patience, false)
+	require.Less(t, time.Since(start), r.Patience, "a wake that came before the wait")
 	done := make(chan error, 1)
 	go func() {
 		got, err := b.channel.Wait(-1)
