@@ -12,6 +12,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 
 cache=${GUEST_CACHE:-.cache/guest}
+case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 limit=${GUEST_TIME:-600}
 accel=${GUEST_ACCEL:-tcg,thread=multi}
 root=$cache/root
@@ -41,8 +42,7 @@ install_packages() {
 	[ -z "$missing" ] && return
 	[ "$(id -u)" = 0 ] || skip "not installed, and not root to install them:$missing"
 	say "installing:$missing"
-	updated=1
-	apt-get update -qq || skip "apt-get update failed"
+	refresh || skip "apt-get update failed"
 	# shellcheck disable=SC2086
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >"$cache/apt.log" 2>&1 ||
 		{ tail -5 "$cache/apt.log" >&2; skip "apt-get install failed:$missing"; }
@@ -53,17 +53,23 @@ image_package() {
 	apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: *\(linux-image-[0-9][^ ]*\).*/\1/p' | head -n 1
 }
 
+# refresh makes apt know what there is, once.
+refresh() {
+	[ -z "${updated:-}" ] && [ "$(id -u)" = 0 ] || return 1
+	updated=1
+	apt-get update -qq
+}
+
+download() { (cd "$cache/kernel/deb" && apt-get -o APT::Sandbox::User=root download -qq "$1"); }
+
 fetch_kernel() {
 	[ -f "$cache/kernel/done" ] && return
 	image=$(image_package)
-	if [ -z "$image" ] && [ -z "${updated:-}" ] && [ "$(id -u)" = 0 ]; then
-		apt-get update -qq || skip "apt-get update failed"
-		image=$(image_package)
-	fi
+	[ -n "$image" ] || { refresh && image=$(image_package); }
 	[ -n "$image" ] || skip "no package linux-image-amd64 here"
 	say "unpacking $image"
 	rm -rf "$cache/kernel" && mkdir -p "$cache/kernel/deb"
-	(cd "$cache/kernel/deb" && apt-get -o APT::Sandbox::User=root download -qq "$image") || skip "cannot download $image"
+	download "$image" || { refresh && image=$(image_package) && download "$image"; } || skip "cannot download $image"
 	dpkg-deb --fsys-tarfile "$cache"/kernel/deb/*.deb | tar -x -C "$cache/kernel" --wildcards \
 		'*/boot/vmlinuz*' '*/modules.builtin*' '*/modules.order' '*/kernel/crypto/*' '*/kernel/lib/*' \
 		'*/kernel/drivers/infiniband/*' '*/kernel/drivers/net/dummy.ko*' '*/kernel/drivers/net/veth.ko*' \
@@ -81,7 +87,7 @@ copy_modules() {
 	mkdir -p "$root/modules"
 	: >"$root/modules/load.list"
 	for m in crc32_generic rdma_rxe rdma_ucm dummy veth; do
-		modprobe -d "$PWD/$cache/kernel" -S "$version" --show-depends "$m" | awk '$1 == "insmod" {print $2}'
+		modprobe -d "$cache/kernel" -S "$version" --show-depends "$m" | awk '$1 == "insmod" {print $2}'
 	done | awk '!seen[$0]++' | while read -r file; do
 		name=$(basename "$file" .xz)
 		case $file in *.xz) xz -dc "$file" >"$root/modules/$name" ;; *) cp "$file" "$root/modules/$name" ;; esac
