@@ -155,11 +155,11 @@ removal() {
 
 without_device() { [ ! -e /sys/class/infiniband/rxe0 ]; }
 
-# during_run: a run is going on, with its sessions over verbs; finished waits for its
-# end and compares.
+# during_run: a run is going on, slowed down so that it lasts, with its sessions over
+# verbs; finished waits for its end and compares.
 during_run() {
 	: >/tmp/run.log
-	obstacle solve membrane --n 32 --network auto --scheme sync --format json --log-level debug --log-format json \
+	obstacle solve membrane --n 32 --network auto --scheme sync --slow 0:6 --format json --log-level debug --log-format json \
 		$(cat /reference/sync2.flags) >/tmp/verbs.json 2>/tmp/run.log &
 	run=$!
 	wait_for 60 in_log 1 'relaxing' || { cat /tmp/run.log; return 1; }
