@@ -1,10 +1,10 @@
 # What the guest tests, a function a step; init.sh runs them.
-steps="devices pingpong foreign suite pair link doctor sync2 async2 sync3 async3 limit port removal"
+steps="devices pingpong foreign suite pair link doctor sync2 async2 sync3 async3 modes limit port removal"
 
 # limit_of STEP: seconds that it may take.
 limit_of() {
 	case $1 in
-	suite | pair | link | sync* | async* | port | removal) echo 240 ;;
+	suite | pair | link | sync* | async* | modes | port | removal) echo 240 ;;
 	*) echo 120 ;;
 	esac
 }
@@ -117,6 +117,20 @@ field() { grep -o -E "\"$1\":(\[[^]]*\]|[^,]*)" "$2" | head -n 1; }
 
 async2() { solve --scheme async --peers 2 --tol 1e-3 && over_verbs; }
 async3() { solve --scheme async --peers 3 --tol 1e-2 --ib-mode one-sided && over_verbs; }
+
+# The three ways to carry messages side by side: that each works, not how fast it is,
+# for an emulated processor would decide that. Synchronous runs agree whatever the way.
+modes() {
+	for scheme in sync async; do
+		for mode in segments messages one-sided; do
+			solve --scheme $scheme --peers 2 --tol 1e-2 --ib-mode $mode && over_verbs || return 1
+			echo "$scheme $mode: $(field sum /tmp/verbs.json) $(field sweeps /tmp/verbs.json) $(field messages /tmp/verbs.json) $(field bytes /tmp/verbs.json)"
+			[ $scheme = async ] && continue
+			[ $mode = segments ] && first=$(field sum /tmp/verbs.json)
+			[ "$(field sum /tmp/verbs.json)" = "$first" ] || return 1
+		done
+	done
+}
 
 # The limit on locked memory, for who is not root: too low for the blocks, named with the
 # value needed; enough for fewer blocks.
