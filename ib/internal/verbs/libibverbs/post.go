@@ -47,7 +47,18 @@ func (p *pair) PostSend(requests []verbs.SendRequest) (int, error) {
 	if state := verbs.PairState(p.state.Load()); state < verbs.ReadyToSend {
 		return 0, fmt.Errorf("%w: a send posted to pair %#x in %v", verbs.ErrState, p.number, state)
 	}
-	done := 0
+	return postAll(s, p, requests)
+}
+
+// requester lays requests of one kind out and hands them to the driver.
+type requester[R any] interface {
+	encode(requests []R) (n int, refused error)
+	post(p *pair, n int) (int, error)
+}
+
+// postAll posts a prefix of requests, as many at a time as there is room to lay out,
+// and tells how long it is and why the next was refused.
+func postAll[R any, Q requester[R]](s Q, p *pair, requests []R) (done int, err error) {
 	for done < len(requests) {
 		n, refused := s.encode(requests[done:])
 		if n > 0 {
@@ -140,20 +151,7 @@ func (p *pair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	if verbs.PairState(p.state.Load()) == verbs.Reset {
 		return 0, fmt.Errorf("%w: a receive posted to pair %#x in %v", verbs.ErrState, p.number, verbs.Reset)
 	}
-	done := 0
-	for done < len(requests) {
-		n, refused := s.encode(requests[done:])
-		if n > 0 {
-			posted, err := s.post(p, n)
-			if done += posted; err != nil {
-				return done, err
-			}
-		}
-		if refused != nil {
-			return done, refused
-		}
-	}
-	return done, nil
+	return postAll(s, p, requests)
 }
 
 func (s *receivePoster) encode(requests []verbs.ReceiveRequest) (n int, refused error) {

@@ -156,18 +156,7 @@ func testReceiveProtection(t *testing.T, r Rig, tr verbs.Transport) {
 			c.spoil(&w.Elements[0], b)
 			b.expect(w, verbs.ReceiveRequest{ID: 6})
 			a.post(a.send(1, 0, 8))
-			got := b.poll(b.recvs, 2)
-			require.EqualValues(t, 5, got[0].ID)
-			b.status(got[0], verbs.StatusLocalProtection, verbs.StatusLocalOperation)
-			b.flushed(got[1:], 6)
-			b.reaches(verbs.Error)
-			s := a.poll(a.sends, 1)[0]
-			if tr == verbs.UC {
-				a.ended(s, 1, verbs.Sent)
-				return
-			}
-			a.status(s, verbs.StatusRemoteOperation, verbs.StatusRemoteAccess)
-			a.inState(verbs.Error)
+			failsAtReceiver(t, a, b, tr, verbs.StatusLocalProtection, verbs.StatusRemoteOperation, verbs.StatusRemoteAccess)
 		})
 	}
 }
@@ -177,9 +166,15 @@ func testTooLong(t *testing.T, r Rig, tr verbs.Transport) {
 	a, b := both(t, r, shape{config: verbs.PairConfig{Transport: tr}, retries: 7, rnr: 7})
 	b.expect(b.slot(5, 0, 4999), b.slot(6, 8192, 5000))
 	a.post(a.send(1, 0, 5000))
+	failsAtReceiver(t, a, b, tr, verbs.StatusLocalLength, verbs.StatusRemoteInvalid, verbs.StatusRemoteOperation)
+}
+
+// failsAtReceiver: b's receive 5 ends with a status of its own and 6 is flushed; a's send
+// 1 fails with one of two remote statuses, and a UC sender knows nothing of it.
+func failsAtReceiver(t *testing.T, a, b *end, tr verbs.Transport, local, remote, or verbs.Status) {
 	got := b.poll(b.recvs, 2)
 	require.EqualValues(t, 5, got[0].ID)
-	b.status(got[0], verbs.StatusLocalLength, verbs.StatusLocalOperation)
+	b.status(got[0], local, verbs.StatusLocalOperation)
 	b.flushed(got[1:], 6)
 	b.reaches(verbs.Error)
 	s := a.poll(a.sends, 1)[0]
@@ -187,7 +182,7 @@ func testTooLong(t *testing.T, r Rig, tr verbs.Transport) {
 		a.ended(s, 1, verbs.Sent)
 		return
 	}
-	a.status(s, verbs.StatusRemoteInvalid, verbs.StatusRemoteOperation)
+	a.status(s, remote, or)
 	a.inState(verbs.Error)
 }
 
