@@ -1,0 +1,38 @@
+package ib
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Where frames go both ways the credit rides on them: nobody has to ask for it, and none
+// goes alone. Each end answers every frame, many times what the other has posted for.
+func TestCreditRidesOnFrames(t *testing.T) {
+	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+		t.Run(mode.String(), func(t *testing.T) {
+			r := newRig(t, software.Config{})
+			a, b, toB, toA := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * fewestReceives})
+			send := func(l *Link, to microproto.LinkAddr, k uint32) {
+				n, err := l.Send([]microproto.Frame{message(l, to, mode, 0, k, 100, false)})
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+			}
+			for k := range uint32(20 * fewestReceives) {
+				came := false
+				send(a, toB, k+1)
+				until(t, "a frame", []*Link{b}, func(microproto.Frame) { came = true }, func() bool { return came })
+				came = false
+				send(b, toA, k+1)
+				until(t, "its answer", []*Link{a}, func(microproto.Frame) { came = true }, func() bool { return came })
+			}
+			for _, l := range []*Link{a, b} {
+				require.Zero(t, l.Stats().CreditsAlone)
+				require.Zero(t, l.Stats().Probes)
+			}
+		})
+	}
+}
