@@ -16,6 +16,7 @@ type Config struct {
 	Rank       Rank
 	Scheme     Scheme
 	Order      Order
+	Method     MethodConfig
 	Executor   Executor      // nil: Sequential
 	Tolerance  float64       // relative VI residual
 	MaxSweeps  Iteration     // 0: no bound
@@ -440,6 +441,9 @@ func (w *Worker) Solution(dst []float64) {
 
 // Box is the worker's own box.
 func (w *Worker) Box() Box { return w.block.box }
+
+// Links are the peers that share a face, in the partition's order.
+func (w *Worker) Links() []Link { return w.config.Links(w.config.Rank) }
 
 // Neighbours are the peers that share a face, in the partition's order.
 func (w *Worker) Neighbours() []Neighbour {

@@ -10,11 +10,11 @@ import (
 // at once and in order, the workers take turns. In the order in-turn it is the
 // oracle of synchronous runs, since there the answer depends on the partition.
 func (s *Scenario) emulate() (solver.Sequence, error) {
-	workers := make([]*solver.Worker, s.Peers())
+	workers := make([]solver.Peer, s.Peers())
 	for r := range workers {
 		c := s.config(solver.Rank(r), nil)
 		c.Scheme = solver.Synchronous()
-		w, err := solver.NewWorker(c)
+		w, err := solver.New(c)
 		if err != nil {
 			return solver.Sequence{}, err
 		}
@@ -49,7 +49,7 @@ func (s *Scenario) emulate() (solver.Sequence, error) {
 }
 
 // turn lets one worker go on until it waits or has ended.
-func turn(workers []*solver.Worker, r solver.Rank, w *solver.Worker) (ended, moved bool, err error) {
+func turn(workers []solver.Peer, r solver.Rank, w solver.Peer) (ended, moved bool, err error) {
 	for {
 		op := w.Next(0)
 		switch op.Kind {

@@ -28,7 +28,7 @@ type peer struct {
 	c       *Cluster
 	rank    solver.Rank
 	node    *p2psap.Node
-	worker  *solver.Worker
+	worker  solver.Peer
 	adapter *adapter // nil: it has none
 	cost    Cost
 	phase   phase
@@ -46,7 +46,7 @@ type peer struct {
 
 // neighbour is the traffic with one neighbour.
 type neighbour struct {
-	solver.Neighbour
+	solver.Link
 	name        string
 	halo, agree p2psap.SessionID
 	loose       bool // the scheme wants the halo session asynchronous
@@ -65,6 +65,7 @@ type neighbour struct {
 
 // outgoing is a face on its way; its memory is the session's until accepted.
 type outgoing struct {
+	room     []byte // for the longest
 	data     []byte
 	transfer p2psap.Transfer
 }
@@ -97,24 +98,51 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	if err != nil {
 		return nil, err
 	}
-	p.worker, err = solver.NewWorker(s.config(rank, anyOrder{rand.New(rand.NewPCG(s.Seed, uint64(rank)))}))
+	p.worker, err = solver.New(s.config(rank, anyOrder{rand.New(rand.NewPCG(s.Seed, uint64(rank)))}))
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range p.worker.Neighbours() {
-		scheme := solver.Between(s.Scheme, rank, n.Rank)
-		nb := &neighbour{Neighbour: n, name: nameOf(n.Rank), loose: scheme.Asynchronous(), async: scheme.Asynchronous()}
-		for t := range scheme.Slots() {
-			nb.haloRead = append(nb.haloRead, false)
-			nb.slots = append(nb.slots, p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n.FaceBytes)})
-		}
-		for i := range nb.buffers {
-			nb.buffers[i].data = make([]byte, n.FaceBytes)
-		}
-		nb.letter.Data = make([]byte, solver.AgreementBytes(n))
-		p.neighbours = append(p.neighbours, nb)
+	for _, l := range p.worker.Links() {
+		p.neighbours = append(p.neighbours, newNeighbour(l))
 	}
 	return p, nil
+}
+
+func newNeighbour(l solver.Link) *neighbour {
+	nb := &neighbour{Link: l, name: nameOf(l.Rank), loose: l.Asynchronous, async: l.Asynchronous}
+	for t, n := range l.Slots {
+		nb.haloRead = append(nb.haloRead, false)
+		nb.slots = append(nb.slots, p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n)})
+	}
+	longest := 0
+	for _, n := range l.Sent {
+		longest = max(longest, n)
+	}
+	for i := range nb.buffers {
+		nb.buffers[i].room = make([]byte, longest)
+	}
+	nb.letter.Data = make([]byte, l.Agreement)
+	nb.agreeClosed, nb.agreeRead = l.Agreement == 0, l.Agreement == 0
+	nb.haloClosed = !nb.hasHalo()
+	return nb
+}
+
+// hasHalo tells whether the link has a halo session.
+func (nb *neighbour) hasHalo() bool { return len(nb.Slots)+len(nb.Sent) > 0 }
+
+// read tells that nothing more will come under a tag.
+func (nb *neighbour) read(tag uint32) bool { return int(tag) < len(nb.haloRead) && nb.haloRead[tag] }
+
+// sessions are those that the link has.
+func (nb *neighbour) sessions() []p2psap.SessionID {
+	var out []p2psap.SessionID
+	if nb.hasHalo() {
+		out = append(out, nb.halo)
+	}
+	if nb.Agreement > 0 {
+		out = append(out, nb.agree)
+	}
+	return out
 }
 
 // entropy is where a peer's keys come from, nil without protection.
@@ -234,14 +262,18 @@ func (p *peer) open(nb *neighbour) {
 		Slots: []p2psap.SlotSpec{{Length: len(nb.letter.Data)}},
 	}
 	var err, err2 error
-	nb.halo, err = p.node.Open(now, nb.name, halo)
-	nb.agree, err2 = p.node.Open(now, nb.name, agree)
+	if nb.hasHalo() {
+		nb.halo, err = p.node.Open(now, nb.name, halo)
+	}
+	if nb.Agreement > 0 {
+		nb.agree, err2 = p.node.Open(now, nb.name, agree)
+	}
 	p.c.fail(p, errors.Join(err, err2))
 }
 
 func (p *peer) opening() {
 	for _, nb := range p.neighbours {
-		for _, id := range []p2psap.SessionID{nb.halo, nb.agree} {
+		for _, id := range nb.sessions() {
 			switch state, err := p.node.State(id); state {
 			case p2psap.SessionOpen, p2psap.SessionRemoteClosed:
 			case p2psap.SessionEnded:
@@ -335,8 +367,9 @@ func (p *peer) finish() {
 	p.phase = phaseClosing
 	p.countMoves()
 	for _, nb := range p.neighbours {
-		p.node.Close(p.c.clock.Now(), nb.halo)
-		p.node.Close(p.c.clock.Now(), nb.agree)
+		for _, id := range nb.sessions() {
+			p.node.Close(p.c.clock.Now(), id)
+		}
 	}
 	p.settle()
 	p.closing()
@@ -344,7 +377,7 @@ func (p *peer) finish() {
 
 func (p *peer) closing() {
 	for _, nb := range p.neighbours {
-		for _, id := range []p2psap.SessionID{nb.halo, nb.agree} {
+		for _, id := range nb.sessions() {
 			if state, _ := p.node.State(id); state != p2psap.SessionEnded {
 				return
 			}
@@ -360,10 +393,10 @@ func (p *peer) sessionOf(frame []byte) string {
 	}
 	id := p2psap.SessionID(binary.BigEndian.Uint32(frame[4:]))
 	for _, nb := range p.neighbours {
-		switch id {
-		case nb.halo:
+		switch {
+		case id == nb.halo && nb.hasHalo():
 			return "halo"
-		case nb.agree:
+		case id == nb.agree && nb.Agreement > 0:
 			return "agree"
 		}
 	}

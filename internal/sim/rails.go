@@ -168,7 +168,7 @@ func (p *peer) rails() []p2psap.Rail {
 // countMoves adds up how often the sessions of a peer have changed their rail.
 func (p *peer) countMoves() {
 	for _, nb := range p.neighbours {
-		for _, id := range []p2psap.SessionID{nb.halo, nb.agree} {
+		for _, id := range nb.sessions() {
 			if i, err := p.node.Info(id); err == nil {
 				p.c.moves += uint64(i.Moves)
 			}

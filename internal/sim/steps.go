@@ -41,7 +41,7 @@ func (p *peer) adapt(op solver.Op) {
 	p.todo = func() bool {
 		over := true
 		for _, nb := range p.neighbours {
-			if !nb.loose || nb.haloClosed {
+			if !nb.loose || nb.haloClosed || !nb.hasHalo() {
 				continue
 			}
 			if asked[nb] == 0 {

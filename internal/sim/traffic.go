@@ -73,11 +73,12 @@ func (p *peer) sendFace(op solver.Op) {
 	b := &nb.buffers[nb.newest]
 	packed := false
 	p.attempt(func() bool {
-		if reliable && !nb.haloClosed && !nb.haloRead[op.Tag] && p.node.Accepted(nb.halo) < b.transfer {
+		if reliable && !nb.haloClosed && !nb.read(op.Tag) && p.node.Accepted(nb.halo) < b.transfer {
 			return false
 		}
 		if !packed {
 			packed = true
+			b.data = b.room[:op.Bytes]
 			p.worker.Pack(op, b.data)
 		}
 		return p.transmit(nb, nb.halo, &nb.haloClosed, reliable, op, b.data, &b.transfer)

@@ -29,7 +29,7 @@ func (r *Runner) adapt(op solver.Op) error {
 	}
 	results, open := make(chan changed, len(r.neighbours)), 0
 	for _, nb := range r.neighbours {
-		if !nb.loose {
+		if !nb.loose || nb.halo == nil {
 			continue
 		}
 		open++

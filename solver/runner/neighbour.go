@@ -15,12 +15,12 @@ import (
 // next is packed.
 const outBuffers = 2
 
-// neighbour is the traffic with one neighbour.
+// neighbour is the traffic over one link.
 type neighbour struct {
-	solver.Neighbour
+	solver.Link
 	name   string
-	halo   Socket
-	agree  Socket
+	halo   Socket        // nil: the link has none
+	agree  Socket        // nil: the link has none
 	loose  bool          // the scheme wants the halo session asynchronous
 	async  bool          // it is, at present
 	slots  []p2psap.Slot // of halos, by tag
@@ -40,6 +40,7 @@ type neighbour struct {
 
 // outgoing is a face on its way.
 type outgoing struct {
+	room     []byte // for the longest
 	data     []byte
 	tag      p2psap.Tag
 	label    p2psap.Label
@@ -51,21 +52,31 @@ func sessionName(kind string, a, b solver.Rank) string {
 	return fmt.Sprintf("%s/%d-%d", kind, min(a, b), max(a, b))
 }
 
-// newNeighbour prepares the traffic with a neighbour; scheme is the one in force
-// between the two.
-func (c *Config) newNeighbour(n solver.Neighbour, name string, scheme solver.Scheme) *neighbour {
-	nb := &neighbour{Neighbour: n, name: name, loose: scheme.Asynchronous(), async: scheme.Asynchronous()}
-	nb.slots = make([]p2psap.Slot, scheme.Slots())
-	nb.haloIn = make([]bool, scheme.Slots())
-	for t := range nb.slots {
-		nb.slots[t] = p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n.FaceBytes)}
+// newNeighbour prepares the traffic over a link.
+func (c *Config) newNeighbour(l solver.Link, name string) *neighbour {
+	nb := &neighbour{Link: l, name: name, loose: l.Asynchronous, async: l.Asynchronous}
+	nb.slots = make([]p2psap.Slot, len(l.Slots))
+	nb.haloIn = make([]bool, len(l.Slots))
+	for t, n := range l.Slots {
+		nb.slots[t] = p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n)}
+	}
+	longest := 0
+	for _, n := range l.Sent {
+		longest = max(longest, n)
 	}
 	for i := range nb.out {
-		nb.out[i].data = c.face(n.FaceBytes)
+		if longest > 0 {
+			nb.out[i].room = c.face(longest)
+		}
 	}
-	nb.letter.Data = make([]byte, solver.AgreementBytes(n))
+	nb.letter.Data = make([]byte, l.Agreement)
+	nb.agreeIn, nb.agreeOut = l.Agreement == 0, l.Agreement == 0
+	nb.haloOut = !nb.hasHalo()
 	return nb
 }
+
+// hasHalo tells whether the link has a halo session.
+func (nb *neighbour) hasHalo() bool { return len(nb.Slots)+len(nb.Sent) > 0 }
 
 // face is memory for a face that will be sent.
 func (c *Config) face(n int) []byte {
@@ -85,8 +96,8 @@ func (nb *neighbour) open(ctx context.Context, node Node, own solver.Rank) error
 		mode = microproto.ModeAsynchronous
 	}
 	halo := p2psap.OpenOptions{Name: sessionName("halo", own, nb.Rank), Mode: mode}
-	for t := range nb.slots {
-		halo.Slots = append(halo.Slots, p2psap.SlotSpec{Tag: p2psap.Tag(t), Length: nb.FaceBytes})
+	for t, n := range nb.Slots {
+		halo.Slots = append(halo.Slots, p2psap.SlotSpec{Tag: p2psap.Tag(t), Length: n})
 	}
 	agree := p2psap.OpenOptions{
 		Name: sessionName("agree", own, nb.Rank), Mode: microproto.ModeSynchronous,
@@ -98,11 +109,17 @@ func (nb *neighbour) open(ctx context.Context, node Node, own solver.Rank) error
 	}
 	second := make(chan opened, 1)
 	go func() {
+		if nb.Agreement == 0 {
+			second <- opened{}
+			return
+		}
 		s, err := node.Open(ctx, nb.name, agree)
 		second <- opened{s, err}
 	}()
 	var err error
-	nb.halo, err = node.Open(ctx, nb.name, halo)
+	if nb.hasHalo() {
+		nb.halo, err = node.Open(ctx, nb.name, halo)
+	}
 	a := <-second
 	nb.agree = a.s
 	if err = errors.Join(err, a.err); err != nil {
@@ -202,6 +219,7 @@ func (r *Runner) sendFace(op solver.Op) error {
 			return err
 		}
 	}
+	o.data = o.room[:op.Bytes]
 	r.worker.Pack(op, o.data)
 	o.tag, o.label = p2psap.Tag(op.Tag), p2psap.Label(op.Label)
 	nb.newest = i

@@ -42,8 +42,12 @@ func (r *Runner) result() Result {
 	res := Result{Outcome: r.worker.Outcome(), Elapsed: r.end - max(r.first, 0), Changes: r.changes, Changing: r.changing}
 	res.Points = uint64(res.Sweeps) * uint64(r.worker.Box().Points())
 	for _, nb := range r.neighbours {
-		res.Halos = append(res.Halos, Session{nb.Rank, nb.halo.Info()})
-		res.Agreements = append(res.Agreements, Session{nb.Rank, nb.agree.Info()})
+		if nb.halo != nil {
+			res.Halos = append(res.Halos, Session{nb.Rank, nb.halo.Info()})
+		}
+		if nb.agree != nil {
+			res.Agreements = append(res.Agreements, Session{nb.Rank, nb.agree.Info()})
+		}
 	}
 	return res
 }

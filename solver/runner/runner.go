@@ -15,7 +15,7 @@ import (
 // one goroutine.
 type Runner struct {
 	config     Config
-	worker     *solver.Worker
+	worker     solver.Peer
 	pool       *Pool
 	pump       func()
 	neighbours []*neighbour
@@ -53,14 +53,14 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 		r.config.Solver.Executor = r.pool
 	}
 	var err error
-	if r.worker, err = solver.NewWorker(r.config.Solver); err != nil {
+	if r.worker, err = solver.New(r.config.Solver); err != nil {
 		r.Close()
 		return nil, err
 	}
-	for _, n := range r.worker.Neighbours() {
-		nb := c.newNeighbour(n, c.Names[n.Rank], solver.Between(c.Solver.Scheme, c.Solver.Rank, n.Rank))
+	for _, l := range r.worker.Links() {
+		nb := c.newNeighbour(l, c.Names[l.Rank])
 		r.neighbours = append(r.neighbours, nb)
-		r.byRank[n.Rank] = nb
+		r.byRank[l.Rank] = nb
 	}
 	if err := r.open(ctx); err != nil {
 		r.Close()

@@ -96,14 +96,14 @@ func (a *app) compare(ctx context.Context, q *request, ref string, schemes []str
 	if q.threads == 0 {
 		q.threads = 1
 	}
-	c := comparison{Tolerance: q.tol, Method: q.method, Order: q.order, Threads: q.threads, Rounds: rounds, Version: build.Version()}
+	c := comparison{Tolerance: q.tol, Method: q.method.name, Order: q.order, Threads: q.threads, Rounds: rounds, Version: build.Version()}
 	cases, err := q.cases(ref, schemes, peers)
 	if err != nil {
 		return err
 	}
 	first := cases[0].work.problem
 	c.Problem, c.N = cases[0].work.spec.Name(), slices.Clone(first.N[:first.Dimension])
-	c.Reference = fmt.Sprintf("sync on 1 peer, projected %s in %s order, threads %d", q.method, q.order, q.threads)
+	c.Reference = fmt.Sprintf("sync on 1 peer, projected %s in %s order, threads %d", q.method.name, q.order, q.threads)
 	ctx, interrupt, stop := interrupts(ctx)
 	defer stop()
 	for round := range rounds {

@@ -18,7 +18,6 @@ import (
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -31,7 +30,7 @@ type request struct {
 	threads     int
 	inProcess   bool
 	scheme      string
-	method      string
+	method      methodFlags
 	rails       rail.Run
 	host        rail.Host
 	clusters    int
@@ -67,7 +66,7 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.Float64Var(&q.tol, "tol", 1e-6, "relative VI residual at which to stop")
 	f.IntVar(&q.threads, "threads", 0, "threads per peer (0: chosen, see the output)")
 	f.BoolVar(&q.inProcess, "in-process", false, "run the peers in this process, still over sockets")
-	f.StringVar(&q.method, "method", "richardson", "method of relaxation: richardson")
+	q.method.add(f)
 	q.rails.Add(f)
 	q.host.Add(f)
 	f.IntVar(&q.clusters, "clusters", 0, "label the peers as this many clusters (0: found out)")
@@ -95,6 +94,7 @@ type work struct {
 	problem   *solver.Problem
 	partition solver.Partition
 	scheme    solver.Scheme
+	method    solver.MethodConfig
 	order     solver.Order
 	initial   []float64
 	slow      map[int]float64
@@ -116,6 +116,9 @@ func (q *request) resolve(ref string) (*work, error) {
 	var err error
 	if w.scheme, err = choice.Scheme(q.scheme, nil); err != nil {
 		return nil, badInput(err)
+	}
+	if w.method, err = q.method.config(w.scheme); err != nil {
+		return nil, err
 	}
 	if _, err = q.reconfigures(); err != nil {
 		return nil, err
@@ -159,8 +162,6 @@ func (q *request) resolve(ref string) (*work, error) {
 // built refuses what this release does not have, by name.
 func (q *request) built() error {
 	switch {
-	case q.method != "richardson":
-		return usage("--method %q: not built in this release; there is richardson%s", q.method, problems.Suggest(q.method, []string{"richardson"}))
 	case q.trace != "" && !isFolder(filepath.Dir(q.trace)):
 		return usage("--trace %s: no folder %s", q.trace, filepath.Dir(q.trace))
 	case q.metrics != "":

@@ -271,7 +271,7 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 		Members: members,
 		Problem: r.Spec.Name(), ProblemBytes: problemBytes, Fingerprint: fmt.Sprintf("%x", r.Spec.Fingerprint()),
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
-		Scheme: r.Scheme, Order: r.Order, Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
+		Scheme: r.Scheme, Method: rendezvous.Method(r.Method), Order: r.Order, Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
 		Threads: r.Threads, Slow: slow,
 		Initial: r.Initial != nil, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}

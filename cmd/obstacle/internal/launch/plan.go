@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
@@ -24,6 +25,7 @@ type Plan struct {
 	Initial   []float64 // starting iterate [z][y][x]; nil: the problem's
 
 	Scheme      string
+	Method      solver.MethodConfig
 	Order       string
 	Tolerance   float64
 	MaxSweeps   uint64        // 0: no bound
@@ -64,13 +66,20 @@ type Plan struct {
 // RailsOf are those of the run for a peer, as large as its messages need.
 func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	out := p.Rails
+	// Which peers form a cluster does not change how long messages are.
+	scheme, err := choice.Scheme(p.Scheme, nil)
+	if err != nil {
+		return out
+	}
+	c := solver.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 	for q := range p.Partition.Peers() {
-		all := p.Partition.Neighbours(solver.Rank(q))
+		all := c.Links(solver.Rank(q))
 		if q == rank {
 			out.Neighbours = len(all)
 		}
 		for _, n := range all {
-			out.MessageBytes = max(out.MessageBytes, solver.AgreementBytes(n))
+			out.MessageBytes = max(out.MessageBytes, n.MessageBytes())
+			out.Values = max(out.Values, len(n.Sent))
 		}
 	}
 	return out

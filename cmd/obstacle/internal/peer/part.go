@@ -247,7 +247,11 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 		return nil, err
 	}
 	cut, rank := p.cut(), solver.Rank(p.welcome.Rank)
-	if err := p.connect(ctx, cut.Neighbours(rank)); err != nil {
+	config := solver.Config{
+		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: solver.MethodConfig(a.Method),
+		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure,
+	}
+	if err := p.connect(ctx, config.Links(rank)); err != nil {
 		return nil, err
 	}
 	names := make([]string, cut.Peers())
@@ -261,10 +265,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
 	}
 	r, err := runner.New(ctx, runner.Config{
-		Solver: solver.Config{
-			Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order,
-			Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure,
-		},
+		Solver:  config,
 		Threads: a.Threads, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slow,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopper(ctx, o), Grace: p.timeout(),
@@ -298,7 +299,7 @@ func (p *peer) stopper(ctx context.Context, o *orders) <-chan struct{} {
 }
 
 // connect opens conversations with all neighbours at once.
-func (p *peer) connect(ctx context.Context, to []solver.Neighbour) error {
+func (p *peer) connect(ctx context.Context, to []solver.Link) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout())
 	defer cancel()
 	errs := make(chan error, len(to))

@@ -107,6 +107,7 @@ type Assign struct {
 	N            [3]int   `json:"n"`
 	Cuts         [3][]int `json:"cuts"`
 	Scheme       string   `json:"scheme"`
+	Method       Method   `json:"method"`
 	Order        string   `json:"order"`
 	Tolerance    float64  `json:"tolerance"`
 	MaxSweeps    uint64   `json:"max_sweeps"`
@@ -116,6 +117,18 @@ type Assign struct {
 	Status       bool     `json:"status"`      // tell of the sessions again and again
 	Reconfigure  bool     `json:"reconfigure"` // sessions change their mode at boundaries of time steps
 	Initial      bool     `json:"initial"`     // the starting iterate of the own box follows in chunks
+}
+
+// Method is solver.MethodConfig on the wire.
+type Method struct {
+	Name     string  `json:"name"`
+	Local    string  `json:"local"`
+	Overlap  int     `json:"overlap"`
+	Work     int     `json:"work"`
+	Coarse   int     `json:"coarse"`
+	Flexible bool    `json:"flexible"`
+	Omega    float64 `json:"omega"`
+	Cycle    string  `json:"cycle"`
 }
 
 // Stream tells what a Chunk is part of.
