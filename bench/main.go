@@ -37,6 +37,7 @@ func parts() []part {
 		{"adapt", "changes of a session's mode, and what they do to a run in time steps", adapt},
 		{"transport", "our transport beside TCP, QUIC and MPI", transport},
 		{"rdma", "the InfiniBand link's three ways to carry a message, over adapters of software", rdma},
+		{"petsc", "the membrane by multigrid beside PETSc's solvers of variational inequalities", petsc},
 		{"lab", "goodput and shares over an emulated link that loses packets", goodputs},
 	}
 }

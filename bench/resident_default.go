@@ -1,0 +1,7 @@
+//go:build !linux
+
+package main
+
+import "os"
+
+func maxResident(*os.ProcessState) float64 { return 0 }
