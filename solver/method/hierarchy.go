@@ -1,0 +1,130 @@
+package method
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+)
+
+// Hierarchy is the grids of multigrid, finest first, and how often a cycle visits
+// each. It follows from the whole grid alone, so that all peers of a run find the same.
+type Hierarchy struct {
+	Dim   int
+	Grids [][3]int // interior points an axis; 1 on unused axes
+	// Visits[l] is how often a W cycle goes from grid l to grid l+1 on each visit of l.
+	Visits []int
+}
+
+const (
+	// leastPoints an axis has to have to be coarsened.
+	leastPoints = 3
+	// weak coupling along an axis, relative to the strongest: relaxation smooths little
+	// along it, so that a coarser grid could not represent what is left.
+	weak = 0.3
+	// visitTwice only grids that have at most this part of the points of the finer one,
+	// or a W cycle would cost more than a few sweeps.
+	visitTwice = 0.4
+)
+
+// NewHierarchy plans the grids below one of n points. strength is how strongly the
+// operator couples neighbours along each axis, in any unit (see Strength); an axis that
+// is weaker than others is not coarsened until they have become as weak. Where n + 1 is
+// odd the next grid's n is chosen freely, about half as large and good to halve again.
+// most bounds the number of grids; 0: there is no bound.
+func NewHierarchy(dim int, n [3]int, strength [3]float64, most int) Hierarchy {
+	h := Hierarchy{Dim: dim, Grids: [][3]int{n}}
+	for most == 0 || len(h.Grids) < most {
+		next, s := coarser(dim, n, strength)
+		if next == n {
+			break
+		}
+		visits := 1
+		if float64(volume(next)) <= visitTwice*float64(volume(n)) {
+			visits = 2
+		}
+		h.Visits = append(h.Visits, visits)
+		h.Grids = append(h.Grids, next)
+		n, strength = next, s
+	}
+	return h
+}
+
+// coarser is the next grid and the strengths on it; the same grid when there is none.
+func coarser(dim int, n [3]int, strength [3]float64) ([3]int, [3]float64) {
+	strongest := 0.0
+	for a := range dim {
+		if n[a] >= leastPoints {
+			strongest = max(strongest, strength[a])
+		}
+	}
+	next := n
+	for a := range dim {
+		if n[a] < leastPoints || strength[a] < weak*strongest {
+			continue
+		}
+		next[a] = half(n[a])
+		ratio := float64(next[a]+1) / float64(n[a]+1)
+		strength[a] *= ratio * ratio
+	}
+	return next, strength
+}
+
+// half is the number of points of the next coarser grid on an axis of n: (n − 1)/2
+// where the coarse points then lie on fine ones, else the number near n/2 whose
+// intervals can be halved most often.
+func half(n int) int {
+	if n%2 == 1 {
+		return (n - 1) / 2
+	}
+	middle := float64(n+1) / 2
+	reach := max(0.5, middle/8)
+	best, score := 0, 0.0
+	for m := int(math.Ceil(middle - reach)); float64(m) <= middle+reach; m++ { // intervals
+		far := (float64(m) - middle) / middle
+		s := float64(bits.TrailingZeros(uint(m))) - float64(40*far*far)
+		if best == 0 || s > score {
+			best, score = m, s
+		}
+	}
+	return best - 1
+}
+
+// Nested tells whether the points of grid l+1 lie on points of grid l.
+func (h *Hierarchy) Nested(l int) bool {
+	for a := range h.Dim {
+		f, c := h.Grids[l][a], h.Grids[l+1][a]
+		if f != c && f != 2*c+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// Coarsest is the last level.
+func (h *Hierarchy) Coarsest() int { return len(h.Grids) - 1 }
+
+// String lists the grids: "255³ 127³ … 1" or "64×64×9 31×31×9 …".
+func (h *Hierarchy) String() string {
+	var out []string
+	for _, n := range h.Grids {
+		out = append(out, gridName(h.Dim, n))
+	}
+	return strings.Join(out, " ")
+}
+
+func gridName(dim int, n [3]int) string {
+	power := [4]string{"", "", "²", "³"}[dim]
+	cube := true
+	parts := make([]string, dim)
+	for a := range dim {
+		cube = cube && n[a] == n[0]
+		parts[a] = fmt.Sprint(n[a])
+	}
+	if cube {
+		return fmt.Sprint(n[0]) + power
+	}
+	return strings.Join(parts, "×")
+}
+
+func volume(n [3]int) int { return n[0] * n[1] * n[2] }
