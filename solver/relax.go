@@ -202,3 +202,5 @@ func (w *Worker) thaw() {
 	}
 	w.frozen = nil
 }
+
+func (w *Worker) packFrozen(f *face, dst []byte) { f.pack(dst, w.frozen) }

@@ -19,7 +19,7 @@ import (
 // Snapshot 0 is of u⁰; nothing is relaxed before its verdict, so that every peer
 // has seen a first face of each neighbour and a solved problem takes no sweep.
 type snapshotEnd struct {
-	w       *Worker
+	p       *party
 	number  uint64    // of the last snapshot begun
 	active  bool      // begun, no verdict yet
 	begun   bool      // snapshot 0 has been begun (its faces sent)
@@ -42,14 +42,14 @@ type snapshotEnd struct {
 
 const maxBackoff = 1 << 12
 
-func newSnapshotEnd(w *Worker) *snapshotEnd {
-	n := len(w.tree.children)
+func newSnapshotEnd(p *party) *snapshotEnd {
+	n := len(p.tree.children)
 	e := &snapshotEnd{
-		w: w, active: true, faces: make([]bool, len(w.faces)), sums: newReduction(n),
-		norm0: notYet(), residual: notYet(), backoff: w.rhythm.every,
+		p: p, active: true, faces: make([]bool, len(p.faces)), sums: newReduction(n),
+		norm0: notYet(), residual: notYet(), backoff: p.rhythm.every,
 	}
 	e.guess.init(n)
-	for _, f := range w.faces {
+	for _, f := range p.faces {
 		if f.agreed.data == nil {
 			f.agreed.data = make([]byte, f.to.FaceBytes)
 		}
@@ -65,7 +65,7 @@ func (e *snapshotEnd) gate() gate {
 	}
 	if !e.begun {
 		e.begun = true
-		for i, f := range e.w.faces {
+		for i, f := range e.p.faces {
 			if f.opened && !e.faces[i] {
 				e.faces[i] = true
 				e.got++
@@ -84,7 +84,7 @@ func (e *snapshotEnd) gate() gate {
 		return gateMeasureFrozen
 	case e.number == 0 && e.active, e.atEnd():
 		return gateWait
-	case e.w.iterate >= e.due:
+	case e.p.iterate >= e.due:
 		return gateSweepMeasure
 	}
 	return gateSweep
@@ -93,30 +93,30 @@ func (e *snapshotEnd) gate() gate {
 // share is what the own residual is worth measuring against: an even share of the
 // tolerance.
 func (e *snapshotEnd) share() float64 {
-	return e.w.config.Tolerance * e.norm0 / math.Sqrt(float64(e.w.config.Partition.Peers()))
+	return e.p.config.Tolerance * e.norm0 / math.Sqrt(float64(e.p.config.Partition.Peers()))
 }
 
 // atEnd tells that this peer has made its last sweep.
 func (e *snapshotEnd) atEnd() bool {
-	most := e.w.rhythm.max
-	return most > 0 && e.w.iterate >= most
+	most := e.p.rhythm.max
+	return most > 0 && e.p.iterate >= most
 }
 
 // clock measures what has happened at the root: its own sweeps, and after the last
 // one what it heard.
-func (e *snapshotEnd) clock() Iteration { return e.w.iterate + e.news }
+func (e *snapshotEnd) clock() Iteration { return e.p.iterate + e.news }
 
 // freeze keeps the block and sends its faces to all neighbours, but for those that
 // the opening of a time step has exchanged.
 func (e *snapshotEnd) freeze() {
-	e.w.freeze()
-	for _, f := range e.w.faces {
+	e.p.subject.freeze()
+	for _, f := range e.p.faces {
 		if f.opened && e.number == 0 {
 			continue
 		}
-		m := message{kind: msgFace, number: e.number, iterate: e.w.frozenAt, values: make([]byte, f.to.FaceBytes)}
-		f.pack(m.values, e.w.frozen)
-		e.w.tell(f.to.Rank, &m)
+		m := message{kind: msgFace, number: e.number, iterate: e.p.frozenAt, values: make([]byte, f.to.FaceBytes)}
+		e.p.subject.packFrozen(f, m.values)
+		e.p.tell(f.to.Rank, &m)
 	}
 }
 
@@ -133,7 +133,7 @@ func (e *snapshotEnd) measured(residual *kernel.Sum) {
 	if !e.measure {
 		e.guess.own, e.guess.known = residual.Float64(), true
 		e.guess.age++
-		e.due = e.schedule.next(e.w.rhythm, e.w.iterate, math.Sqrt(e.guess.own), e.share())
+		e.due = e.schedule.next(e.p.rhythm, e.p.iterate, math.Sqrt(e.guess.own), e.share())
 		e.report()
 		e.consider()
 		return
@@ -141,7 +141,7 @@ func (e *snapshotEnd) measured(residual *kernel.Sum) {
 	e.measure = false
 	var reference *kernel.Sum
 	if e.number == 0 {
-		reference = &e.w.reference
+		reference = &e.p.reference
 	}
 	e.sums.share(residual, reference)
 	e.advance()
@@ -153,7 +153,7 @@ func (e *snapshotEnd) advance() {
 		return
 	}
 	up := e.sums.message(e.number)
-	if e.w.tellParent(&up) {
+	if e.p.tellParent(&up) {
 		return
 	}
 	if e.number == 0 {
@@ -162,12 +162,12 @@ func (e *snapshotEnd) advance() {
 	n := norm(&e.sums.squares)
 	rel, reason := relative(n, e.norm0), Running
 	switch {
-	case rel <= e.w.config.Tolerance:
+	case rel <= e.p.config.Tolerance:
 		reason = Converged
 	case !finite(n):
 		reason = Diverged
-	case e.w.wish != Running:
-		reason = e.w.wish
+	case e.p.wish != Running:
+		reason = e.p.wish
 	case e.final:
 		reason = ReachedSweeps
 	}
@@ -176,13 +176,13 @@ func (e *snapshotEnd) advance() {
 
 // verdict takes the verdict on the open snapshot and passes it on.
 func (e *snapshotEnd) verdict(m *message) {
-	e.w.tellChildren(m)
+	e.p.tellChildren(m)
 	e.active, e.residual, e.norm0 = false, m.a, m.b
 	if m.reason != Running {
 		e.reason = m.reason // the frozen block is the answer
 		return
 	}
-	e.w.thaw()
+	e.p.subject.thaw()
 	if e.number > 0 {
 		e.nextAt = e.clock() + e.backoff
 		e.backoff = min(2*e.backoff, maxBackoff)
@@ -195,17 +195,17 @@ func (e *snapshotEnd) verdict(m *message) {
 // one that failed the root waits for a number of its own sweeps that doubles, so
 // that snapshots stay rare; it relaxes on, so another one comes.
 func (e *snapshotEnd) consider() {
-	if e.w.tree.parent >= 0 || e.active || e.reason != Running || !e.begun {
+	if e.p.tree.parent >= 0 || e.active || e.reason != Running || !e.begun {
 		return
 	}
 	sum, known := e.guess.sum()
-	bound := e.w.config.Tolerance * e.norm0
+	bound := e.p.config.Tolerance * e.norm0
 	if e.norm0 == 0 {
-		bound = e.w.config.Tolerance // as relative does
+		bound = e.p.config.Tolerance // as relative does
 	}
 	promising := known && !(math.Sqrt(sum) > bound) && e.clock() >= e.nextAt
 	e.final = e.atEnd() && e.guess.childrenAtEnd()
-	if e.w.wish == Running && !e.final && !promising {
+	if e.p.wish == Running && !e.final && !promising {
 		return
 	}
 	e.begin(e.number + 1)
@@ -214,7 +214,7 @@ func (e *snapshotEnd) consider() {
 // report tells the parent the guess of this subtree when it has changed enough.
 func (e *snapshotEnd) report() {
 	if m, ok := e.guess.report(e.atEnd()); ok {
-		e.w.tellParent(&m)
+		e.p.tellParent(&m)
 	}
 }
 
@@ -230,7 +230,7 @@ func (e *snapshotEnd) agree(f *face, m *message) error {
 		if math.IsNaN(m.a) {
 			m.a = math.Inf(1)
 		}
-		e.guess.hear(e.w.tree.child(f.to.Rank), m)
+		e.guess.hear(e.p.tree.child(f.to.Rank), m)
 		if e.atEnd() {
 			e.news++
 		}
@@ -251,25 +251,25 @@ func (e *snapshotEnd) faceFrom(f *face, m *message) error {
 		if m.number != e.number+1 || e.active && !e.sums.own {
 			return fmt.Errorf("a face of snapshot %d while %d is open", m.number, e.number)
 		}
-		if e.w.tree.parent < 0 {
+		if e.p.tree.parent < 0 {
 			return fmt.Errorf("a face of snapshot %d, which the root has not begun", m.number)
 		}
 		e.begin(m.number)
 	}
-	for i, g := range e.w.faces {
+	for i, g := range e.p.faces {
 		if g != f || m.number < e.number || e.faces[i] {
 			continue // of an old snapshot, or a duplicate
 		}
 		e.faces[i] = true
 		e.got++
 		copy(f.agreed.data, m.values)
-		f.agreed.have, f.agreed.step, f.agreed.label = true, e.w.steps.at, m.iterate
+		f.agreed.have, f.agreed.step, f.agreed.label = true, e.p.steps.at, m.iterate
 	}
 	return nil
 }
 
 func (e *snapshotEnd) residualFrom(q Rank, m *message) error {
-	i := e.w.tree.child(q)
+	i := e.p.tree.child(q)
 	switch {
 	case m.number < e.number, m.number == e.number && (!e.active || e.sums.children[i]):
 		return nil // a duplicate
@@ -299,7 +299,7 @@ func (e *snapshotEnd) skipSend(Iteration) bool { return e.reason != Running }
 func (e *snapshotEnd) outcome(o *Outcome) {
 	o.Reason, o.Residual, o.Snapshots = e.reason, e.residual, int(e.number)
 	if e.reason != Running {
-		o.Iterate = e.w.frozenAt
+		o.Iterate = e.p.frozenAt
 	}
 }
 

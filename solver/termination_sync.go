@@ -17,7 +17,7 @@ import (
 // Over a lossy channel (delay:0) a peer at the last iterate goes on repeating its
 // faces until all have got there, which a second round over the tree tells.
 type lockstepEnd struct {
-	w        *Worker
+	p        *party
 	check    Iteration // open or next to come
 	none     bool      // no check is left
 	due      Iteration // checks from here on measure
@@ -35,15 +35,15 @@ type lockstepEnd struct {
 	closed        bool
 }
 
-func newLockstepEnd(w *Worker) *lockstepEnd {
-	n := len(w.tree.children)
-	return &lockstepEnd{w: w, sums: newReduction(n), finished: make([]bool, n), residual: notYet(), norm0: notYet()}
+func newLockstepEnd(p *party) *lockstepEnd {
+	n := len(p.tree.children)
+	return &lockstepEnd{p: p, sums: newReduction(n), finished: make([]bool, n), residual: notYet(), norm0: notYet()}
 }
 
 func (e *lockstepEnd) over() bool { return false }
 
 func (e *lockstepEnd) gate() gate {
-	k, r := e.w.iterate, e.w.rhythm
+	k, r := e.p.iterate, e.p.rhythm
 	if e.reason != Running && k == e.last {
 		return e.close()
 	}
@@ -69,18 +69,18 @@ func (e *lockstepEnd) gate() gate {
 
 // measures tells whether the open check is one with a residual.
 func (e *lockstepEnd) measures() bool {
-	return e.check >= e.due || e.check == e.w.rhythm.max
+	return e.check >= e.due || e.check == e.p.rhythm.max
 }
 
 // close is the gate at the last iterate.
 func (e *lockstepEnd) close() gate {
-	lossy := e.w.config.Scheme.Asynchronous() && len(e.w.faces) > 0
+	lossy := e.p.config.Scheme.Asynchronous() && len(e.p.faces) > 0
 	if !lossy || e.closed {
 		return gateDone
 	}
 	if e.finishedHeard == len(e.finished) && !e.toldFinished {
 		e.toldFinished = true
-		if !e.w.tellParent(&message{kind: msgFinished}) {
+		if !e.p.tellParent(&message{kind: msgFinished}) {
 			e.shut()
 			return gateDone
 		}
@@ -90,13 +90,13 @@ func (e *lockstepEnd) close() gate {
 
 func (e *lockstepEnd) shut() {
 	e.closed = true
-	e.w.tellChildren(&message{kind: msgClose})
+	e.p.tellChildren(&message{kind: msgClose})
 }
 
 func (e *lockstepEnd) measured(residual *kernel.Sum) {
 	var reference *kernel.Sum
 	if e.check == 0 {
-		reference = &e.w.reference
+		reference = &e.p.reference
 	}
 	e.sums.share(residual, reference)
 	e.advance()
@@ -108,7 +108,7 @@ func (e *lockstepEnd) advance() {
 		return
 	}
 	up := e.sums.message(uint64(e.check))
-	if e.w.tellParent(&up) {
+	if e.p.tellParent(&up) {
 		return
 	}
 	if e.check == 0 {
@@ -116,26 +116,26 @@ func (e *lockstepEnd) advance() {
 	}
 	m := message{kind: msgVerdict, number: uint64(e.check), a: e.residual, b: e.norm0, iterate: e.due}
 	if e.measures() {
-		r, tol := e.w.rhythm, e.w.config.Tolerance
+		r, tol := e.p.rhythm, e.p.config.Tolerance
 		m.a, m.reason = r.judge(e.check, norm(&e.sums.squares), e.norm0, tol)
 		m.iterate = e.schedule.next(r, e.check, m.a, tol)
 	}
 	if m.reason == Running {
-		m.reason = e.w.wish
+		m.reason = e.p.wish
 	}
 	e.verdict(&m)
 }
 
 // verdict takes a verdict on the open check and passes it on.
 func (e *lockstepEnd) verdict(m *message) {
-	e.w.tellChildren(m)
+	e.p.tellChildren(m)
 	e.residual, e.norm0, e.due = m.a, m.b, m.iterate
 	if m.reason != Running {
-		e.reason, e.last, e.none = m.reason, e.w.rhythm.effect(e.check), true
+		e.reason, e.last, e.none = m.reason, e.p.rhythm.effect(e.check), true
 		return
 	}
-	e.none = e.check == e.w.rhythm.max && e.check > 0
-	e.check = e.w.rhythm.after(e.check)
+	e.none = e.check == e.p.rhythm.max && e.check > 0
+	e.check = e.p.rhythm.after(e.check)
 	e.sums.reset()
 }
 
@@ -147,7 +147,7 @@ func (e *lockstepEnd) agree(f *face, m *message) error {
 	case msgVerdict:
 		return e.verdictFrom(m)
 	case msgFinished:
-		if i := e.w.tree.child(q); !e.finished[i] {
+		if i := e.p.tree.child(q); !e.finished[i] {
 			e.finished[i] = true
 			e.finishedHeard++
 		}
@@ -165,7 +165,7 @@ func (e *lockstepEnd) agree(f *face, m *message) error {
 }
 
 func (e *lockstepEnd) residualFrom(q Rank, m *message) error {
-	i := e.w.tree.child(q)
+	i := e.p.tree.child(q)
 	switch {
 	case m.number < uint64(e.check), m.number == uint64(e.check) && (e.none || e.sums.children[i]):
 		return nil // a duplicate

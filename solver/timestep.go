@@ -41,11 +41,7 @@ func (w *Worker) begin() error {
 	}
 	w.pass.begin()
 	w.opening.begin(w)
-	if inLockstep(w.config.Scheme) {
-		w.end = newLockstepEnd(w)
-	} else {
-		w.end = newSnapshotEnd(w)
-	}
+	w.end = newEnding(&w.party)
 	w.setup = newSetup(len(w.tree.children), w.block.diagonal)
 	return w.inStep(w.settle())
 }
@@ -57,9 +53,9 @@ func (f *face) begin(step int) {
 }
 
 // inStep puts the time step to an error.
-func (w *Worker) inStep(err error) error {
-	if err != nil && w.steps.of > 0 {
-		return fmt.Errorf("time step %d, t = %v: %w", w.steps.at, w.config.Problem.Evolution.Time(w.steps.at), err)
+func (p *party) inStep(err error) error {
+	if err != nil && p.steps.of > 0 {
+		return fmt.Errorf("time step %d, t = %v: %w", p.steps.at, p.config.Problem.Evolution.Time(p.steps.at), err)
 	}
 	return err
 }
@@ -98,9 +94,9 @@ func (w *Worker) conclude() {
 
 // keepEarly keeps an agreement message of the next time step until this peer is
 // there.
-func (w *Worker) keepEarly(f *face, step int, msg []byte) error {
-	if step > min(w.steps.at+1, w.steps.of) || w.done {
-		return fmt.Errorf("time step %d, while this peer is at %d of %d", step, w.steps.at, w.steps.of)
+func (p *party) keepEarly(f *face, step int, msg []byte) error {
+	if step > min(p.steps.at+1, p.steps.of) || p.done {
+		return fmt.Errorf("time step %d, while this peer is at %d of %d", step, p.steps.at, p.steps.of)
 	}
 	if len(f.early) == maxEarly {
 		return fmt.Errorf("more than %d messages of time step %d, which this peer has not begun", maxEarly, step)
@@ -110,12 +106,12 @@ func (w *Worker) keepEarly(f *face, step int, msg []byte) error {
 }
 
 // replay takes in what was kept.
-func (w *Worker) replay() error {
-	for _, f := range w.faces {
+func (p *party) replay() error {
+	for _, f := range p.faces {
 		early := f.early
 		f.early = nil
 		for _, msg := range early {
-			if err := w.Agree(0, f.to.Rank, msg); err != nil {
+			if err := p.Agree(0, f.to.Rank, msg); err != nil {
 				return err
 			}
 		}

@@ -68,56 +68,17 @@ type Op struct {
 // what to do, does it, and tells what arrives by Halo and Agree; between the parts
 // of a sweep it may look for arrivals. Not safe for concurrent use.
 type Worker struct {
-	config     Config
-	block      *block
-	exec       Executor
-	faces      []*face
-	tree       tree
-	rhythm     rhythm
-	end        ending
-	setup      setup
-	stepper    *kernel.Sweep // nil until the step is known
-	reference  kernel.Sum    // own share of ‖r(u⁰)‖²
-	iterate    Iteration
-	cur, next  []float64 // iterate k; where k+1 goes
-	spare      []float64 // third array, only after a snapshot
-	frozen     []float64 // block of the snapshot in progress or agreed; may be cur
-	frozenAt   Iteration
-	pass       pass
-	outbox     []Op
-	agreeLabel uint64
-	steps      stepping
-	opening    opening
-	wish       Reason // root: an early end was asked for
-	wished     bool   // it was, here or below
-	fault      error  // ends the run
-	done       bool
+	party
+	block     *block
+	exec      Executor
+	setup     setup
+	stepper   *kernel.Sweep // nil until the step is known
+	cur, next []float64     // iterate k; where k+1 goes
+	spare     []float64     // third array, only after a snapshot
+	frozen    []float64     // block of the snapshot in progress or agreed; may be cur
+	pass      pass
+	opening   opening
 }
-
-// ending is a rule of termination. Asked twice without anything in between, gate
-// answers the same.
-type ending interface {
-	over() bool                      // the answer is known, nothing need be finished
-	gate() gate                      // what to do between two passes
-	measured(residual *kernel.Sum)   // a pass that measured has ended
-	agree(f *face, m *message) error // a message from a neighbour
-	wished()                         // at the root: w.wish was set
-	skipSend(label Iteration) bool   // faces of that iterate are of no use to anybody
-	outcome(o *Outcome)
-	progress() float64
-}
-
-// gate is what comes next.
-type gate int
-
-const (
-	gateWait gate = iota
-	gateSweep
-	gateSweepMeasure   // a sweep that measures the residual of the old iterate
-	gateMeasureCurrent // measure only
-	gateMeasureFrozen
-	gateDone
-)
 
 // NewWorker builds the own block: arrays are allocated here, once (a third one of
 // values at the first snapshot of an asynchronous run). It evaluates the problem's
@@ -126,7 +87,8 @@ func NewWorker(c Config) (*Worker, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	w := &Worker{config: c, exec: c.Executor, tree: treeOf(c.Partition, c.Rank)}
+	w := &Worker{party: party{config: c, tree: treeOf(c.Partition, c.Rank)}, exec: c.Executor}
+	w.subject = w
 	if w.exec == nil {
 		w.exec = Sequential{}
 	}
@@ -293,135 +255,12 @@ func (w *Worker) Next(now time.Duration) Op {
 	}
 }
 
-func (w *Worker) popOutbox() Op {
-	op := w.outbox[0]
-	w.outbox[0] = Op{}
-	w.outbox = w.outbox[1:]
-	if len(w.outbox) == 0 {
-		w.outbox = nil
+// hear takes what the step δ is agreed on by.
+func (w *Worker) hear(f *face, m *message) error {
+	if m.kind == msgDiagonal || m.kind == msgStep {
+		return w.setup.agree(w, f.to.Rank, m)
 	}
-	return op
-}
-
-// tell queues an agreement message.
-func (w *Worker) tell(q Rank, m *message) {
-	w.agreeLabel++
-	m.step = w.steps.at
-	w.outbox = append(w.outbox, Op{Kind: OpAgree, To: q, Label: w.agreeLabel, Message: m.encode()})
-}
-
-func (w *Worker) tellChildren(m *message) {
-	for _, q := range w.tree.children {
-		w.tell(q, m)
-	}
-}
-
-// tellParent sends up; false at the root.
-func (w *Worker) tellParent(m *message) bool {
-	if w.tree.parent < 0 {
-		return false
-	}
-	w.tell(w.tree.parent, m)
-	return true
-}
-
-// Agree tells that an agreement message came from q. The error names q; the run
-// cannot go on after one. msg is not kept.
-func (w *Worker) Agree(_ time.Duration, q Rank, msg []byte) error {
-	f := w.faceOf(q)
-	if f == nil {
-		return fmt.Errorf("solver: an agreement message from rank %d, which is no neighbour of rank %d", q, w.config.Rank)
-	}
-	m, err := decodeMessage(msg, f.to.FaceBytes)
-	switch {
-	case err != nil:
-	case m.step < w.steps.at && m.kind != msgStop:
-		return nil // the step is over, and with it what the message was for
-	case m.step > w.steps.at && m.kind != msgStop:
-		err = w.keepEarly(f, m.step, msg)
-	default:
-		err = w.dispatch(f, &m)
-	}
-	if err != nil {
-		return fmt.Errorf("solver: agreement message from rank %d: %w", q, err)
-	}
-	return nil
-}
-
-// dispatch checks that the message comes along the right edge of the tree.
-func (w *Worker) dispatch(f *face, m *message) error {
-	q := f.to.Rank
-	switch m.kind {
-	case msgDiagonal, msgResidual, msgEstimate, msgStop, msgFinished:
-		if w.tree.child(q) < 0 {
-			return fmt.Errorf("kind %d, which only children in the tree send", m.kind)
-		}
-	case msgStep, msgVerdict, msgClose:
-		if w.tree.parent != q {
-			return fmt.Errorf("kind %d, which only the parent in the tree sends", m.kind)
-		}
-	}
-	switch m.kind {
-	case msgDiagonal, msgStep:
-		return w.setup.agree(w, q, m)
-	case msgStop:
-		if m.reason == Running || m.reason == Converged {
-			return fmt.Errorf("a stop for reason %d", m.reason)
-		}
-		w.want(m.reason)
-		return nil
-	}
-	return w.end.agree(f, m)
-}
-
-// want passes the wish for an early end on, once.
-func (w *Worker) want(r Reason) {
-	if w.wished {
-		return
-	}
-	w.wished = true
-	if !w.tellParent(&message{kind: msgStop, reason: r}) {
-		w.wish = r
-		w.end.wished()
-	}
-}
-
-func (w *Worker) faceOf(q Rank) *face {
-	for _, f := range w.faces {
-		if f.to.Rank == q {
-			return f
-		}
-	}
-	return nil
-}
-
-// Stop asks for an early end (interrupt, time). The wish travels to the root, which
-// ends the run with the best iterate; a run that is about to end anyway may end for
-// its own reason.
-func (w *Worker) Stop(_ time.Duration, why Reason) {
-	if why == Running || why == Converged || w.done {
-		return
-	}
-	w.want(why)
-}
-
-// Outcome tells how the run ended, or how far it has come.
-func (w *Worker) Outcome() Outcome {
-	s := &w.steps
-	o := Outcome{
-		Sweeps: s.swept + w.iterate, Iterate: w.iterate, Residual: notYet(),
-		Steps: s.done, Worst: s.worst.Residual, WorstStep: s.worst.Step, Stale: s.stale,
-	}
-	w.end.outcome(&o)
-	if !w.done {
-		o.Reason = Running
-	}
-	return o
-}
-
-// Progress tells how far the run has come.
-func (w *Worker) Progress() Progress {
-	return Progress{Step: w.steps.at, Sweep: w.steps.swept + w.iterate, Residual: w.end.progress()}
+	return fmt.Errorf("kind %d, which this method does not use", m.kind)
 }
 
 // Solution writes the agreed block [z][y][x] of the box after OpDone, and the

@@ -1,0 +1,169 @@
+package solver
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// party is a peer's side of what all peers of a run agree on, whatever the method:
+// the tree, the place in time, messages, and the rule that ends the run. Every kind of
+// peer embeds one.
+type party struct {
+	config     Config
+	subject    subject
+	faces      []*face // one a neighbour: edges of the tree are some of them
+	tree       tree
+	rhythm     rhythm
+	end        ending
+	steps      stepping
+	iterate    Iteration  // newest complete one
+	frozenAt   Iteration  // of the snapshot in progress or agreed
+	reference  kernel.Sum // own share of ‖r(u⁰)‖²
+	outbox     []Op
+	agreeLabel uint64
+	wish       Reason // root: an early end was asked for
+	wished     bool   // it was, here or below
+	fault      error  // ends the run
+	done       bool
+}
+
+// subject is the peer whose part of the assembled vector a rule of termination judges.
+type subject interface {
+	freeze()                        // keep the newest complete iterate as the snapshot's; sets frozenAt
+	thaw()                          // the snapshot was not the answer
+	packFrozen(f *face, dst []byte) // the own face of what is frozen
+	hear(f *face, m *message) error // messages of kinds that no rule of termination knows
+}
+
+func (p *party) popOutbox() Op {
+	op := p.outbox[0]
+	p.outbox[0] = Op{}
+	p.outbox = p.outbox[1:]
+	if len(p.outbox) == 0 {
+		p.outbox = nil
+	}
+	return op
+}
+
+// tell queues an agreement message.
+func (p *party) tell(q Rank, m *message) {
+	p.agreeLabel++
+	m.step = p.steps.at
+	p.outbox = append(p.outbox, Op{Kind: OpAgree, To: q, Label: p.agreeLabel, Message: m.encode()})
+}
+
+func (p *party) tellChildren(m *message) {
+	for _, q := range p.tree.children {
+		p.tell(q, m)
+	}
+}
+
+// tellParent sends up; false at the root.
+func (p *party) tellParent(m *message) bool {
+	if p.tree.parent < 0 {
+		return false
+	}
+	p.tell(p.tree.parent, m)
+	return true
+}
+
+// Agree tells that an agreement message came from q. The error names q; the run
+// cannot go on after one. msg is not kept.
+func (p *party) Agree(_ time.Duration, q Rank, msg []byte) error {
+	f := p.faceOf(q)
+	if f == nil {
+		return fmt.Errorf("solver: an agreement message from rank %d, which is no neighbour of rank %d", q, p.config.Rank)
+	}
+	m, err := decodeMessage(msg, f.to.FaceBytes)
+	switch {
+	case err != nil:
+	case m.step < p.steps.at && m.kind != msgStop:
+		return nil // the step is over, and with it what the message was for
+	case m.step > p.steps.at && m.kind != msgStop:
+		err = p.keepEarly(f, m.step, msg)
+	default:
+		err = p.dispatch(f, &m)
+	}
+	if err != nil {
+		return fmt.Errorf("solver: agreement message from rank %d: %w", q, err)
+	}
+	return nil
+}
+
+// dispatch checks that the message comes along the right edge of the tree.
+func (p *party) dispatch(f *face, m *message) error {
+	q := f.to.Rank
+	switch m.kind {
+	case msgDiagonal, msgResidual, msgEstimate, msgStop, msgFinished:
+		if p.tree.child(q) < 0 {
+			return fmt.Errorf("kind %d, which only children in the tree send", m.kind)
+		}
+	case msgStep, msgVerdict, msgClose:
+		if p.tree.parent != q {
+			return fmt.Errorf("kind %d, which only the parent in the tree sends", m.kind)
+		}
+	}
+	switch m.kind {
+	case msgResidual, msgVerdict, msgFace, msgEstimate, msgFinished, msgClose:
+		return p.end.agree(f, m)
+	case msgStop:
+		if m.reason == Running || m.reason == Converged {
+			return fmt.Errorf("a stop for reason %d", m.reason)
+		}
+		p.want(m.reason)
+		return nil
+	}
+	return p.subject.hear(f, m)
+}
+
+// want passes the wish for an early end on, once.
+func (p *party) want(r Reason) {
+	if p.wished {
+		return
+	}
+	p.wished = true
+	if !p.tellParent(&message{kind: msgStop, reason: r}) {
+		p.wish = r
+		p.end.wished()
+	}
+}
+
+func (p *party) faceOf(q Rank) *face {
+	for _, f := range p.faces {
+		if f.to.Rank == q {
+			return f
+		}
+	}
+	return nil
+}
+
+// Stop asks for an early end (interrupt, time). The wish travels to the root, which
+// ends the run with the best iterate; a run that is about to end anyway may end for
+// its own reason.
+func (p *party) Stop(_ time.Duration, why Reason) {
+	if why == Running || why == Converged || p.done {
+		return
+	}
+	p.want(why)
+}
+
+// Outcome tells how the run ended, or how far it has come.
+func (p *party) Outcome() Outcome {
+	s := &p.steps
+	o := Outcome{
+		Sweeps: s.swept + p.iterate, Iterate: p.iterate, Residual: notYet(),
+		Steps: s.done, Worst: s.worst.Residual, WorstStep: s.worst.Step, Stale: s.stale,
+	}
+	p.end.outcome(&o)
+	if !p.done {
+		o.Reason = Running
+	}
+	return o
+}
+
+// Progress tells how far the run has come.
+func (p *party) Progress() Progress {
+	return Progress{Step: p.steps.at, Sweep: p.steps.swept + p.iterate, Residual: p.end.progress()}
+}
