@@ -55,11 +55,14 @@ func drawField(t *rapid.T, name string, r *rand.Rand, n int, none float64) Field
 	}
 }
 
-func drawBlock(t *rapid.T) block {
+func drawBlock(t *rapid.T) block { return drawBlockUpTo(t, 7) }
+
+// drawBlockUpTo draws a block of at most so many points along y and z.
+func drawBlockUpTo(t *rapid.T, most int) block {
 	dim := rapid.SampledFrom([]int{3, 3, 2, 1}).Draw(t, "dim")
 	n := [3]int{rapid.OneOf(rapid.IntRange(1, 70), rapid.Just(64)).Draw(t, "nx"), 1, 1}
 	for a := 1; a < dim; a++ {
-		n[a] = rapid.IntRange(1, 7).Draw(t, "n")
+		n[a] = rapid.IntRange(1, most).Draw(t, "n")
 	}
 	l, err := NewLayout(dim, n)
 	require.NoError(t, err)

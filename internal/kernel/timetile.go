@@ -1,0 +1,224 @@
+package kernel
+
+// span is an interval of an axis whose ends move by a fixed amount a sweep.
+type span struct{ lo, hi, loStep, hiStep int }
+
+// at is the interval of sweep t.
+func (s span) at(t int) (lo, hi int) { return s.lo + t*s.loStep, s.hi + t*s.hiStep }
+
+// TimeTiles does several Jacobi sweeps of a whole block with fixed ghosts in one
+// pass over memory. Sweep t of a tile covers the rows of sweep 0 moved down by t, so
+// that tiles in ascending order find what they read: parallelograms in space and
+// time (Wolfe, Supercomputing '89, p. 655). A tile goes up the slowest axis plane by
+// plane, sweep t being t planes behind (Lamport's hyperplanes, CACM 17(2), 1974).
+//
+// Several threads take a piece of the slowest axis each, which shrinks by a plane a
+// sweep where it meets another; then what is missing between the pieces is filled
+// in, cut along the next axis in the same way. No point is relaxed twice.
+//
+// It is one goroutine's, and allocates nothing after it was made.
+type TimeTiles struct {
+	sweep       *Sweep
+	tiling      Tiling
+	wave, block int    // axes; wave is −1 in 1-D
+	size        [2]int // of these axes
+	arrays      [2][]float64
+	sweeps      int // of the group in progress
+	tile        int
+	phase       int
+	run         func(i int)
+}
+
+// Phases of a group: pieces of the wave axis that shrink; what lies between them, in
+// pieces of the block axis that shrink; what lies between those.
+const (
+	shrinking = iota
+	between
+	corners
+)
+
+// NewTimeTiles prepares groups of sweeps by s.
+func NewTimeTiles(s *Sweep, t Tiling) *TimeTiles {
+	c := *s
+	c.streams = false // a new value is read again soon
+	p := &TimeTiles{sweep: &c, tiling: s.tiling(t, cacheBytes()), wave: s.layout.Dim - 1, block: s.layout.Dim - 2}
+	if s.layout.Dim == 1 {
+		p.wave, p.block = -1, 0
+	}
+	p.size = [2]int{1, s.layout.N[p.block]}
+	if p.wave >= 0 {
+		p.size[0] = s.layout.N[p.wave]
+	}
+	p.run = p.relaxPiece
+	return p
+}
+
+// Sweeps is how many sweeps a group holds at most; 1: groups do not pay here.
+func (p *TimeTiles) Sweeps() int { return p.tiling.Sweeps }
+
+// Parts is the number of parts of a group of so many sweeps, at most Sweeps().
+func (p *TimeTiles) Parts(sweeps int) int {
+	n := p.tiles(p.whole(1), sweeps)
+	if pieces := p.pieces(0, sweeps); pieces > 1 {
+		if n++; p.pieces(1, sweeps) > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// Points is how many relaxations of a point a part holds.
+func (p *TimeTiles) Points(part, sweeps int) int {
+	p.enter(part, sweeps)
+	n := 0
+	for i := range p.count() {
+		wave, block, first, last := p.piece(i)
+		for t := range sweeps {
+			w0, w1 := wave.at(t)
+			for j := first; j < last; j++ {
+				lo, hi := p.rows(block, j, t)
+				n += max(0, hi-lo) * max(0, w1-w0)
+			}
+		}
+	}
+	return n * (p.sweep.layout.Points() / (p.size[0] * p.size[1]))
+}
+
+// Relax does a part of a group of sweeps: parts in ascending order. a holds the old
+// iterate; after the last part the new one is in a if sweeps is even, else in b. Both
+// are padded arrays with the same ghosts. The executor shares the part out.
+func (p *TimeTiles) Relax(part, sweeps int, a, b []float64, e Executor) {
+	p.sweep.check(p.sweep.layout.Interior(), a, b)
+	p.enter(part, sweeps)
+	p.arrays = [2][]float64{a, b}
+	e.For(p.count(), p.run)
+	p.arrays = [2][]float64{}
+}
+
+// RelaxMany makes as many Jacobi sweeps of the whole block as asked for, in groups; the
+// new iterate is in a if sweeps is even, else in b. The bits are those of Relax, one
+// sweep after the other. Both arrays must have the same ghosts.
+func (p *TimeTiles) RelaxMany(a, b []float64, sweeps int, e Executor) {
+	for sweeps > 0 {
+		n := min(sweeps, p.Sweeps())
+		for part := range p.Parts(n) {
+			p.Relax(part, n, a, b, e)
+		}
+		if n%2 == 1 {
+			a, b = b, a
+		}
+		sweeps -= n
+	}
+}
+
+// enter finds the phase of a part.
+func (p *TimeTiles) enter(part, sweeps int) {
+	p.sweeps, p.tile, p.phase = sweeps, part, shrinking
+	if n := p.tiles(p.whole(1), sweeps); part >= n {
+		p.phase = between + part - n
+	}
+}
+
+// count is into how many pieces the executor may share the part.
+func (p *TimeTiles) count() int {
+	w, b := p.pieces(0, p.sweeps), p.pieces(1, p.sweeps)
+	switch p.phase {
+	case between:
+		return (w - 1) * b
+	case corners:
+		return (w - 1) * (b - 1)
+	}
+	return w
+}
+
+// pieces is how many pieces of an axis (0: wave, 1: block) have room to shrink.
+func (p *TimeTiles) pieces(axis, sweeps int) int {
+	return max(1, min(p.tiling.Pieces, p.size[axis]/max(1, 2*(sweeps-1))))
+}
+
+func (p *TimeTiles) whole(axis int) span { return span{hi: p.size[axis]} }
+
+// shrink is piece i of n of an axis.
+func (p *TimeTiles) shrink(axis, i, n int) span {
+	s := span{lo: p.size[axis] * i / n, hi: p.size[axis] * (i + 1) / n}
+	if i > 0 {
+		s.loStep = 1
+	}
+	if i < n-1 {
+		s.hiStep = -1
+	}
+	return s
+}
+
+// grow is what lies between pieces i and i+1 of n.
+func (p *TimeTiles) grow(axis, i, n int) span {
+	edge := p.size[axis] * (i + 1) / n
+	return span{edge, edge, -1, 1}
+}
+
+// piece is what thread i works on: spans of both axes, and which tiles of the second.
+func (p *TimeTiles) piece(i int) (wave, block span, first, last int) {
+	w, b := p.pieces(0, p.sweeps), p.pieces(1, p.sweeps)
+	switch p.phase {
+	case between:
+		wave, block = p.grow(0, i/b, w), p.shrink(1, i%b, b)
+	case corners:
+		wave, block = p.grow(0, i/(b-1), w), p.grow(1, i%(b-1), b)
+	default:
+		return p.shrink(0, i, w), p.whole(1), p.tile, p.tile + 1
+	}
+	return wave, block, 0, p.tiles(block, p.sweeps)
+}
+
+// extent is how far a span reaches in coordinates that move down with the tiles.
+func extent(s span, sweeps int) int { return s.hi - s.lo + (s.hiStep+1)*(sweeps-1) }
+
+// tiles is the number of parallelograms that cover a span.
+func (p *TimeTiles) tiles(s span, sweeps int) int {
+	if s.hi-s.lo <= p.tiling.Rows {
+		return 1
+	}
+	return (extent(s, sweeps) + p.tiling.Rows - 1) / p.tiling.Rows
+}
+
+// rows is what tile j holds of a span in sweep t.
+func (p *TimeTiles) rows(s span, j, t int) (lo, hi int) {
+	lo, hi = s.at(t)
+	if n := p.tiles(s, p.sweeps); n > 1 {
+		e := extent(s, p.sweeps)
+		lo, hi = max(lo, s.lo+e*j/n-t), min(hi, s.lo+e*(j+1)/n-t)
+	}
+	return lo, hi
+}
+
+func (p *TimeTiles) relaxPiece(i int) {
+	wave, block, first, last := p.piece(i)
+	for j := first; j < last; j++ {
+		p.relaxTile(wave, block, j)
+	}
+}
+
+// relaxTile goes up the wave axis: plane z of sweep t follows plane z+1 of sweep t−1.
+func (p *TimeTiles) relaxTile(wave, block span, j int) {
+	last := p.sweeps - 1
+	first := min(wave.lo, wave.lo+last*wave.loStep)
+	end := max(wave.hi, wave.hi+last*wave.hiStep)
+	box := p.sweep.layout.Interior()
+	for z := first; z < end+last; z++ {
+		for t := range p.sweeps {
+			lo, hi := wave.at(t)
+			if z-t < lo || z-t >= hi {
+				continue
+			}
+			box.Lo[p.block], box.Hi[p.block] = p.rows(block, j, t)
+			if box.Hi[p.block] <= box.Lo[p.block] {
+				continue
+			}
+			if p.wave >= 0 {
+				box.Lo[p.wave], box.Hi[p.wave] = z-t, z-t+1
+			}
+			src := p.arrays[t&1]
+			p.sweep.kernel.sweep(p.sweep, nil, p.arrays[1-t&1], src, src, box)
+		}
+	}
+}
