@@ -30,20 +30,25 @@ func referenceSweep(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
 
 // defectAt is (A·u − f) at padded index i, dense index d.
 func (s *Sweep) defectAt(below, src []float64, i, d int) float64 {
-	l, f := s.layout, s.source.At(d)
+	return s.applyAt(below, src, i, d) - s.source.At(d)
+}
+
+// applyAt is (A·u) at padded index i, dense index d.
+func (s *Sweep) applyAt(below, src []float64, i, d int) float64 {
+	l := s.layout
 	switch l.Dim {
 	case 1:
 		w, e := s.term(West, d, below[i-1]), s.term(East, d, src[i+1])
-		return s.close(d, src[i], w+e) - f
+		return s.close(d, src[i], w+e)
 	case 2:
 		w, e := s.term(West, d, src[i-1]), s.term(East, d, src[i+1])
 		so, no := s.term(South, d, below[i-l.Row]), s.term(North, d, src[i+l.Row])
-		return s.close(d, src[i], (w+e)+(so+no)) - f
+		return s.close(d, src[i], (w+e)+(so+no))
 	default:
 		w, e := s.term(West, d, src[i-1]), s.term(East, d, src[i+1])
 		so, no := s.term(South, d, src[i-l.Row]), s.term(North, d, src[i+l.Row])
 		bo, to := s.term(Bottom, d, below[i-l.Plane]), s.term(Top, d, src[i+l.Plane])
-		return s.close(d, src[i], ((w+e)+(so+no))+(bo+to)) - f
+		return s.close(d, src[i], ((w+e)+(so+no))+(bo+to))
 	}
 }
 

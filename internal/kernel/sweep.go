@@ -84,7 +84,10 @@ type Config struct {
 	Lower    Field   // φ; NoLower() for none
 	Upper    Field   // ψ; NoUpper() for none
 	Step     float64 // δ
-	Kernel   *Kernel // nil: Best()
+	// Parity is the colour, 0 or 1, of own point (0, 0, 0): the sum of its indices in
+	// the whole grid, modulo 2, so that colours do not depend on how a grid is cut.
+	Parity int
+	Kernel *Kernel // nil: Best()
 	// TileBytes is how much of a tile of the planes read and written should stay
 	// in the caches; 0: 8 MiB (measured: smaller tiles only break up the streams).
 	TileBytes int
@@ -104,6 +107,7 @@ type Sweep struct {
 	lower    Field
 	upper    Field
 	step     float64
+	parity   int
 	kernel   *Kernel
 	tile     int  // rows of a tile
 	streams  bool // stores pass the caches
@@ -121,7 +125,7 @@ const (
 func New(c Config) (*Sweep, error) {
 	s := &Sweep{
 		layout: c.Layout, operator: c.Operator, source: c.Source,
-		lower: c.Lower, upper: c.Upper, step: c.Step, kernel: c.Kernel,
+		lower: c.Lower, upper: c.Upper, step: c.Step, parity: c.Parity & 1, kernel: c.Kernel,
 	}
 	if s.kernel == nil {
 		s.kernel = Best()

@@ -1,0 +1,100 @@
+package kernel
+
+// axis is one axis of a Transfer: where the own points of either grid lie in the
+// other. Both grids divide the same interval evenly, so point i of n (from 0) lies at
+// (i+1)/(n+1) of it. Positions are exact quotients of the indices in the whole grid, so
+// that weights do not depend on how a grid is cut.
+type axis struct {
+	fine, coarse int // own points
+	nested       bool
+	to           []step    // per own fine point: where it lies in the coarse grid
+	from         []step    // per coarse point, ghosts too (entry 0 is index −1): where it lies in the fine grid
+	gather       []support // per own coarse point: the fine points that restriction reads
+	weights      []float64 // of all supports, one after the other
+	scale        float64   // of a restricted value
+}
+
+// step is a place in a grid: t of the way from own index at to at+1.
+type step struct {
+	at int
+	t  float64
+}
+
+// support is a run of fine points and the place of their weights.
+type support struct{ first, weights, count int }
+
+// newAxis makes the tables of an axis of nf fine and nc coarse points in all, of which
+// f and c belong to the block, the first at f0 and c0.
+func newAxis(nf, f0, f, nc, c0, c int) axis {
+	a := axis{fine: f, coarse: c, nested: nf == 2*nc+1, scale: 1}
+	for i := range f {
+		a.to = append(a.to, place(f0+i, nf, nc, c0))
+	}
+	for j := -1; j <= c; j++ {
+		a.from = append(a.from, place(c0+j, nc, nf, f0))
+	}
+	ratio := float64(nc+1) / float64(nf+1)
+	if a.nested { // weights 1, 2, 1 and one exact product at the end
+		ratio, a.scale = 2, 0.25
+	}
+	for j := range c {
+		s := support{weights: len(a.weights)}
+		// Fine points strictly between the coarse neighbours of j.
+		for i := (c0+j)*(nf+1)/(nc+1) - 1; i <= (c0+j+2)*(nf+1)/(nc+1); i++ {
+			if i < 0 || i >= nf {
+				continue
+			}
+			p := place(i, nf, nc, c0)
+			var w float64
+			switch j {
+			case p.at:
+				w = 1 - p.t
+			case p.at + 1:
+				w = p.t
+			}
+			if w == 0 {
+				continue
+			}
+			if s.count == 0 {
+				s.first = i - f0
+			}
+			s.count++
+			a.weights = append(a.weights, float64(ratio*w))
+		}
+		a.gather = append(a.gather, s)
+	}
+	return a
+}
+
+// place is where point i of a grid of n lies in one of m points whose own point 0 is
+// the one at first.
+func place(i, n, m, first int) step {
+	at := (i + 1) * (m + 1)
+	rest := at % (n + 1)
+	return step{at/(n+1) - 1 - first, float64(rest) / float64(n+1)}
+}
+
+// reach is the range of own indices that interpolation between at and, unless t is 0,
+// at+1 reads.
+func reach(steps []step) (lo, hi int) {
+	lo, hi = steps[0].at, steps[0].at
+	for _, s := range steps {
+		last := s.at
+		if s.t != 0 {
+			last++
+		}
+		lo, hi = min(lo, s.at), max(hi, last)
+	}
+	return lo, hi
+}
+
+// reads is the range of fine indices that restriction to coarse points [lo, hi) reads.
+func (a *axis) reads(lo, hi int) (first, last int) {
+	first, last = 0, 0
+	for _, s := range a.gather[lo:hi] {
+		if s.count > 0 {
+			first, last = min(first, s.first), max(last, s.first+s.count-1)
+		}
+	}
+	return first, last
+}

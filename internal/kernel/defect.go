@@ -1,0 +1,68 @@
+package kernel
+
+// Defect writes the VI residual of u at the points of b to r: A·u − f, of which only
+// the part below 0 counts where u = φ and only the part above 0 where u = ψ (as
+// Residual adds up). Both are padded arrays; r's ghosts are not touched.
+func (s *Sweep) Defect(r, u []float64, b Box) {
+	s.check(b, r, u)
+	if b.Empty() {
+		return
+	}
+	s.referenceDefect(r, u, b)
+}
+
+func (s *Sweep) referenceDefect(dst, u []float64, b Box) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
+				dst[i] = clampResidual(s.defectAt(u, u, i, d), u[i], s.lower.At(d), s.upper.At(d))
+			}
+		}
+	}
+}
+
+// Apply writes A·u at the points of b to dst; the source and the obstacles play no
+// part. Both are padded arrays; dst's ghosts are not touched.
+func (s *Sweep) Apply(dst, u []float64, b Box) {
+	s.check(b, dst, u)
+	if b.Empty() {
+		return
+	}
+	s.referenceApply(dst, u, b)
+}
+
+func (s *Sweep) referenceApply(dst, u []float64, b Box) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				i := s.layout.Index(x, y, z)
+				dst[i] = s.applyAt(u, u, i, s.layout.Dense(x, y, z))
+			}
+		}
+	}
+}
+
+// Energy adds Σ (v − u)·((A·u − f) + (A·v − f)) over the points of b to e, each
+// product rounded and then added exactly, so that the sum depends neither on the boxes
+// nor on their order. u and v are padded arrays with the same ghosts. Over the whole
+// block and for a symmetric A this is 2·(J(v) − J(u)), J(u) = ½⟨u, A·u⟩ − ⟨f, u⟩ being
+// the energy: with d = v − u, ⟨d, A·u − f⟩ + ½⟨d, A·d⟩ = ½⟨d, (A·u − f) + (A·v − f)⟩.
+func (s *Sweep) Energy(e *Sum, u, v []float64, b Box) {
+	s.check(b, u, v)
+	if b.Empty() {
+		return
+	}
+	s.referenceEnergy(e, u, v, b)
+}
+
+func (s *Sweep) referenceEnergy(e *Sum, u, v []float64, b Box) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
+				e.Add(float64((v[i] - u[i]) * (s.defectAt(u, u, i, d) + s.defectAt(v, v, i, d))))
+			}
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package kernel
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// drawGrids draws two grids of one region.
+func drawGrids(t *rapid.T) (fine, coarse Layout) {
+	dim := rapid.IntRange(1, 3).Draw(t, "dim")
+	nf, nc := [3]int{1, 1, 1}, [3]int{1, 1, 1}
+	all := rapid.Bool().Draw(t, "all axes nested")
+	for a := range dim {
+		top := [3]int{40, 6, 6}[a]
+		nc[a] = rapid.IntRange(1, top).Draw(t, "coarse")
+		switch kind := rapid.IntRange(0, 2).Draw(t, "axis"); {
+		case all || kind == 0:
+			nf[a] = 2*nc[a] + 1
+		case kind == 1:
+			nf[a] = nc[a]
+		default:
+			nf[a] = rapid.IntRange(1, 2*top).Draw(t, "fine")
+		}
+	}
+	fine, err := NewLayout(dim, nf)
+	require.NoError(t, err)
+	coarse, err = NewLayout(dim, nc)
+	require.NoError(t, err)
+	return fine, coarse
+}
+
+func drawBox(t *rapid.T, n [3]int) (b Box) {
+	for a := range n {
+		b.Lo[a] = rapid.OneOf(rapid.Just(0), rapid.IntRange(0, n[a]-1)).Draw(t, "lo")
+		b.Hi[a] = rapid.OneOf(rapid.Just(n[a]), rapid.IntRange(b.Lo[a]+1, n[a])).Draw(t, "hi")
+	}
+	return b
+}
+
+func drawArray(t *rapid.T, l Layout) []float64 {
+	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
+	return onLine(values(r, l.Len(), rapid.SampledFrom([]float64{0, 0.05}).Draw(t, "odd")))
+}
+
+// Every variant makes the bits of the reference, at every point of any box.
+func TestTransferVariants(t *testing.T) {
+	ref, err := ByName("reference")
+	require.NoError(t, err)
+	for _, k := range All()[1:] {
+		t.Run(k.Name(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				fine, coarse := drawGrids(t)
+				want, err := NewTransferPart(Whole(fine), Whole(coarse), ref)
+				require.NoError(t, err)
+				got, err := NewTransferPart(Whole(fine), Whole(coarse), k)
+				require.NoError(t, err)
+				u, e, r := drawArray(t, fine), drawArray(t, coarse), rand.New(rand.NewPCG(1, 2))
+				box := drawBox(t, coarse.N)
+				a, b := onLine(e), onLine(e)
+				want.Restrict(a, u, box)
+				got.Restrict(b, u, box)
+				sameBits(t, a, b, "restricted")
+				for x := range coarse.Dim {
+					box.Lo[x] -= rapid.IntRange(0, 1).Draw(t, "ghost")
+				}
+				want.Inject(a, u, box)
+				got.Inject(b, u, box)
+				sameBits(t, a, b, "injected")
+				lower, upper := drawField(t, "lower", r, fine.Points(), math.Inf(-1)), drawField(t, "upper", r, fine.Points(), math.Inf(1))
+				box = drawBox(t, fine.N)
+				c, d := onLine(u), onLine(u)
+				want.Prolong(c, e, lower, upper, box)
+				got.Prolong(d, e, lower, upper, box)
+				sameBits(t, c, d, "prolonged")
+			})
+		})
+	}
+}
+
+func TestRestrictedDefectIsNeverStored(t *testing.T) {
+	for _, k := range All() {
+		t.Run(k.Name(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				b := drawBlock(t)
+				b.config.Kernel = k
+				s, err := New(b.config)
+				require.NoError(t, err)
+				nc := [3]int{1, 1, 1}
+				for a := range b.config.Layout.Dim {
+					nc[a] = max(1, (b.config.Layout.N[a]-1)/2)
+					if rapid.IntRange(0, 3).Draw(t, "other") == 0 {
+						nc[a] = rapid.IntRange(1, b.config.Layout.N[a]).Draw(t, "coarse")
+					}
+				}
+				coarse, err := NewLayout(b.config.Layout.Dim, nc)
+				require.NoError(t, err)
+				tr, err := NewTransferPart(Whole(b.config.Layout), Whole(coarse), k)
+				require.NoError(t, err)
+				box := drawBox(t, nc)
+				defect, want := make([]float64, b.config.Layout.Len()), drawArray(t, coarse)
+				got := onLine(want)
+				s.Defect(defect, b.src, b.config.Layout.Interior())
+				tr.Restrict(want, defect, box)
+				s.RestrictDefect(got, tr, b.src, box)
+				sameBits(t, want, got, "restricted defect")
+			})
+		})
+	}
+}
+
+// Restriction is the transpose of prolongation times the ratio of the spacings, and
+// prolongation keeps linear functions.
+func TestRestrictionIsTheScaledTranspose(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fine, coarse := drawGrids(t)
+		tr, err := NewTransfer(fine, coarse)
+		require.NoError(t, err)
+		r, e, pe, rr := make([]float64, fine.Len()), make([]float64, coarse.Len()), make([]float64, fine.Len()), make([]float64, coarse.Len())
+		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
+		each(fine.Interior(), func(x, y, z int) { r[fine.Index(x, y, z)] = rnd.Float64() - 0.5 })
+		each(coarse.Interior(), func(x, y, z int) { e[coarse.Index(x, y, z)] = rnd.Float64() - 0.5 })
+		tr.Prolong(pe, e, NoLower(), NoUpper(), fine.Interior())
+		tr.Restrict(rr, r, coarse.Interior())
+		var left, right float64
+		for i := range r {
+			left += r[i] * pe[i]
+		}
+		for i := range rr {
+			right += rr[i] * e[i]
+		}
+		for a := range fine.Dim {
+			right *= float64(fine.N[a]+1) / float64(coarse.N[a]+1)
+		}
+		require.InDelta(t, left, right, 1e-12*float64(fine.Points()))
+
+		linear := func(n [3]int, x, y, z int) float64 {
+			v := 0.25
+			for a, i := range []int{x, y, z}[:fine.Dim] {
+				v += float64(a+1) * float64(i+1) / float64(n[a]+1)
+			}
+			return v
+		}
+		ghosts := Box{[3]int{-1, -1, -1}, [3]int{coarse.N[0] + 1, coarse.N[1] + 1, coarse.N[2] + 1}}
+		for a := fine.Dim; a < 3; a++ {
+			ghosts.Lo[a], ghosts.Hi[a] = 0, 1
+		}
+		require.Equal(t, ghosts, tr.Injectable())
+		each(ghosts, func(x, y, z int) { e[coarse.Index(x, y, z)] = linear(coarse.N, x, y, z) })
+		clear(pe)
+		tr.Prolong(pe, e, NoLower(), NoUpper(), fine.Interior())
+		each(fine.Interior(), func(x, y, z int) {
+			require.InDelta(t, linear(fine.N, x, y, z), pe[fine.Index(x, y, z)], 1e-13)
+			r[fine.Index(x, y, z)] = linear(fine.N, x, y, z)
+		})
+		outer := Box{[3]int{-1, -1, -1}, [3]int{fine.N[0] + 1, fine.N[1] + 1, fine.N[2] + 1}}
+		for a := fine.Dim; a < 3; a++ {
+			outer.Lo[a], outer.Hi[a] = 0, 1
+		}
+		each(outer, func(x, y, z int) { r[fine.Index(x, y, z)] = linear(fine.N, x, y, z) })
+		tr.Inject(rr, r, ghosts)
+		each(ghosts, func(x, y, z int) {
+			require.InDelta(t, linear(coarse.N, x, y, z), rr[coarse.Index(x, y, z)], 1e-13)
+		})
+	})
+}
+
+// Blocks of two grids, cut at any place where one layer of ghosts is enough, make the
+// bits of the whole grids.
+func TestTransfersDoNotDependOnTheCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fine, coarse := drawGrids(t)
+		whole, err := NewTransfer(fine, coarse)
+		require.NoError(t, err)
+		f, c := Whole(fine), Whole(coarse)
+		for a := range fine.Dim {
+			if whole.Nested(a) {
+				c.Lo[a] = rapid.IntRange(0, coarse.N[a]-1).Draw(t, "first")
+				c.Layout.N[a] = rapid.IntRange(1, coarse.N[a]-c.Lo[a]).Draw(t, "points")
+				f.Lo[a] = 2*c.Lo[a] + rapid.IntRange(0, 1).Draw(t, "side")
+				f.Layout.N[a] = min(2*c.Layout.N[a], fine.N[a]-f.Lo[a])
+			}
+		}
+		f.Layout, err = NewLayout(fine.Dim, f.Layout.N)
+		require.NoError(t, err)
+		c.Layout, err = NewLayout(fine.Dim, c.Layout.N)
+		require.NoError(t, err)
+		part, err := NewTransferPart(f, c, nil)
+		require.NoError(t, err)
+		u, e := drawArray(t, fine), drawArray(t, coarse)
+		pu, pe := cut(fine, f, u), cut(coarse, c, e)
+		part.Restrict(pe, pu, c.Layout.Interior())
+		whole.Restrict(e, u, coarse.Interior())
+		inner := cut(coarse, c, e)
+		each(c.Layout.Interior(), func(x, y, z int) {
+			i := c.Layout.Index(x, y, z)
+			sameBits(t, inner[i:i+1], pe[i:i+1], "restricted")
+		})
+		pe = cut(coarse, c, e)
+		part.Prolong(pu, pe, NoLower(), NoUpper(), f.Layout.Interior())
+		whole.Prolong(u, e, NoLower(), NoUpper(), fine.Interior())
+		inner = cut(fine, f, u)
+		each(f.Layout.Interior(), func(x, y, z int) {
+			i := f.Layout.Index(x, y, z)
+			sameBits(t, inner[i:i+1], pu[i:i+1], "prolonged")
+		})
+		box := part.Injectable()
+		pu = cut(fine, f, u)
+		part.Inject(pe, pu, box)
+		whole.Inject(e, u, whole.Injectable())
+		inner = cut(coarse, c, e)
+		each(box, func(x, y, z int) {
+			i := c.Layout.Index(x, y, z)
+			sameBits(t, inner[i:i+1], pe[i:i+1], "injected")
+		})
+	})
+}
+
+// cut copies a block and its ghosts out of a whole grid.
+func cut(l Layout, p Part, u []float64) []float64 {
+	out := make([]float64, p.Layout.Len())
+	b := Box{Lo: [3]int{-1, -1, -1}}
+	for a := range b.Hi {
+		b.Hi[a] = p.Layout.N[a] + 1
+		if a >= l.Dim {
+			b.Lo[a], b.Hi[a] = 0, 1
+		}
+	}
+	each(b, func(x, y, z int) {
+		out[p.Layout.Index(x, y, z)] = u[l.Index(x+p.Lo[0], y+p.Lo[1], z+p.Lo[2])]
+	})
+	return out
+}
+
+// Points in contact with an obstacle keep their value, the others are projected.
+func TestCorrectionsLeaveTheContactSet(t *testing.T) {
+	fine, err := NewLayout(1, [3]int{3, 1, 1})
+	require.NoError(t, err)
+	coarse, err := NewLayout(1, [3]int{1, 1, 1})
+	require.NoError(t, err)
+	tr, err := NewTransfer(fine, coarse)
+	require.NoError(t, err)
+	u := []float64{9, 1, 2, 3, 9}
+	e := []float64{0, 4, 0}
+	tr.Prolong(u, e, Field{Array: []float64{1, 0, 0}}, Field{Array: []float64{9, 5, 4.5}}, fine.Interior())
+	require.Equal(t, []float64{9, 1, 5, 4.5, 9}, u) // in contact; cut at 5 (2 + 4); cut at 4.5 (3 + 2)
+	u = []float64{9, 1, 2, 3, 9}
+	tr.Prolong(u, e, NoLower(), Field{Value: 3}, fine.Interior())
+	require.Equal(t, []float64{9, 3, 3, 3, 9}, u)
+	r := []float64{0, 1, 2, 4, 0}
+	tr.Restrict(e, r, coarse.Interior())
+	require.Equal(t, (1+2*2+4)/4.0, e[1])
+}
+
+func TestTransfersThatCannotBe(t *testing.T) {
+	two, err := NewLayout(2, [3]int{5, 5, 1})
+	require.NoError(t, err)
+	three, err := NewLayout(3, [3]int{2, 2, 2})
+	require.NoError(t, err)
+	_, err = NewTransfer(two, three)
+	require.ErrorContains(t, err, "2 and 3 dimensions")
+	_, err = NewTransferPart(Part{Layout: two, Global: [3]int{5, 5, 1}, Lo: [3]int{1, 0, 0}}, Whole(two), nil)
+	require.ErrorContains(t, err, "5 points from 1 on")
+	coarse, err := NewLayout(2, [3]int{2, 2, 1})
+	require.NoError(t, err)
+	tr, err := NewTransfer(two, coarse)
+	require.NoError(t, err)
+	u, e := make([]float64, two.Len()), make([]float64, coarse.Len())
+	require.Panics(t, func() { tr.Restrict(e, u, Box{Hi: [3]int{3, 2, 1}}) })
+	require.Panics(t, func() { tr.Restrict(e, u[1:], coarse.Interior()) })
+	require.Panics(t, func() { tr.Inject(e, u, Box{Lo: [3]int{-2, 0, 0}, Hi: [3]int{2, 2, 1}}) })
+	require.Panics(t, func() { tr.Prolong(u, e[1:], NoLower(), NoUpper(), two.Interior()) })
+	// A block that lacks a fine point which a coarse one needs.
+	f, err := NewLayout(2, [3]int{2, 5, 1})
+	require.NoError(t, err)
+	part, err := NewTransferPart(Part{Layout: f, Global: [3]int{5, 5, 1}}, Whole(coarse), nil)
+	require.NoError(t, err)
+	w := make([]float64, f.Len())
+	require.Panics(t, func() { part.Restrict(e, w, coarse.Interior()) })
+	require.Panics(t, func() { part.Inject(e, w, Box{Lo: [3]int{1, 0, 0}, Hi: [3]int{3, 2, 1}}) })
+}

@@ -1,0 +1,109 @@
+package kernel
+
+// The contract of the transfers as code: one point after the other, nothing clever.
+
+func (t *Transfer) referenceRestrict(dst, r []float64, b Box) {
+	l := t.fine.Layout
+	t.restrict(dst, b, func(x, y, z int) float64 { return r[l.Index(x, y, z)] })
+}
+
+func (s *Sweep) referenceRestrictDefect(dst []float64, t *Transfer, u []float64, b Box) {
+	t.restrict(dst, b, func(x, y, z int) float64 {
+		i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
+		return clampResidual(s.defectAt(u, u, i, d), u[i], s.lower.At(d), s.upper.At(d))
+	})
+}
+
+func (t *Transfer) restrict(dst []float64, b Box, r func(x, y, z int) float64) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				v := t.axes[2].sum(z, func(fz int) float64 {
+					return t.axes[1].sum(y, func(fy int) float64 {
+						return t.axes[0].sum(x, func(fx int) float64 { return r(fx, fy, fz) })
+					})
+				})
+				dst[t.coarse.Layout.Index(x, y, z)] = float64(t.scale * v)
+			}
+		}
+	}
+}
+
+// sum is the weighted sum at coarse point j along the axis.
+func (a *axis) sum(j int, r func(i int) float64) float64 {
+	s := a.gather[j]
+	var v float64
+	for i, w := range a.weights[s.weights:][:s.count] {
+		term := float64(w * r(s.first+i))
+		if i == 0 {
+			v = term
+			continue
+		}
+		v += term
+	}
+	return v
+}
+
+func (t *Transfer) referenceInject(dst, u []float64, b Box) {
+	l := t.fine.Layout
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				at := [3]step{t.axes[0].from[x+1], t.axes[1].from[y+1], t.axes[2].from[z+1]}
+				v, scale := l.interpolate(u, at)
+				dst[t.coarse.Layout.Index(x, y, z)] = float64(scale * v)
+			}
+		}
+	}
+}
+
+func (t *Transfer) referenceProlong(u, e []float64, lower, upper Field, b Box) {
+	l := t.fine.Layout
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				i, d := l.Index(x, y, z), l.Dense(x, y, z)
+				phi, psi := lower.At(d), upper.At(d)
+				if !(phi < u[i] && u[i] < psi) {
+					continue
+				}
+				c, scale := t.coarse.Layout.interpolate(e, [3]step{t.axes[0].to[x], t.axes[1].to[y], t.axes[2].to[z]})
+				v := u[i] + float64(scale*c)
+				if phi > v {
+					v = phi
+				}
+				if psi < v {
+					v = psi
+				}
+				u[i] = v
+			}
+		}
+	}
+}
+
+// interpolate is the value of u at a place, to be multiplied by scale.
+func (l Layout) interpolate(u []float64, at [3]step) (v, scale float64) {
+	scale = 1
+	for _, s := range at {
+		if s.t == 0.5 {
+			scale *= 0.5
+		}
+	}
+	return at[0].between(func(x int) float64 {
+		return at[2].between(func(z int) float64 {
+			return at[1].between(func(y int) float64 { return u[l.Index(x, y, z)] })
+		})
+	}), scale
+}
+
+// between combines the values at both ends; halfway, their sum stands for their mean.
+func (s step) between(u func(i int) float64) float64 {
+	switch s.t {
+	case 0:
+		return u(s.at)
+	case 0.5:
+		return u(s.at) + u(s.at+1)
+	default:
+		return float64((1-s.t)*u(s.at)) + float64(s.t*u(s.at+1))
+	}
+}
