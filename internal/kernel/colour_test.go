@@ -63,15 +63,6 @@ func each(b Box, f func(x, y, z int)) {
 	}
 }
 
-// backwards is an Executor that runs the parts in descending order.
-type backwards struct{}
-
-func (backwards) For(n int, f func(i int)) {
-	for i := n - 1; i >= 0; i-- {
-		f(i)
-	}
-}
-
 func TestRedBlackIsColourAfterColour(t *testing.T) {
 	ref, err := ByName("reference")
 	require.NoError(t, err)
