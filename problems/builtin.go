@@ -37,7 +37,8 @@ type Builtin struct {
 func All() []Builtin {
 	return []Builtin{
 		membrane(), ball3D(), ball2D(), paraboloid(), quartic(3), quartic(2), jacksboro(),
-		front(3), front(2), front(1),
+		front(3), front(2), front(1), torsion(2), torsion(1), bearing(2), bearing(1), dam(2), dam(3),
+		convection(3), convection(2), convection(1), varying(3), varying(2),
 	}
 }
 
