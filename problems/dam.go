@@ -31,7 +31,9 @@ func dam(d int) Builtin {
 				return err
 			}
 			p.Hi[0], p.Hi[1] = a, h1
-			level := func(q solver.Point) float64 { return float64(h1*h1) + float64((float64(h2*h2)-float64(h1*h1))*(q[0]/a)) }
+			level := func(q solver.Point) float64 {
+				return float64(h1*h1) + float64((float64(h2*h2)-float64(h1*h1))*(q[0]/a))
+			}
 			seep(p, 1, level, func(q solver.Point) bool { return q[0] <= 0 || q[0] >= a })
 			return nil
 		}

@@ -13,7 +13,7 @@ import (
 //	low  = κ(x−h/2)/h² + b/(2h),  high = κ(x+h/2)/h² − b/(2h)
 //
 // and center = Σ (κ(x−h/2) + κ(x+h/2))/h² + c; where the problem asks for upwind
-// differences and |b|·h/κ > 2, b's part is |b|/h on the side that the flow comes
+// differences and |b|·h > 2κ at either of the two, b's part is |b|/h on the side that the flow comes
 // from, and on the diagonal.
 type stencil struct {
 	p *Problem
@@ -50,7 +50,7 @@ func (s stencil) at(idx [3]int) (v [kernel.Directions]float64) {
 		diagonal := low + high
 		if b := p.Velocity[a].At(here); b != 0 {
 			switch {
-			case !p.Upwind || !(math.Abs(b)*h > 2*p.Diffusion.At(here)):
+			case !p.Upwind || !(math.Abs(b)*h > 2*min(p.Diffusion.At(lo), p.Diffusion.At(hi))):
 				low += b / (2 * h)
 				high -= b / (2 * h)
 			case b > 0:

@@ -55,8 +55,8 @@ type Problem struct {
 	Evolution *Evolution
 
 	// Upwind takes one-sided differences for the velocity term where the cell
-	// Péclet number |b|·h/κ is above 2, so that A stays an M-matrix there; the
-	// default is central differences everywhere (see Warnings).
+	// Péclet number |b|·h/κ is above 2, so that A stays an M-matrix there; otherwise
+	// central ones are taken everywhere (see Warnings).
 	Upwind bool
 }
 

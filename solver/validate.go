@@ -134,19 +134,22 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 const warningSamples = 64
 
 // Warnings says what may spoil the answer without being an error: a cell Péclet
-// number |b|·h/κ above 2 with central differences, where A is no M-matrix any
-// more, neither convergence nor the absence of wiggles is guaranteed. Coefficients
-// that are functions are sampled on at most 64 points per axis.
+// number |b|·h/κ above 2. With central differences A is no M-matrix there, and neither
+// convergence nor the absence of wiggles is guaranteed; one-sided ones are of first
+// order. Coefficients that are functions are sampled on at most 64 points per axis.
 func (p *Problem) Warnings() []string {
-	if p.validateHead() != nil || p.Upwind {
+	if p.validateHead() != nil {
 		return nil
+	}
+	what := "central differences lose the M-matrix; refine the grid or take upwind differences"
+	if p.Upwind {
+		what = "upwind differences are taken where central ones would lose the M-matrix, and are of first order; refine the grid for second"
 	}
 	var out []string
 	for a := range p.Dimension {
 		if peclet, at := p.largestPeclet(a); peclet > 2 {
 			out = append(out, fmt.Sprintf(
-				"cell Péclet number %.3g along axis %d at %v is above 2: central differences lose the M-matrix; refine the grid or take upwind differences",
-				peclet, a, at))
+				"cell Péclet number %.3g along axis %d at %v is above 2: %s", peclet, a, at, what))
 		}
 	}
 	return out

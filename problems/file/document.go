@@ -173,6 +173,7 @@ func fixed(at source, text string) (field, error) {
 }
 
 func (d *document) readVelocity(e, upwind entry, in scope) error {
+	d.upwind = true
 	if !upwind.null() {
 		b, ok := upwind.value.(*ast.BoolNode)
 		if !ok {

@@ -38,6 +38,17 @@ func parse(t require.TestingT, text string) *Spec {
 	return s
 }
 
+// A file that says nothing keeps the M-matrix.
+func TestUpwindIsTheDefault(t *testing.T) {
+	const file = "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"-1\"\nvelocity: [100]\n"
+	for text, want := range map[string]bool{file: true, file + "upwind: true\n": true, file + "upwind: false\n": false, file + "upwind: null\n": true} {
+		p, err := parse(t, text).Build([3]int{9, 1, 1})
+		require.NoError(t, err)
+		require.Equal(t, want, p.Upwind, text)
+		require.Len(t, p.Warnings(), 1)
+	}
+}
+
 func TestEveryKey(t *testing.T) {
 	s := parse(t, everything)
 	require.Equal(t, "test", s.Name())
