@@ -5,6 +5,8 @@
 package method
 
 import (
+	"fmt"
+
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
@@ -23,9 +25,19 @@ type System struct {
 	Parity int
 	// Symmetric says that A is: the energy then decides whether a cycle is accepted.
 	Symmetric bool
+	// Strength is how strongly the operator couples neighbours along each axis; all 0: it
+	// is measured (Strength). Blocks of one grid have to be given the same.
+	Strength [3]float64
 	// Coarse is the operator of the same region on a coarser grid of n points an axis,
 	// spacing (N+1)/(n+1) times as large; nil: it is averaged from the fine one.
 	Coarse func(n [3]int) (kernel.Operator, error)
+	// Fields evaluates source and obstacles of the same region on a coarser grid, dense,
+	// for the full multigrid start; nil: they are interpolated, as they are anyway where
+	// the coarse points lie on fine ones.
+	Fields func(n [3]int, source, lower, upper []float64) error
+	// Boundary evaluates the boundary data of the same region on a coarser grid, at the
+	// ghosts of a padded array, edges and corners too; nil: they are interpolated.
+	Boundary func(n [3]int, l kernel.Layout, values []float64) error
 }
 
 // Solver improves an approximate solution of one System, in place: arrays of values
@@ -44,4 +56,48 @@ type Solver interface {
 	// Changed says that u or the system was changed from outside since the last cycle: what
 	// was observed of the rate still holds, an iterate kept to fall back on does not.
 	Changed()
+}
+
+// Options are what a Solver is made with. The zero value is a good choice.
+type Options struct {
+	Executor kernel.Executor // nil: Sequential
+	Kernel   *kernel.Kernel  // nil: the best
+	Omega    float64         // of sor, above 0 and below 2; 0: found from the observed rate
+	Cycle    string          // of multigrid, "v" or "w"; "": chosen
+}
+
+// Names of methods.
+const (
+	NameRichardson = "richardson"
+	NameSOR        = "sor"
+	NameMultigrid  = "multigrid"
+)
+
+// New makes the solver of that name.
+func New(name string, s System, o Options) (Solver, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.Omega != 0 && !(o.Omega > 0 && o.Omega < 2):
+		return nil, fmt.Errorf("method: the relaxation factor is %v; it must lie between 0 and 2", o.Omega)
+	case o.Cycle != "" && o.Cycle != "v" && o.Cycle != "w":
+		return nil, fmt.Errorf("method: no cycle %q; there are v and w", o.Cycle)
+	}
+	if o.Executor == nil {
+		o.Executor = kernel.Sequential{}
+	}
+	switch name {
+	case NameMultigrid:
+		return NewMultigrid(s, o)
+	}
+	return nil, fmt.Errorf("method: no method %q; there are %s, %s and %s", name, NameRichardson, NameSOR, NameMultigrid)
+}
+
+// check refuses a system that no method can solve.
+func (s *System) check() error {
+	if s.Layout.Dim == 0 {
+		return fmt.Errorf("method: a system needs a layout, made by kernel.NewLayout")
+	}
+	return nil
 }

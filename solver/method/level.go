@@ -1,0 +1,263 @@
+package method
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Level is one grid of multigrid, or a block of one: its arrays and what is done with
+// them, box by box. Every method writes only at the points of the box that it is given,
+// reads the points around them, and its result at a point does not depend on the box.
+type Level struct {
+	Part  kernel.Part
+	Sweep *kernel.Sweep
+	// Values are padded; those of level 0 are the caller's, handed over with every cycle.
+	Values []float64
+	// Source, Lower and Upper are what Sweep reads. Below level 0 all three are arrays.
+	Source, Lower, Upper kernel.Field
+	// Residual, padded, is where the residual lies that Restrict reads, exchanged between
+	// blocks; nil: it is computed on the way, which needs all fine points in this block.
+	Residual []float64
+	// Down leads to the next coarser grid; nil on the coarsest.
+	Down     *kernel.Transfer
+	operator kernel.Operator
+	near     [3][]place // of own points of the next coarser grid
+}
+
+// place is where a coarse point lies among the fine own points of an axis: weight of the
+// way from own index low to high, nearest the closer of the two.
+type place struct {
+	low, high, nearest int
+	weight             float64
+}
+
+// LevelConfig is what a Level below level 0 is made from; level 0 adds the fields.
+type LevelConfig struct {
+	Part     kernel.Part
+	Operator kernel.Operator
+	Parity   int            // of own point (0, 0, 0)
+	Kernel   *kernel.Kernel // nil: the best
+	// Source, Lower, Upper are those of level 0. Below, they are made.
+	Source, Lower, Upper kernel.Field
+}
+
+// NewLevel makes level 0 or, where below, one that lies below it.
+func NewLevel(c LevelConfig, below bool) (*Level, error) {
+	l := &Level{Part: c.Part, Source: c.Source, Lower: c.Lower, Upper: c.Upper}
+	if below {
+		l.Values = make([]float64, c.Part.Layout.Len())
+		for _, f := range []*kernel.Field{&l.Source, &l.Lower, &l.Upper} {
+			*f = kernel.Field{Array: make([]float64, c.Part.Layout.Points())}
+		}
+	}
+	l.operator = c.Operator
+	var err error
+	l.Sweep, err = kernel.New(kernel.Config{
+		Layout: c.Part.Layout, Operator: c.Operator, Source: l.Source, Lower: l.Lower, Upper: l.Upper,
+		Step: 1, Parity: c.Parity, Kernel: c.Kernel,
+	})
+	return l, err
+}
+
+// Over joins l to the next coarser level.
+func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
+	var err error
+	if l.Down, err = kernel.NewTransferPart(l.Part, coarse.Part, k); err != nil {
+		return err
+	}
+	for a := range 3 {
+		nf, nc := l.Part.Global[a], coarse.Part.Global[a]
+		l.near[a] = make([]place, coarse.Part.Layout.N[a])
+		for j := range l.near[a] {
+			p := &l.near[a][j]
+			at := (coarse.Part.Lo[a] + j + 1) * (nf + 1)
+			rest := at % (nc + 1)
+			p.low = at/(nc+1) - 1 - l.Part.Lo[a]
+			p.high, p.nearest, p.weight = p.low, p.low, float64(rest)/float64(nc+1)
+			if rest != 0 {
+				p.high++
+			}
+			if 2*rest > nc+1 {
+				p.nearest++
+			}
+			if p.nearest < 0 || p.nearest >= l.Part.Layout.N[a] {
+				return fmt.Errorf("method: point %d of a coarse block along axis %d lies on point %d of a fine one of %d points",
+					j, a, p.nearest, l.Part.Layout.N[a])
+			}
+		}
+	}
+	return nil
+}
+
+// Restrict makes the problem of the correction at the coarse points of b: see the stage.
+// The coarse obstacles keep the fine point that lies nearest admissible, and where that
+// one is in contact the coarse point is held, or the correction would lift it off, be
+// projected, and come back in the next cycle.
+func (l *Level) Restrict(coarse *Level, b kernel.Box) {
+	if l.Residual != nil {
+		l.Down.Restrict(coarse.Values, l.Residual, b)
+	} else {
+		l.Sweep.RestrictDefect(coarse.Values, l.Down, l.Values, b)
+	}
+	fine, c := l.Part.Layout, coarse.Part.Layout
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		fz := l.near[2][z].nearest
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			fy := l.near[1][y].nearest
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				fx := l.near[0][x].nearest
+				i, d := c.Index(x, y, z), c.Dense(x, y, z)
+				coarse.Source.Array[d] = -coarse.Values[i]
+				coarse.Values[i] = 0
+				u, at := l.Values[fine.Index(fx, fy, fz)], fine.Dense(fx, fy, fz)
+				lo, hi := l.Lower.At(at)-u, l.Upper.At(at)-u
+				if lo >= 0 || hi <= 0 {
+					lo, hi = 0, 0
+				}
+				coarse.Lower.Array[d], coarse.Upper.Array[d] = lo, hi
+			}
+		}
+	}
+}
+
+// Prolong corrects the values at the fine points of b.
+func (l *Level) Prolong(coarse *Level, b kernel.Box) {
+	l.Down.Prolong(l.Values, coarse.Values, l.Lower, l.Upper, b)
+}
+
+// Interpolate writes the values of the coarse level, ghosts among them, interpolated, at
+// the fine points of b. Relaxation brings them between the obstacles.
+func (l *Level) Interpolate(coarse *Level, b kernel.Box) {
+	n := b.Hi[0] - b.Lo[0]
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			clear(l.Values[l.Part.Layout.Index(b.Lo[0], y, z):][:n])
+		}
+	}
+	l.Down.Prolong(l.Values, coarse.Values, kernel.NoLower(), kernel.NoUpper(), b)
+}
+
+// Data samples the source and the obstacles at the coarse points of b, linearly between
+// fine points.
+func (l *Level) Data(coarse *Level, b kernel.Box) {
+	for _, f := range [][2]kernel.Field{{l.Source, coarse.Source}, {l.Lower, coarse.Lower}, {l.Upper, coarse.Upper}} {
+		l.sample(f[1].Array, f[0], coarse.Part.Layout, b)
+	}
+}
+
+func (l *Level) sample(dst []float64, f kernel.Field, c kernel.Layout, b kernel.Box) {
+	fine := l.Part.Layout
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			row := dst[c.Dense(b.Lo[0], y, z):][:b.Hi[0]-b.Lo[0]]
+			if f.Array == nil {
+				for i := range row {
+					row[i] = f.Value
+				}
+				continue
+			}
+			for i := range row {
+				row[i] = l.between(f.Array, fine, [3]int{b.Lo[0] + i, y, z})
+			}
+		}
+	}
+}
+
+// between interpolates a dense field linearly at own point at of the coarser level. An
+// end without weight is not read: the field may be infinite there.
+func (l *Level) between(field []float64, fine kernel.Layout, at [3]int) float64 {
+	x, y, z := l.near[0][at[0]], l.near[1][at[1]], l.near[2][at[2]]
+	along := func(y, z int) float64 {
+		return mix(field[fine.Dense(x.low, y, z)], field[fine.Dense(x.high, y, z)], x.weight)
+	}
+	plane := func(z int) float64 { return mix(along(y.low, z), along(y.high, z), y.weight) }
+	return mix(plane(z.low), plane(z.high), z.weight)
+}
+
+func mix(low, high, weight float64) float64 {
+	if weight == 0 || low == high {
+		return low
+	}
+	return float64((1-weight)*low) + float64(weight*high)
+}
+
+// ClearGhosts sets the ghosts to 0: a correction is 0 on the boundary.
+func (l *Level) ClearGhosts() {
+	p := l.Part.Layout
+	whole := grown(p)
+	for z := whole.Lo[2]; z < whole.Hi[2]; z++ {
+		for y := whole.Lo[1]; y < whole.Hi[1]; y++ {
+			row := l.Values[p.Index(-1, y, z):][:p.N[0]+2]
+			if y < 0 || y >= p.N[1] || z < 0 || z >= p.N[2] {
+				clear(row)
+				continue
+			}
+			row[0], row[len(row)-1] = 0, 0
+		}
+	}
+}
+
+// grown is the box of own points and ghosts.
+func grown(l kernel.Layout) kernel.Box {
+	b := l.Interior()
+	for a := range l.Dim {
+		b.Lo[a], b.Hi[a] = -1, l.N[a]+1
+	}
+	return b
+}
+
+// Boundary takes the coarse level's boundary data, on its faces, from the fine one's,
+// and makes up those of edges and corners, which only interpolation reads.
+func (l *Level) Boundary(coarse *Level) {
+	c := coarse.Part.Layout
+	for a := range c.Dim {
+		for _, at := range []int{-1, c.N[a]} {
+			face := c.Interior()
+			face.Lo[a], face.Hi[a] = at, at+1
+			l.Down.Inject(coarse.Values, l.Values, face)
+		}
+	}
+	coarse.FillEdges()
+}
+
+// FillEdges sets the ghosts on edges to the mean of the two ghosts beside them on faces,
+// then those on corners to the mean of three on edges.
+func (l *Level) FillEdges() {
+	c := l.Part.Layout
+	g := grown(c)
+	for outside := 2; outside <= c.Dim; outside++ {
+		for z := g.Lo[2]; z < g.Hi[2]; z++ {
+			for y := g.Lo[1]; y < g.Hi[1]; y++ {
+				if y >= 0 && y < c.N[1] && z >= 0 && z < c.N[2] {
+					continue // a row of own points
+				}
+				for x := g.Lo[0]; x < g.Hi[0]; x++ {
+					l.fillEdge([3]int{x, y, z}, outside)
+				}
+			}
+		}
+	}
+}
+
+// fillEdge sets the ghost at if it is outside along so many axes.
+func (l *Level) fillEdge(at [3]int, outside int) {
+	c := l.Part.Layout
+	sum, count := 0.0, 0
+	for a := range c.Dim {
+		near := at
+		switch at[a] {
+		case -1:
+			near[a] = 0
+		case c.N[a]:
+			near[a] = c.N[a] - 1
+		default:
+			continue
+		}
+		sum += l.Values[c.Index(near[0], near[1], near[2])]
+		count++
+	}
+	if count == outside {
+		l.Values[c.Index(at[0], at[1], at[2])] = sum / float64(count)
+	}
+}

@@ -1,0 +1,312 @@
+package method
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Multigrid is projected multigrid: red-black projected Gauss–Seidel relaxation on every
+// grid, and the problem of the correction, obstacles and all, on the next coarser one (the
+// full approximation scheme of Brandt and Cryer, SIAM J. Sci. Stat. Comput. 4, 1983, which
+// for a linear A can be written in corrections). What keeps it from their oscillation:
+// the residual of points in contact that presses on the obstacle is not restricted, a
+// coarse point on a fine one in contact is held, and no correction is added at points in
+// contact; and a Safeguard.
+type Multigrid struct {
+	system    System
+	hierarchy Hierarchy
+	levels    []*Level
+	cycle     []Stage
+	start     []Stage
+	team      *team
+	keep      []float64
+	guard     Safeguard
+	norms     []kernel.Norm
+	sums      []kernel.Sum
+	residual  float64
+	failure   error
+	stage     Stage
+	change    float64
+	do        bound
+}
+
+// bound are the parts of stages, bound once.
+type bound struct {
+	restrict, prolong, data, interpolate, keep, restore, measure, energy func(piece int, b kernel.Box)
+}
+
+// DefaultSmoothing is what was measured to be fastest on the reference problems.
+func DefaultSmoothing(o Options) Smoothing {
+	return Smoothing{Before: 2, After: 2, Omega: 1, W: o.Cycle != "v"}
+}
+
+// NewMultigrid makes the solver of a system on one block, whose ghosts are the boundary
+// data.
+func NewMultigrid(s System, o Options) (*Multigrid, error) {
+	m := &Multigrid{system: s, team: newTeam(o.Executor, s.Layout.Dim)}
+	strength := s.Strength
+	if strength == [3]float64{} {
+		strength = Strength(s.Layout, s.Operator)
+	}
+	m.hierarchy = NewHierarchy(s.Layout.Dim, s.Layout.N, strength, 0)
+	if err := m.build(o); err != nil {
+		return nil, err
+	}
+	smoothing := DefaultSmoothing(o)
+	m.cycle, m.start = m.hierarchy.Cycle(smoothing, 0), m.hierarchy.Start(smoothing)
+	if len(m.levels) == 1 { // a handful of points
+		m.cycle, m.start = []Stage{m.hierarchy.solve(0), {Kind: Measure}}, nil
+	}
+	m.keep = make([]float64, s.Layout.Len())
+	m.norms, m.sums = make([]kernel.Norm, pieces), make([]kernel.Sum, pieces)
+	m.guard.Symmetric = s.Symmetric
+	m.guard.Reset()
+	m.bind()
+	return m, nil
+}
+
+func (m *Multigrid) build(o Options) error {
+	s, h := &m.system, &m.hierarchy
+	for i, n := range h.Grids {
+		c := LevelConfig{Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper}
+		layout, err := kernel.NewLayout(h.Dim, n)
+		if err != nil {
+			return err
+		}
+		c.Part = kernel.Whole(layout)
+		switch {
+		case i == 0:
+			c.Part = kernel.Whole(s.Layout)
+		case s.Coarse != nil:
+			c.Operator, err = s.Coarse(n)
+		default:
+			c.Operator, err = Average(m.levels[i-1].Part.Layout, layout, m.levels[i-1].operator)
+		}
+		if err != nil {
+			return fmt.Errorf("method: the operator on the grid %s: %w", gridName(h.Dim, n), err)
+		}
+		c.Parity = 0
+		if i == 0 {
+			c.Parity = s.Parity
+		}
+		l, err := NewLevel(c, i > 0)
+		if err != nil {
+			return err
+		}
+		if m.levels = append(m.levels, l); i > 0 {
+			if err = m.levels[i-1].Over(l, o.Kernel); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Multigrid) bind() {
+	at := func() (*Level, *Level) { return m.levels[m.stage.Level], m.levels[m.stage.Level+1] }
+	m.do = bound{
+		restrict:    func(_ int, b kernel.Box) { f, c := at(); f.Restrict(c, b) },
+		prolong:     func(_ int, b kernel.Box) { f, c := at(); f.Prolong(c, b) },
+		data:        func(_ int, b kernel.Box) { f, c := at(); f.Data(c, b) },
+		interpolate: func(_ int, b kernel.Box) { f, c := at(); f.Interpolate(c, b) },
+		keep:        func(_ int, b kernel.Box) { copyPoints(m.system.Layout, m.keep, m.levels[0].Values, b) },
+		restore:     func(_ int, b kernel.Box) { copyPoints(m.system.Layout, m.levels[0].Values, m.keep, b) },
+		measure:     func(i int, b kernel.Box) { m.levels[0].Sweep.Residual(&m.norms[i], m.levels[0].Values, b) },
+		energy:      func(i int, b kernel.Box) { m.levels[0].Sweep.Energy(&m.sums[i], m.keep, m.levels[0].Values, b) },
+	}
+}
+
+// Name is "multigrid".
+func (m *Multigrid) Name() string { return NameMultigrid }
+
+// Describe says what the method works with, for reports.
+func (m *Multigrid) Describe() string {
+	var note []string
+	if m.hierarchy.Coarsest() == 0 {
+		note = append(note, "a grid that cannot be coarsened, relaxed only")
+	}
+	for l := range m.hierarchy.Coarsest() {
+		if !m.hierarchy.Nested(l) {
+			note = append(note, gridName(m.hierarchy.Dim, m.hierarchy.Grids[l])+" does not halve: its coarse points lie between fine ones")
+			break
+		}
+	}
+	return strings.Join(append([]string{"grids " + m.hierarchy.String()}, note...), "; ")
+}
+
+// Bytes is the memory of the arrays that the solver has made.
+func (m *Multigrid) Bytes() int {
+	total := 8 * len(m.keep)
+	for _, l := range m.levels[1:] {
+		total += 8 * (len(l.Values) + 3*l.Part.Layout.Points())
+		for _, a := range l.operator.Arrays {
+			total += 8 * len(a)
+		}
+	}
+	return total
+}
+
+// Start is the full multigrid start.
+func (m *Multigrid) Start(u []float64) float64 {
+	m.Changed()
+	m.levels[0].Values = u
+	return m.all(m.start)
+}
+
+// Cycle does one cycle and, where the safeguard does not accept it, relaxation instead.
+func (m *Multigrid) Cycle(u []float64) float64 {
+	m.levels[0].Values = u
+	work := m.all(m.cycle)
+	if len(m.levels) == 1 {
+		return work
+	}
+	v := m.guard.Judge(m.residual)
+	if v == Undecided {
+		work += 2
+		v = m.guard.JudgeEnergy(m.energy(), m.residual)
+	}
+	if v == Rejected {
+		l := m.levels[0]
+		m.team.each(l.Part.Layout.Interior(), m.do.restore)
+		work += m.run(Stage{Kind: Relax, Sweeps: m.guard.Sweeps(), Omega: 1})
+		work += m.run(Stage{Kind: Measure})
+		m.guard.Relaxed(m.residual)
+	}
+	return work
+}
+
+// Changed forgets what the safeguard compares with.
+func (m *Multigrid) Changed() { m.guard.Reset() }
+
+// Residual is ‖r‖₂ after the last cycle.
+func (m *Multigrid) Residual() float64 { return m.residual }
+
+// Rejections is the number of cycles that the safeguard has not accepted.
+func (m *Multigrid) Rejections() int { return m.guard.Rejections() }
+
+func (m *Multigrid) all(stages []Stage) float64 {
+	work := 0.0
+	for _, s := range stages {
+		work += m.run(s)
+	}
+	return work
+}
+
+// run does a stage and tells its work, in sweeps over level 0.
+func (m *Multigrid) run(s Stage) float64 {
+	m.stage = s
+	l := m.levels[s.Level]
+	box := l.Part.Layout.Interior()
+	part := float64(box.Points()) / float64(m.system.Layout.Points())
+	switch s.Kind {
+	case Relax, Solve:
+		l.Sweep.RedBlack(l.Values, s.Omega, s.Sweeps, m.executor(l))
+		return part * float64(s.Sweeps)
+	case Keep:
+		m.team.each(box, m.do.keep)
+		return 0
+	case Measure:
+		m.team.each(box, m.do.measure)
+		m.residual = m.gather()
+		return part
+	}
+	c := m.levels[s.Level+1]
+	switch s.Kind {
+	case Restrict:
+		m.team.each(c.Part.Layout.Interior(), m.do.restrict)
+		return part
+	case Prolong:
+		m.team.each(box, m.do.prolong)
+		return part / 2
+	case Interpolate:
+		m.team.each(box, m.do.interpolate)
+		c.ClearGhosts()
+		return part / 2
+	case Data:
+		m.sample(l, c)
+	}
+	return 0
+}
+
+// sample makes the problem on the next coarser grid for the full multigrid start.
+func (m *Multigrid) sample(l, c *Level) {
+	s, n := &m.system, c.Part.Layout.N
+	if s.Fields != nil && !m.hierarchy.Nested(m.stage.Level) {
+		if m.failure = s.Fields(n, c.Source.Array, c.Lower.Array, c.Upper.Array); m.failure != nil {
+			return
+		}
+	} else {
+		m.team.each(c.Part.Layout.Interior(), m.do.data)
+	}
+	if s.Boundary != nil {
+		m.failure = s.Boundary(n, c.Part.Layout, c.Values)
+		return
+	}
+	l.Boundary(c)
+}
+
+func (m *Multigrid) executor(l *Level) kernel.Executor {
+	if small(l.Part.Layout) {
+		return kernel.Sequential{}
+	}
+	return m.team.exec
+}
+
+// gather merges and empties what the pieces measured.
+func (m *Multigrid) gather() float64 {
+	sum := &m.norms[0]
+	for i := 1; i < len(m.norms); i++ {
+		sum.Merge(&m.norms[i])
+		m.norms[i].Reset()
+	}
+	r := sum.L2()
+	sum.Reset()
+	return r
+}
+
+// energy is the change of the energy since the values that were kept, times 2.
+func (m *Multigrid) energy() float64 {
+	l := m.levels[0]
+	copyGhosts(l.Part.Layout, m.keep, l.Values)
+	for i := range m.sums {
+		m.sums[i] = kernel.Sum{}
+	}
+	m.team.each(l.Part.Layout.Interior(), m.do.energy)
+	for i := 1; i < len(m.sums); i++ {
+		m.sums[0].Merge(&m.sums[i])
+	}
+	change := m.sums[0].Float64()
+	if math.IsNaN(change) {
+		return math.Inf(1)
+	}
+	return change
+}
+
+func copyPoints(l kernel.Layout, dst, src []float64, b kernel.Box) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			i := l.Index(b.Lo[0], y, z)
+			n := b.Hi[0] - b.Lo[0]
+			copy(dst[i:i+n], src[i:i+n])
+		}
+	}
+}
+
+// copyGhosts copies the rows of ghosts and the ends of all others.
+func copyGhosts(l kernel.Layout, dst, src []float64) {
+	g := grown(l)
+	for z := g.Lo[2]; z < g.Hi[2]; z++ {
+		for y := g.Lo[1]; y < g.Hi[1]; y++ {
+			i := l.Index(-1, y, z)
+			n := l.N[0] + 2
+			if y < 0 || y >= l.N[1] || z < 0 || z >= l.N[2] {
+				copy(dst[i:i+n], src[i:i+n])
+				continue
+			}
+			dst[i], dst[i+n-1] = src[i], src[i+n-1]
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package method
+
+import "math"
+
+// Verdict is what becomes of a cycle.
+type Verdict int
+
+// The verdicts on a cycle.
+const (
+	Accepted  Verdict = iota // its values stay
+	Undecided                // the change of the energy decides
+	Rejected                 // back to the values kept, and relaxation from there
+)
+
+// Safeguard makes the convergence of multigrid certain, whatever the coarse corrections
+// do. A cycle is accepted when the VI residual falls below Falls times the smallest so
+// far: that can happen without end only if it tends to 0. Otherwise, for a symmetric A,
+// it is accepted when the values after the coarse correction and the relaxation that
+// follows have less energy than those before it; each cycle begins with projected
+// relaxation, which lowers the energy everywhere but at the solution, continuously, so
+// that an iteration that never raises it converges (Zangwill's theorem; so argues
+// Kornhuber, Numer. Math. 69, 1994, for monotone multigrid). Otherwise the iteration goes on
+// with relaxation alone, from the values kept, ever longer while cycles fail: relaxation
+// converges by itself.
+type Safeguard struct {
+	Symmetric bool
+	best      float64
+	sweeps    int
+	rejected  int
+}
+
+// Falls is the factor that the residual of an accepted cycle keeps below.
+const Falls = 0.8
+
+const (
+	firstSweeps = 4
+	mostSweeps  = 1 << 10
+)
+
+// Reset forgets the residual: the values were changed from outside.
+func (g *Safeguard) Reset() { g.best = math.Inf(1) }
+
+// Judge takes the residual (‖r‖₂) after a cycle.
+func (g *Safeguard) Judge(residual float64) Verdict {
+	if residual <= Falls*g.best {
+		return g.accept(residual)
+	}
+	if g.Symmetric && residual < math.Inf(1) {
+		return Undecided
+	}
+	return g.reject()
+}
+
+// JudgeEnergy takes the change of the energy since the values that were kept.
+func (g *Safeguard) JudgeEnergy(change, residual float64) Verdict {
+	if change < 0 {
+		return g.accept(residual)
+	}
+	return g.reject()
+}
+
+func (g *Safeguard) accept(residual float64) Verdict {
+	g.best, g.sweeps = math.Min(g.best, residual), 0
+	return Accepted
+}
+
+func (g *Safeguard) reject() Verdict {
+	g.sweeps = min(mostSweeps, max(firstSweeps, 2*g.sweeps))
+	g.rejected++
+	return Rejected
+}
+
+// Sweeps is how long to relax after a rejection.
+func (g *Safeguard) Sweeps() int { return g.sweeps }
+
+// Relaxed takes the residual after that.
+func (g *Safeguard) Relaxed(residual float64) {
+	g.best = math.Min(g.best, residual)
+}
+
+// Rejections is the number of cycles that were not accepted.
+func (g *Safeguard) Rejections() int { return g.rejected }
