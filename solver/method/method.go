@@ -56,6 +56,10 @@ type Solver interface {
 	// Changed says that u or the system was changed from outside since the last cycle: what
 	// was observed of the rate still holds, an iterate kept to fall back on does not.
 	Changed()
+	// Describe tells a person what the solver works with; "": there is nothing to tell.
+	Describe() string
+	// Bytes is the memory that the solver holds beside the system's arrays.
+	Bytes() int
 }
 
 // Options are what a Solver is made with. The zero value is a good choice.
@@ -88,6 +92,10 @@ func New(name string, s System, o Options) (Solver, error) {
 		o.Executor = kernel.Sequential{}
 	}
 	switch name {
+	case NameRichardson:
+		return NewRichardson(s, o)
+	case NameSOR:
+		return NewSOR(s, o)
 	case NameMultigrid:
 		return NewMultigrid(s, o)
 	}

@@ -1,0 +1,73 @@
+package method
+
+import (
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Richardson is projected Richardson, u ← P(u − δ·(A·u − f)), δ the inverse of the
+// largest diagonal entry.
+type Richardson struct {
+	layout kernel.Layout
+	sweep  *kernel.Sweep
+	team   *team
+	next   []float64
+	values []float64
+	relax  func(piece int, b kernel.Box)
+	back   func(piece int, b kernel.Box)
+}
+
+// NewRichardson makes the solver.
+func NewRichardson(s System, o Options) (*Richardson, error) {
+	sweep, err := s.sweep(o, 1/largestDiagonal(s.Operator))
+	if err != nil {
+		return nil, err
+	}
+	r := &Richardson{layout: s.Layout, sweep: sweep, team: newTeam(o.Executor, s.Layout.Dim), next: make([]float64, s.Layout.Len())}
+	r.relax = func(_ int, b kernel.Box) { r.sweep.Relax(r.next, r.values, r.values, b) }
+	r.back = func(_ int, b kernel.Box) { copyPoints(r.layout, r.values, r.next, b) }
+	return r, nil
+}
+
+// Name is "richardson".
+func (r *Richardson) Name() string { return NameRichardson }
+
+// Start does nothing.
+func (r *Richardson) Start([]float64) float64 { return 0 }
+
+// Cycle is one sweep.
+func (r *Richardson) Cycle(u []float64) float64 {
+	r.values = u
+	r.team.each(r.layout.Interior(), r.relax)
+	r.team.each(r.layout.Interior(), r.back)
+	return 1
+}
+
+// Changed does nothing: a sweep has no memory.
+func (r *Richardson) Changed() {}
+
+// Describe has nothing to tell.
+func (r *Richardson) Describe() string { return "" }
+
+// Bytes is the memory of the second array.
+func (r *Richardson) Bytes() int { return 8 * len(r.next) }
+
+func largestDiagonal(op kernel.Operator) float64 {
+	switch op.Form {
+	case kernel.Isotropic:
+		return op.Diag
+	case kernel.Constant:
+		return op.Values[kernel.Center]
+	}
+	most := 0.0
+	for _, v := range op.Arrays[kernel.Center] {
+		most = max(most, v)
+	}
+	return most
+}
+
+func (s *System) sweep(o Options, step float64) (*kernel.Sweep, error) {
+	return kernel.New(kernel.Config{
+		Layout: s.Layout, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper,
+		Step: step, Parity: s.Parity, Kernel: o.Kernel,
+	})
+}
