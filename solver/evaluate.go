@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -11,10 +12,12 @@ import (
 type Evaluation struct {
 	RelativeResidual float64 // ‖r(u)‖₂/‖r(u⁰)‖₂, r the VI residual of SPEC §1, u⁰ = max(φ, 0)
 	ResidualInf      float64 // ‖r(u)‖∞
-	ErrorBound       float64 // of ‖u − u*‖∞, u* the discrete solution; NaN: no bound known
+	ErrorBound       float64 // of ‖u − u*‖∞, u* the discrete solution, rounding included; NaN: no bound known
 	MaxError         float64 // at the grid points, against Exact; NaN: no exact solution
 	ContactPoints    int     // points with u = φ
 	Sum              float64 // Σu/((nx+1)(ny+1)(nz+1)), unused axes count 1
+
+	Certificate Certificate // what ErrorBound rests on
 }
 
 // evaluationPoints is about how many points are judged at a time: what Evaluate
@@ -87,14 +90,16 @@ func evaluate(p *Problem, before []float64, dt float64, u []float64, e Executor)
 		box.Lo[slow], box.Hi[slow] = i*thick, min((i+1)*thick, p.N[slow])
 		slabs[i].evaluate(p, box, before, dt, u)
 	})
-	var total slabResult
+	total := slabResult{excess: math.Inf(1)}
 	for i := range slabs {
 		if slabs[i].err != nil {
 			return Evaluation{}, slabs[i].err
 		}
 		total.merge(&slabs[i])
 	}
-	return total.evaluation(p), nil
+	out := total.evaluation(p)
+	total.certify(p, &out, e)
+	return out, nil
 }
 
 type slabResult struct {
@@ -103,6 +108,12 @@ type slabResult struct {
 	contact             int
 	maxError            float64
 	err                 error
+
+	inf      float64 // ‖r‖∞, the rounding added
+	rounding float64
+	excess   float64 // least sum of a row's entries, rounded down
+	signs    string  // why A is no M-matrix: the first row that shows it
+	outside  string  // why u is not feasible
 }
 
 func (s *slabResult) evaluate(p *Problem, box Box, before []float64, dt float64, u []float64) {
@@ -134,6 +145,9 @@ func (s *slabResult) evaluate(p *Problem, box Box, before []float64, dt float64,
 		if p.Obstacle != nil && w == b.lower.At(d) {
 			s.contact++
 		}
+		if s.outside == "" {
+			s.outside = b.outside(w, d, idx)
+		}
 		if p.Exact != nil {
 			diff := math.Abs(w - p.Exact(p.At(idx[0], idx[1], idx[2])))
 			if diff > s.maxError || math.IsNaN(diff) {
@@ -152,6 +166,9 @@ func (s *slabResult) evaluate(p *Problem, box Box, before []float64, dt float64,
 		return true
 	})
 	stepper.Residual(&s.residual, v, b.layout.Interior())
+	s.rounding = b.residualRounding(v)
+	s.inf = s.residual.Max + s.rounding
+	s.rows(b)
 }
 
 func (s *slabResult) merge(o *slabResult) {
@@ -162,13 +179,18 @@ func (s *slabResult) merge(o *slabResult) {
 	if o.maxError > s.maxError || math.IsNaN(o.maxError) {
 		s.maxError = o.maxError
 	}
+	if !(o.inf <= s.inf) {
+		s.inf = o.inf
+	}
+	s.rounding, s.excess = max(s.rounding, o.rounding), min(s.excess, o.excess)
+	s.signs, s.outside = cmp.Or(s.signs, o.signs), cmp.Or(s.outside, o.outside)
 }
 
 func (s *slabResult) evaluation(p *Problem) Evaluation {
 	out := Evaluation{
 		RelativeResidual: relative(s.residual.L2(), s.reference.L2()),
 		ResidualInf:      s.residual.Max,
-		ErrorBound:       p.inverseBound() * s.residual.Max,
+		ErrorBound:       math.NaN(),
 		MaxError:         math.NaN(),
 		ContactPoints:    s.contact,
 		Sum:              s.sum.Float64(),
@@ -180,47 +202,4 @@ func (s *slabResult) evaluation(p *Problem) Evaluation {
 		out.Sum /= float64(p.N[a] + 1)
 	}
 	return out
-}
-
-// cubeBound bounds ‖A⁻¹‖∞ of the discrete Laplacian on the unit cube: the largest
-// value of the solution of −Δw = 1, w = 0 on the boundary.
-const cubeBound = 0.0563
-
-// inverseBound bounds ‖A⁻¹‖∞, NaN where none is known. For a constant κ, b = 0 and
-// c ≥ 0, A·w ≥ 1 for w = (x−lo)(hi−x)/(2κ) along any axis, whose maximum is
-// L²/(8κ): the comparison principle of M-matrices does the rest. It holds on the
-// grid too, where the second difference of a parabola is exact.
-//
-// Of an M-matrix whose rows add up to c > 0, as those of a time step do, 1/c is a
-// bound, too.
-func (p *Problem) inverseBound() float64 {
-	for a := range p.Dimension {
-		if b := p.Velocity[a]; !b.Constant() || b.Value != 0 {
-			return math.NaN()
-		}
-	}
-	bound := p.domainBound()
-	if c := p.Reaction; c.Constant() && c.Value > 0 && !(bound <= 1/c.Value) {
-		bound = 1 / c.Value
-	}
-	return bound
-}
-
-// domainBound is the bound that the domain gives.
-func (p *Problem) domainBound() float64 {
-	if !p.Diffusion.Constant() {
-		return math.NaN()
-	}
-	bound := math.Inf(1)
-	cube := p.Dimension == 3
-	for a := range p.Dimension {
-		l := p.Hi[a] - p.Lo[a]
-		cube = cube && l == p.Hi[0]-p.Lo[0]
-		bound = min(bound, l*l/8)
-	}
-	if cube {
-		l := p.Hi[0] - p.Lo[0]
-		bound = cubeBound * l * l
-	}
-	return bound / p.Diffusion.Value
 }

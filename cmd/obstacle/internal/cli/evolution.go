@@ -95,7 +95,8 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 	out := report.NewEvolution(w.problem, o, reconfigure)
 	if o.Last.Step == 0 { // not one step: nothing to judge
 		nan := math.NaN()
-		return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan}, out, nil
+		none := solver.Certificate{Inverse: nan, Why: "no time step was completed"}
+		return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, Certificate: none}, out, nil
 	}
 	last, err := solver.EvaluateStep(w.problem, o.Last.Step, o.Last.Before, o.Last.End, threads)
 	if err != nil {
@@ -114,5 +115,8 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 	}
 	last.RelativeResidual = max(last.RelativeResidual, worst.RelativeResidual)
 	last.ErrorBound = math.NaN() // of one step only
+	if last.Certificate.Why == "" {
+		last.Certificate.By, last.Certificate.Why = "", "errors of earlier time steps add to that of the last"
+	}
 	return last, out, nil
 }

@@ -37,6 +37,10 @@ type Solution struct {
 	RelativeResidual           finite.Number `json:"relative_residual"`
 	ResidualInf                finite.Number `json:"residual_inf"`
 	ErrorBound                 finite.Number `json:"error_bound"`
+	ErrorBoundBy               string        `json:"error_bound_by,omitempty"`  // the w > 0 with A·w > 0 behind it
+	ErrorBoundWhy              string        `json:"error_bound_why,omitempty"` // why there is none
+	MMatrix                    bool          `json:"m_matrix"`
+	InverseNorm                finite.Number `json:"inverse_norm"` // bound of ‖A⁻¹‖∞
 	MaxError                   finite.Number `json:"max_error"`
 	ContactPoints              int           `json:"contact_points"`
 	Sum                        finite.Number `json:"sum"`
@@ -104,6 +108,8 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.Reason, s.Failure, s.MissingBlocks = o.Reason, o.Failure, o.Missing
 	s.RelativeResidual, s.ResidualInf = finite.Number(e.RelativeResidual), finite.Number(e.ResidualInf)
 	s.ErrorBound, s.MaxError = finite.Number(e.ErrorBound), finite.Number(e.MaxError)
+	c := e.Certificate
+	s.MMatrix, s.InverseNorm, s.ErrorBoundBy, s.ErrorBoundWhy = c.MMatrix, finite.Number(c.Inverse), c.By, c.Why
 	s.ContactPoints, s.Sum = e.ContactPoints, finite.Number(e.Sum)
 	s.Converged = o.Reason == launch.Converged && e.RelativeResidual <= s.Tolerance
 	s.SetupSeconds, s.GatherSeconds = o.Setup.Seconds(), (o.Gather - o.Run).Seconds()

@@ -31,7 +31,9 @@ func (s *Solution) Text(w io.Writer) {
 	}
 	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n", value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))
 	if s.ErrorBound.Is() {
-		fmt.Fprintf(t, "error\tat most %s against the discrete solution\n", value(s.ErrorBound))
+		fmt.Fprintf(t, "error\tat most %s against the discrete solution (‖A⁻¹‖ ≤ %.4g by %s)\n", value(s.ErrorBound), float64(s.InverseNorm), s.ErrorBoundBy)
+	} else {
+		fmt.Fprintf(t, "error\tno bound: %s\n", s.ErrorBoundWhy)
 	}
 	if s.MaxError.Is() {
 		fmt.Fprintf(t, "\t%s against the exact solution of the continuous problem\n", value(s.MaxError))

@@ -1,0 +1,173 @@
+package solver
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// unitRoundoff is that of float64 rounded to nearest, 2⁻⁵³.
+const unitRoundoff = 0x1p-53
+
+// barrier is a function w ≥ 0 on the closed grid, 0 or more on its boundary, with
+// A·w ≥ least > 0 at every point. If the off-diagonal entries of A are not positive,
+// A is then an M-matrix and ‖A⁻¹‖∞ ≤ top/least, top the largest value of w: A·w ≥
+// least and A⁻¹ ≥ 0 give A⁻¹·1 ≤ w/least (Berman and Plemmons, Nonnegative Matrices
+// in the Mathematical Sciences, chapter 6, M35 and N38). Nothing depends on how w was found:
+// least and top are computed from w itself, rounding against the claim.
+type barrier struct {
+	by         string
+	least, top float64
+}
+
+// inverse bounds ‖A⁻¹‖∞; NaN: the barrier proves nothing.
+func (b barrier) inverse() float64 {
+	if !(b.least > 0) || math.IsInf(b.top, 0) || math.IsNaN(b.top) {
+		return math.NaN()
+	}
+	return b.top / b.least * (1 + 4*unitRoundoff)
+}
+
+// separable is a barrier Σ_m Π_a v(m, a)(x_a) for constant coefficients: A·w then needs
+// differences along single axes only, and no array of the grid's size.
+type separable struct {
+	by     string
+	row    [kernel.Directions]float64
+	excess float64 // at most the sum of a row's entries: Center − Σ off-diagonal
+	n      [3]int
+	terms  []separableTerm
+}
+
+// separableTerm is one product. A table has the values at 0 (boundary), 1 … N, N+1 of
+// its axis; the other one the differences low·(v_i − v_i−1) + high·(v_i − v_i+1).
+type separableTerm struct {
+	value, defect [3][]float64
+	size          [3]float64 // largest |low·(v_i − v_i−1)| + |high·(v_i − v_i+1)|
+	highest       float64    // product of the largest values
+}
+
+func newSeparable(p *Problem, by string) *separable {
+	s := &separable{by: by, n: p.N, row: newStencil(p).at([3]int{1, 1, 1})}
+	sum := s.row[kernel.Center]
+	for d := kernel.West; d <= 2*p.Dimension; d++ {
+		sum -= s.row[d]
+	}
+	// Seven terms whose magnitudes add up to about twice the diagonal's.
+	s.excess = sum - 16*unitRoundoff*s.row[kernel.Center]
+	return s
+}
+
+// add adds a product. Tables are made from values at 1 … N, which get rim on either side.
+func (s *separable) add(values [3][]float64, rim [3]float64) {
+	t := separableTerm{highest: 1}
+	for a := range 3 {
+		n := s.n[a]
+		v, d := make([]float64, n+2), make([]float64, n+2)
+		copy(v[1:], values[a])
+		v[0], v[n+1] = rim[a], rim[a]
+		low, high := s.row[kernel.West+2*a], s.row[kernel.East+2*a]
+		top := 0.0
+		for i := 1; i <= n; i++ {
+			x, y := low*(v[i]-v[i-1]), high*(v[i]-v[i+1])
+			d[i] = x + y
+			t.size[a] = max(t.size[a], math.Abs(x)+math.Abs(y))
+			top = max(top, v[i])
+		}
+		t.value[a], t.defect[a] = v, d
+		t.highest *= top
+	}
+	s.terms = append(s.terms, t)
+}
+
+// symmetric tells whether every table along an axis is the same from either end.
+func (s *separable) symmetric(a int) bool {
+	for _, t := range s.terms {
+		v := t.value[a]
+		for i := range v {
+			if v[i] != v[len(v)-1-i] {
+				return false
+			}
+		}
+	}
+	return s.row[kernel.West+2*a] == s.row[kernel.East+2*a]
+}
+
+// check finds least and top over the grid: by symmetry over half of it along each axis
+// where tables and coefficients are the same from either end.
+func (s *separable) check(e Executor) barrier {
+	var n [3]int
+	for a := range 3 {
+		if n[a] = s.n[a]; s.symmetric(a) {
+			n[a] = (s.n[a] + 1) / 2
+		}
+	}
+	rows := n[1] * n[2]
+	chunk := max(1, 1<<14/n[0])
+	type extremes struct{ least, top float64 }
+	found := make([]extremes, (rows+chunk-1)/chunk)
+	e.For(len(found), func(c int) {
+		w, aw := make([]float64, n[0]), make([]float64, n[0])
+		f := extremes{math.Inf(1), 0}
+		for r := c * chunk; r < min((c+1)*chunk, rows); r++ {
+			s.rowAt(aw, w, 1+r%n[1], 1+r/n[1])
+			for x, v := range aw {
+				if !(v >= f.least) { // a NaN stays
+					f.least = v
+				}
+				f.top = max(f.top, w[x])
+			}
+		}
+		found[c] = f
+	})
+	out := barrier{by: s.by, least: math.Inf(1)}
+	for _, f := range found {
+		if !(f.least >= out.least) {
+			out.least = f.least
+		}
+		out.top = max(out.top, f.top)
+	}
+	out.least -= s.rounding()
+	out.top *= 1 + float64(2*len(s.terms)+16)*unitRoundoff
+	return out
+}
+
+// rowAt writes A·w and w at the first points of row (y, z).
+func (s *separable) rowAt(aw, w []float64, y, z int) {
+	clear(aw)
+	clear(w)
+	for i := range s.terms {
+		t := &s.terms[i]
+		vy, vz := t.value[1][y], t.value[2][z]
+		alpha := vy * vz
+		beta := t.defect[1][y]*vz + vy*t.defect[2][z] + s.excess*alpha
+		v, d := t.value[0][1:][:len(w)], t.defect[0][1:][:len(w)]
+		for x, value := range v {
+			w[x] += alpha * value
+			aw[x] += alpha*d[x] + beta*value
+		}
+	}
+}
+
+// rounding bounds the error of rowAt's A·w: a term has 3 roundings in a table's
+// defect, at most 9 in α, β and the products, and one for each term of the sum.
+func (s *separable) rounding() float64 {
+	total := 0.0
+	for _, t := range s.terms {
+		m := math.Abs(s.excess)
+		for a := range 3 {
+			if top := maxOf(t.value[a]); top > 0 {
+				m += t.size[a] / top
+			}
+		}
+		total += m * t.highest
+	}
+	return float64(len(s.terms)+16) * unitRoundoff * total
+}
+
+func maxOf(v []float64) float64 {
+	top := 0.0
+	for _, x := range v {
+		top = max(top, x)
+	}
+	return top
+}

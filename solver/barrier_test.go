@@ -1,0 +1,130 @@
+package solver
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// matrix is A as the kernels apply it, dense.
+func matrix(p *Problem) *mat.Dense {
+	a := mat.NewDense(p.Points(), p.Points(), nil)
+	st := newStencil(p)
+	index := func(i [3]int) int { return i[0] - 1 + p.N[0]*(i[1]-1+p.N[1]*(i[2]-1)) }
+	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
+		row := st.at(idx)
+		a.Set(d, d, row[kernel.Center])
+		for n := kernel.West; n <= 2*p.Dimension; n++ {
+			next, ax := idx, (n-1)/2
+			if next[ax] += 2*((n-1)%2) - 1; next[ax] >= 1 && next[ax] <= p.N[ax] {
+				a.Set(d, index(next), -row[n])
+			}
+		}
+		return true
+	})
+	return a
+}
+
+// inverseNorm is ‖A⁻¹‖∞ by gonum.
+func inverseNorm(t require.TestingT, p *Problem) float64 {
+	var inverse mat.Dense
+	require.NoError(t, inverse.Inverse(matrix(p)))
+	return mat.Norm(&inverse, math.Inf(1))
+}
+
+// anyMMatrix is a problem whose matrix is an M-matrix: upwind where central differences
+// would spoil it, on boxes that are no cubes.
+func anyMMatrix(t *rapid.T, constant bool) *Problem {
+	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
+	n := [3]int{1, 1, 1}
+	for a := range dim {
+		n[a] = rapid.IntRange(1, []int{60, 14, 6}[dim-1]).Draw(t, "n")
+	}
+	p := membrane(n, dim)
+	p.Upwind = true
+	size := rapid.SampledFrom([]float64{0, 0.3, 5, 70, 3000})
+	p.Diffusion.Value = rapid.SampledFrom([]float64{1e-3, 1, 40}).Draw(t, "diffusion")
+	p.Reaction.Value = size.Draw(t, "reaction")
+	for a := range dim {
+		p.Hi[a] = rapid.SampledFrom([]float64{0.5, 1, 3}).Draw(t, "length")
+		p.Velocity[a].Value = size.Draw(t, "velocity") * rapid.SampledFrom([]float64{-1, 1}).Draw(t, "direction")
+	}
+	if constant {
+		return p
+	}
+	kappa, b, c := p.Diffusion.Value, p.Velocity, p.Reaction.Value
+	jump := rapid.SampledFrom([]float64{1, 1, 10, 1e3}).Draw(t, "jump")
+	p.Diffusion.Of = func(q Point) float64 {
+		if q[0]+q[1] > 0.6*p.Hi[0] {
+			return kappa * jump
+		}
+		return kappa * (1 + q[0]*q[0])
+	}
+	p.Reaction.Of = func(q Point) float64 { return c * q[0] }
+	for a := range dim {
+		p.Velocity[a].Of = func(q Point) float64 { return b[a].Value * math.Cos(4*q[0]-q[a]) }
+	}
+	return p
+}
+
+// Against gonum: the barriers bound ‖A⁻¹‖∞, by little more than it is.
+func TestConstantBarrier(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyMMatrix(t, true)
+		b := constantBarrier(p, backwards{})
+		want := inverseNorm(t, p)
+		require.GreaterOrEqual(t, b.inverse(), want*(1-1e-12), b.by)
+		require.LessOrEqual(t, b.inverse(), want*1.25, b.by)
+	})
+	p := membrane([3]int{127, 127, 127}, 3)
+	require.InDelta(t, 0.0569, constantBarrier(p, Sequential{}).inverse(), 0.0008, "‖A⁻¹‖∞ tends to 0.0562 on the unit cube")
+	p = membrane([3]int{999, 1, 1}, 1)
+	require.InDelta(t, 0.125, constantBarrier(p, Sequential{}).inverse(), 1e-9)
+}
+
+// What the check finds is what A·w is, by the dense matrix; a w that is no barrier
+// proves nothing.
+func TestBarrierCheck(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyMMatrix(t, true)
+		s := newSeparable(p, "random")
+		n := p.Points()
+		w := mat.NewVecDense(n, nil)
+		for range rapid.IntRange(1, 3).Draw(t, "terms") {
+			v, rim := p.oneTables(), [3]float64{1, 1, 1}
+			even := rapid.Bool().Draw(t, "even")
+			for a := range p.Dimension {
+				rim[a] = 0
+				for i := range v[a] {
+					v[a][i] = rapid.Float64Range(0, 1).Draw(t, "v")
+				}
+				if even {
+					s.symmetrise(a, v[a])
+				}
+			}
+			s.add(v, rim)
+			Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
+				w.SetVec(d, w.AtVec(d)+v[0][idx[0]-1]*v[1][idx[1]-1]*v[2][idx[2]-1])
+				return true
+			})
+		}
+		var aw mat.VecDense
+		aw.MulVec(matrix(p), w)
+		b := s.check(backwards{})
+		slack := 1e-12 * p.scale()
+		require.InDelta(t, mat.Min(&aw), b.least, slack)
+		require.LessOrEqual(t, b.least, mat.Min(&aw)+1e-3*slack)
+		require.InEpsilon(t, 1+mat.Max(w), 1+b.top, 1e-12)
+		if mat.Min(&aw) <= 0 {
+			require.True(t, math.IsNaN(b.inverse()))
+		}
+	})
+}
+
+// scale is the diagonal, to which rounding is relative.
+func (p *Problem) scale() float64 { return newStencil(p).at([3]int{1, 1, 1})[kernel.Center] }

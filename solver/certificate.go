@@ -1,0 +1,143 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Certificate is what the error bound of an evaluation rests on. If no entry of A
+// beside the diagonal is positive and some w ≥ 0 has A·w ≥ c > 0, both checked at every
+// point of the grid, A is an M-matrix and a feasible vector u with the VI residual r
+// is within max w/c · ‖r‖∞ of the discrete solution: where u* − u is largest against
+// w, u* lies above the obstacle and u below the upper one, so A·(u* − u) ≤ |r| there.
+// No symmetry is asked for, nor constant coefficients.
+type Certificate struct {
+	MMatrix  bool    // A was found to be a nonsingular M-matrix
+	Inverse  float64 // ‖A⁻¹‖∞ is at most that; NaN: not known
+	Rounding float64 // what the bound allows for rounding in the computed ‖r‖∞
+	By       string  // how w was found
+	Why      string  // why there is no bound; empty: there is one
+}
+
+// rowSigns refuses a row with a positive entry beside the diagonal; s.at gives the
+// entries with the other sign.
+func (s stencil) rowSigns(idx [3]int, v *[kernel.Directions]float64) string {
+	for d := kernel.West; d <= 2*s.p.Dimension; d++ {
+		if !(v[d] >= 0) {
+			return fmt.Sprintf("A is no M-matrix: at %v the entry for the neighbour in %c is positive; take upwind differences or a finer grid",
+				s.p.place(idx), 'x'+rune((d-1)/2))
+		}
+	}
+	return ""
+}
+
+// rows checks the signs of a slab's rows, and their sums where the rows differ.
+func (s *slabResult) rows(b *block) {
+	s.excess = math.Inf(1)
+	p, o := b.problem, &b.operator
+	if o.Form != kernel.Variable {
+		return // one row, which certify looks at
+	}
+	st := newStencil(p)
+	b.box.each(func(d int, idx [3]int) bool {
+		var v [kernel.Directions]float64
+		sum, center := o.Arrays[kernel.Center][d], o.Arrays[kernel.Center][d]
+		for n := kernel.West; n <= 2*p.Dimension; n++ {
+			v[n] = o.Arrays[n][d]
+			sum -= v[n]
+		}
+		s.excess = min(s.excess, sum-16*unitRoundoff*center)
+		if s.signs == "" {
+			s.signs = st.rowSigns(idx, &v)
+		}
+		return true
+	})
+}
+
+// certify adds the bound to an evaluation, or why there is none.
+func (s *slabResult) certify(p *Problem, out *Evaluation, e Executor) {
+	c := &out.Certificate
+	c.Inverse, c.Rounding = math.NaN(), s.rounding
+	st := newStencil(p)
+	best := barrier{by: rowSums, least: s.excess, top: 1}
+	if st.constant() {
+		row := st.at([3]int{1, 1, 1})
+		if s.signs = st.rowSigns([3]int{1, 1, 1}, &row); s.signs == "" {
+			best = constantBarrier(p, e)
+		}
+	}
+	if c.Why = s.signs; c.Why != "" {
+		return
+	}
+	if c.Inverse = best.inverse(); math.IsNaN(c.Inverse) {
+		c.Why = "no w ≥ 0 with A·w > 0 was found"
+		return
+	}
+	c.MMatrix, c.By = true, best.by
+	if c.Why = s.outside; c.Why == "" && !finite(s.inf) {
+		c.Why = "the residual is not finite"
+	}
+	if c.Why == "" {
+		out.ErrorBound = c.Inverse * s.inf * (1 + 4*unitRoundoff)
+	}
+}
+
+// outside refuses a value that is not between its obstacles: of such a vector the
+// residual says nothing.
+func (b *block) outside(u float64, d int, idx [3]int) string {
+	if !(u >= b.lower.At(d)) || !(u <= b.upper.At(d)) {
+		return fmt.Sprintf("at %v the value %v is not between the obstacles, %v and %v", b.problem.place(idx), u, b.lower.At(d), b.upper.At(d))
+	}
+	return ""
+}
+
+// residualRounding bounds |r̂ − r| at all points of a block, r̂ as the kernels compute
+// it from padded values u: the longest way from a coefficient to the result is a
+// product, three additions and two subtractions, so the error is at most γ₆ times the
+// sum of the magnitudes (Higham, Accuracy and Stability of Numerical Algorithms,
+// section 3.1); a seventh unit covers that this sum is itself computed, the last
+// term what underflows.
+func (b *block) residualRounding(u []float64) float64 {
+	value, source := largestMagnitude(u), math.Abs(b.source.Value)
+	if b.source.Array != nil {
+		source = largestMagnitude(b.source.Array)
+	}
+	return 7*unitRoundoff*(b.rowMagnitude()*value+source) + 16*math.SmallestNonzeroFloat64
+}
+
+// rowMagnitude is the largest sum of magnitudes of a row's entries in the block.
+func (b *block) rowMagnitude() float64 {
+	o, used := &b.operator, 1+2*b.problem.Dimension
+	sum := 0.0
+	switch o.Form {
+	case kernel.Isotropic:
+		return math.Abs(o.Diag) + float64(used-1)*math.Abs(o.Off)
+	case kernel.Constant:
+		for _, v := range o.Values[:used] {
+			sum += math.Abs(v)
+		}
+		return sum
+	}
+	largest := 0.0
+	for d := range o.Arrays[kernel.Center] {
+		sum = 0
+		for n := range used {
+			sum += math.Abs(o.Arrays[n][d])
+		}
+		largest = max(largest, sum)
+	}
+	return largest
+}
+
+// largestMagnitude is NaN if a value is.
+func largestMagnitude(v []float64) float64 {
+	largest := 0.0
+	for _, x := range v {
+		if x = math.Abs(x); !(x <= largest) {
+			largest = x
+		}
+	}
+	return largest
+}
