@@ -36,7 +36,35 @@ func (s *Sweep) RedBlack(u []float64, omega float64, sweeps int, e Executor) {
 
 // relaxColour is RelaxColour of a box that was checked.
 func (s *Sweep) relaxColour(u []float64, colour int, omega float64, b Box) {
-	s.referenceColour(u, colour, omega, b)
+	if s.kernel.loops == byPoint {
+		s.referenceColour(u, colour, omega, b)
+		return
+	}
+	pace := s.pace(omega)
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		s.colourRows(u, colour, pace, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
+	}
+}
+
+// colourRows relaxes the points of a colour in rows [lo, hi) of plane z.
+func (s *Sweep) colourRows(u []float64, colour int, pace float64, x0, x1, lo, hi, z int) {
+	odd := s.start(colour, x0, lo, z)
+	if s.kernel.loops >= avx2 {
+		s.colourTile(s.kernel.loops, pace, u, x0, x1, lo, hi, z, odd)
+		return
+	}
+	for y := lo; y < hi; y++ {
+		l := s.line(nil, u, u, x0, x1, y, z)
+		switch s.operator.Form {
+		case Isotropic:
+			colourIsotropic(&l, odd, s.operator.Diag, s.operator.Off, pace)
+		case Constant:
+			colourConstant(&l, odd, &s.rows.values, pace)
+		default:
+			s.colourVariable(&l, odd, pace)
+		}
+		odd ^= 1
+	}
 }
 
 // referenceColour is the contract of RelaxColour, point by point.
@@ -50,14 +78,7 @@ func (s *Sweep) referenceColour(u []float64, colour int, omega float64, b Box) {
 				if s.operator.Form == Variable {
 					r /= s.operator.Arrays[Center][d]
 				}
-				v := u[i] - float64(w*r)
-				if phi := s.lower.At(d); phi > v {
-					v = phi
-				}
-				if psi := s.upper.At(d); psi < v {
-					v = psi
-				}
-				u[i] = v
+				u[i] = projected(u[i]-float64(w*r), s.lower.At(d), s.upper.At(d))
 			}
 		}
 	}

@@ -8,7 +8,33 @@ func (s *Sweep) Defect(r, u []float64, b Box) {
 	if b.Empty() {
 		return
 	}
-	s.referenceDefect(r, u, b)
+	if s.kernel.loops == byPoint {
+		s.referenceDefect(r, u, b)
+		return
+	}
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		s.defectRows(r[s.layout.Index(b.Lo[0], b.Lo[1], z):], s.layout.Row, false, u, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
+	}
+}
+
+// defectRows writes the defect of rows [lo, hi) of plane z to out, a row every step
+// values. image: A·u.
+func (s *Sweep) defectRows(out []float64, step int, image bool, u []float64, x0, x1, lo, hi, z int) {
+	if s.kernel.loops >= avx2 {
+		s.defectTile(s.kernel.loops, image, &out[0], 8*step, u, x0, x1, lo, hi, z)
+		return
+	}
+	for y := lo; y < hi; y++ {
+		l := s.line(nil, u, u, x0, x1, y, z)
+		r := out[(y-lo)*step:][:x1-x0]
+		if image {
+			l.f = s.rows.nothing[:x1-x0]
+			s.defect(r, &l)
+			continue
+		}
+		s.defect(r, &l)
+		clampRow(r, &l)
+	}
 }
 
 func (s *Sweep) referenceDefect(dst, u []float64, b Box) {
@@ -29,7 +55,13 @@ func (s *Sweep) Apply(dst, u []float64, b Box) {
 	if b.Empty() {
 		return
 	}
-	s.referenceApply(dst, u, b)
+	if s.kernel.loops == byPoint {
+		s.referenceApply(dst, u, b)
+		return
+	}
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		s.defectRows(dst[s.layout.Index(b.Lo[0], b.Lo[1], z):], s.layout.Row, true, u, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
+	}
 }
 
 func (s *Sweep) referenceApply(dst, u []float64, b Box) {

@@ -6,6 +6,7 @@ import "fmt"
 type Kernel struct {
 	name  string
 	about string
+	loops instructions
 	sweep func(s *Sweep, n *Norm, dst, below, src []float64, b Box)
 }
 
@@ -19,8 +20,8 @@ func (k *Kernel) About() string { return k.about }
 // All lists the variants that this processor can run, slowest first.
 func All() []*Kernel {
 	all := []*Kernel{
-		{"reference", "plain loop, one point after the other", referenceSweep},
-		{"go", "rows in plain Go, tiled for the second-level cache", rowSweep(plain)},
+		{"reference", "plain loop, one point after the other", byPoint, referenceSweep},
+		{"go", "rows in plain Go, tiled for the second-level cache", plain, rowSweep(plain)},
 	}
 	return append(append(all, simdKernels()...), vectorKernels()...)
 }

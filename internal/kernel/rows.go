@@ -6,7 +6,8 @@ import "math"
 type instructions int
 
 const (
-	plain instructions = iota
+	byPoint instructions = iota // the reference
+	plain
 	vectorGo
 	avx2
 	avx512
@@ -18,6 +19,7 @@ const (
 type constantRows struct {
 	source, lower, upper []float64
 	none                 []float64             // −0
+	nothing, unbound     []float64             // +0; NaN, an obstacle that nothing touches
 	zero                 []float64             // coefficients of unused axes
 	values               [Directions]float64   // coefficients, 0 on unused axes
 	arrays               [Directions][]float64 // coefficient arrays; nil on unused axes
@@ -34,12 +36,12 @@ func newConstantRows(s *Sweep) constantRows {
 	}
 	r := constantRows{
 		source: fill(s.source), lower: fill(s.lower), upper: fill(s.upper),
-		none: filled(m, math.Copysign(0, -1)),
+		none: filled(m, math.Copysign(0, -1)), nothing: filled(m, 0), unbound: filled(m, math.NaN()),
 	}
 	used := 1 + 2*s.layout.Dim
 	copy(r.values[:used], s.operator.Values[:used])
 	if s.operator.Form == Variable {
-		r.zero = filled(m, 0)
+		r.zero = r.nothing
 		copy(r.arrays[:used], s.operator.Arrays[:used])
 	}
 	r.simple = s.operator.Form == Isotropic && s.source.Array == nil &&
@@ -72,9 +74,6 @@ func rowSweep(isa instructions) func(*Sweep, *Norm, []float64, []float64, []floa
 		batch := s.tile // rows that one call works on
 		if n != nil {
 			batch = min(batch, max(1, residualBatch/(b.Hi[0]-b.Lo[0])))
-		}
-		if s.operator.Form == Variable {
-			batch = 1 // a tile's coefficients do not move from row to row
 		}
 		stream := jacobi && s.streams
 		x0, x1 := b.Lo[0], b.Hi[0]

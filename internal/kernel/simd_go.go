@@ -16,7 +16,7 @@ func simdKernels() []*Kernel {
 	if !archsimd.X86.AVX512() {
 		return nil
 	}
-	return []*Kernel{{"simd", "rows in Go with vector types, 8 points at once (GOEXPERIMENT=simd)", rowSweep(vectorGo)}}
+	return []*Kernel{{"simd", "rows in Go with vector types, 8 points at once (GOEXPERIMENT=simd)", vectorGo, rowSweep(vectorGo)}}
 }
 
 // relaxSimpleVector is relaxSimple, 8 points at once. The box lies within the

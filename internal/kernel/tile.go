@@ -17,6 +17,9 @@ type tile struct {
 	step, source     float64
 	k                [Directions]float64  // coefficients; diagonal and off-diagonal when isotropic
 	p                [Directions]*float64 // rows of coefficients
+	xStep            int                  // of p along x and at the center
+	yStep, zStep     int                  // of p along y and z; 0 on unused axes
+	odd              int                  // in place: where the first row's first point of the colour is, 0 or 1
 }
 
 // place points the tile at rows [lo, hi) of x in [x0, x1) and plane z. out is set
@@ -43,6 +46,13 @@ func (s *Sweep) place(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
 	if s.operator.Form == Variable {
 		for d := range t.p {
 			t.p[d], _ = s.first(s.rows.arrays[d], s.rows.zero, at)
+		}
+		t.xStep = 8 * l.N[0]
+		if l.Dim > 1 {
+			t.yStep = t.xStep
+		}
+		if l.Dim > 2 {
+			t.zStep = t.xStep
 		}
 	}
 }

@@ -14,6 +14,11 @@ func relaxSimpleAVX2(tile **float64)
 //go:noescape
 func relaxSimpleStreamAVX2(tile **float64)
 
+// relaxColourSimpleAVX2 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+//
+//go:noescape
+func relaxColourSimpleAVX2(tile **float64)
+
 // residualIsotropicAVX2 writes the residual of the points of a tile to out.
 //
 //go:noescape
@@ -28,6 +33,11 @@ func relaxIsotropicAVX2(tile **float64)
 //
 //go:noescape
 func relaxIsotropicStreamAVX2(tile **float64)
+
+// relaxColourIsotropicAVX2 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+//
+//go:noescape
+func relaxColourIsotropicAVX2(tile **float64)
 
 // residualConstantAVX2 writes the residual of the points of a tile to out.
 //
@@ -44,6 +54,11 @@ func relaxConstantAVX2(tile **float64)
 //go:noescape
 func relaxConstantStreamAVX2(tile **float64)
 
+// relaxColourConstantAVX2 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+//
+//go:noescape
+func relaxColourConstantAVX2(tile **float64)
+
 // residualVariableAVX2 writes the residual of the points of a tile to out.
 //
 //go:noescape
@@ -54,6 +69,11 @@ func residualVariableAVX2(tile **float64)
 //go:noescape
 func relaxVariableAVX2(tile **float64)
 
+// relaxColourVariableAVX2 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+//
+//go:noescape
+func relaxColourVariableAVX2(tile **float64)
+
 // relaxSimpleAVX512 relaxes the points of a tile.
 //
 //go:noescape
@@ -63,6 +83,11 @@ func relaxSimpleAVX512(tile **float64)
 //
 //go:noescape
 func relaxSimpleStreamAVX512(tile **float64)
+
+// relaxColourSimpleAVX512 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+//
+//go:noescape
+func relaxColourSimpleAVX512(tile **float64)
 
 // residualIsotropicAVX512 writes the residual of the points of a tile to out.
 //
@@ -79,6 +104,11 @@ func relaxIsotropicAVX512(tile **float64)
 //go:noescape
 func relaxIsotropicStreamAVX512(tile **float64)
 
+// relaxColourIsotropicAVX512 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+//
+//go:noescape
+func relaxColourIsotropicAVX512(tile **float64)
+
 // residualConstantAVX512 writes the residual of the points of a tile to out.
 //
 //go:noescape
@@ -94,6 +124,11 @@ func relaxConstantAVX512(tile **float64)
 //go:noescape
 func relaxConstantStreamAVX512(tile **float64)
 
+// relaxColourConstantAVX512 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+//
+//go:noescape
+func relaxColourConstantAVX512(tile **float64)
+
 // residualVariableAVX512 writes the residual of the points of a tile to out.
 //
 //go:noescape
@@ -103,6 +138,11 @@ func residualVariableAVX512(tile **float64)
 //
 //go:noescape
 func relaxVariableAVX512(tile **float64)
+
+// relaxColourVariableAVX512 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+//
+//go:noescape
+func relaxColourVariableAVX512(tile **float64)
 
 // storeFence orders the stores that passed the caches before all that follow.
 func storeFence()

@@ -14,10 +14,10 @@ import (
 func vectorKernels() []*Kernel {
 	var k []*Kernel
 	if cpuid.CPU.Supports(cpuid.AVX, cpuid.AVX2) {
-		k = append(k, &Kernel{"avx2", "assembly, 4 points at once (AVX2)", rowSweep(avx2)})
+		k = append(k, &Kernel{"avx2", "assembly, 4 points at once (AVX2)", avx2, rowSweep(avx2)})
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.BMI2) {
-		k = append(k, &Kernel{"avx512", "assembly, 8 points at once (AVX-512)", rowSweep(avx512)})
+		k = append(k, &Kernel{"avx512", "assembly, 8 points at once (AVX-512)", avx512, rowSweep(avx512)})
 	}
 	return k
 }
@@ -100,4 +100,49 @@ func (s *Sweep) residualTile(isa instructions, t *tile) {
 	default:
 		residualVariableAVX2(&t.out)
 	}
+}
+
+// colourTile relaxes the points of a colour in rows [lo, hi) of a plane in place.
+func (s *Sweep) colourTile(isa instructions, pace float64, u []float64, x0, x1, lo, hi, z, odd int) {
+	var t tile
+	s.values(&t)
+	s.place(&t, u, u, x0, x1, lo, hi, z)
+	t.step, t.odd = pace, odd
+	if isa == avx512 {
+		switch {
+		case s.rows.simple:
+			relaxColourSimpleAVX512(&t.out)
+		case s.operator.Form == Isotropic:
+			relaxColourIsotropicAVX512(&t.out)
+		case s.operator.Form == Constant:
+			relaxColourConstantAVX512(&t.out)
+		default:
+			relaxColourVariableAVX512(&t.out)
+		}
+		return
+	}
+	switch {
+	case s.rows.simple:
+		relaxColourSimpleAVX2(&t.out)
+	case s.operator.Form == Isotropic:
+		relaxColourIsotropicAVX2(&t.out)
+	case s.operator.Form == Constant:
+		relaxColourConstantAVX2(&t.out)
+	default:
+		relaxColourVariableAVX2(&t.out)
+	}
+}
+
+// defectTile writes the defect of rows [lo, hi) of a plane to out, a row every step
+// bytes. Without source and obstacles it is A·u.
+func (s *Sweep) defectTile(isa instructions, image bool, out *float64, step int, u []float64, x0, x1, lo, hi, z int) {
+	var t tile
+	s.values(&t)
+	s.place(&t, u, u, x0, x1, lo, hi, z)
+	t.out, t.outStep = out, step
+	if image {
+		t.f, t.fStep = &s.rows.nothing[0], 0
+		t.phi, t.phiStep, t.psi, t.psiStep = &s.rows.unbound[0], 0, &s.rows.unbound[0], 0
+	}
+	s.residualTile(isa, &t)
 }

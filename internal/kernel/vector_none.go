@@ -9,4 +9,12 @@ func (s *Sweep) vectorTile(instructions, bool, *Norm, []float64, []float64, []fl
 	panic("kernel: this build has no assembly")
 }
 
+func (s *Sweep) colourTile(instructions, float64, []float64, int, int, int, int, int, int) {
+	panic("kernel: this build has no assembly")
+}
+
+func (s *Sweep) defectTile(instructions, bool, *float64, int, []float64, int, int, int, int, int) {
+	panic("kernel: this build has no assembly")
+}
+
 func fence() {}

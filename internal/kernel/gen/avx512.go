@@ -23,7 +23,7 @@ func (avx512) broadcast(m operand.Mem) operand.Op {
 	return z
 }
 
-func (avx512) loops(l *loop, body func(v vector, offset int)) {
+func (avx512) loops(l *loop, _ bool, body func(v vector, offset int)) {
 	whole(l, "pair", 16, func() {
 		body(zmm{}, 0)
 		body(zmm{}, 8)
@@ -41,7 +41,25 @@ func (avx512) loops(l *loop, body func(v vector, offset int)) {
 	Label("next")
 }
 
+// colour: the points of a colour are every other lane.
+func (avx512) colour(l *loop) {
+	if l.colour.last == nil {
+		l.colour = colour{last: ZMM(), mask: K()}
+	}
+	odd, lanes := GP64(), GP64()
+	MOVQ(l.field("odd"), odd)
+	MOVQ(operand.U32(0x55), lanes)
+	SHLXQ(odd, lanes, lanes)
+	KMOVW(lanes.As32(), l.colour.mask)
+	VBROADCASTSD(l.at("c", 0), l.colour.last)
+}
+
 type zmm struct{ packed }
+
+func (zmm) west(last, u, d reg.Register) { VALIGNQ(operand.U8(7), last, u, d) }
+
+func (zmm) maxAt(colour, v, bound, u reg.Register) { VMAXPD(v, bound, colour, u) }
+func (zmm) minAt(colour, v, bound, u reg.Register) { VMINPD(v, bound, colour, u) }
 
 func (zmm) vector() reg.Register { return ZMM() }
 

@@ -11,6 +11,7 @@ import (
 
 func main() {
 	ConstraintExpr("amd64,!noasm")
+	masks()
 	for _, s := range []set{avx2{}, avx512{}} {
 		for _, f := range []form{simple, isotropic, constant, variable} {
 			if f != simple {
@@ -20,6 +21,7 @@ func main() {
 			if f != variable {
 				relax(s, f, true)
 			}
+			relaxColour(s, f)
 		}
 	}
 	TEXT("storeFence", NOSPLIT, "func()")
@@ -52,12 +54,14 @@ var fields = map[string]int{
 	"step": 136, "source": 144,
 	"kc": 152, "kw": 160, "ke": 168, "ks": 176, "kn": 184, "kb": 192, "kt": 200,
 	"pc": 208, "pw": 216, "pe": 224, "ps": 232, "pn": 240, "pb": 248, "pt": 256,
+	"xStep": 264, "yStep": 272, "zStep": 280, "odd": 288,
 }
 
 // steps says which field moves a pointer from row to row.
 var steps = map[string]string{
 	"out": "outStep", "c": "rowStep", "s": "rowStep", "n": "rowStep", "b": "planeStep", "t": "planeStep",
 	"f": "fStep", "phi": "phiStep", "psi": "psiStep",
+	"pc": "xStep", "pw": "xStep", "pe": "xStep", "ps": "yStep", "pn": "yStep", "pb": "zStep", "pt": "zStep",
 }
 
 // loop is the state of one emitted function.
@@ -69,6 +73,7 @@ type loop struct {
 	index    reg.GPVirtual
 	count    reg.GPVirtual
 	scalars  map[string]operand.Op // broadcast values
+	colour   colour
 }
 
 func (l *loop) field(name string) operand.Mem {
@@ -95,8 +100,9 @@ func (l *loop) coefficient(direction string, offset int) operand.Op {
 	return operand.Mem{Base: g, Index: l.index, Scale: 8, Disp: 8 * offset}
 }
 
-// emit writes a function that goes through the rows of a tile.
-func emit(s set, name, doc string, f form, scalars []string, body func(l *loop, v vector, offset int)) {
+// emit writes a function that goes through the rows of a tile. It writes to out, or in
+// place, that is to the row of c.
+func emit(s set, name, doc string, f form, inPlace bool, scalars []string, body func(l *loop, v vector, offset int)) {
 	// The address of a tile is that of its first field; naming the type would need
 	// the package to compile without the functions that are about to be written.
 	TEXT(name+s.name(), NOSPLIT, "func(tile **float64)")
@@ -104,7 +110,10 @@ func emit(s set, name, doc string, f form, scalars []string, body func(l *loop, 
 	Pragma("noescape")
 	l := &loop{form: f, ptr: map[string]reg.GPVirtual{}, scalars: map[string]operand.Op{}}
 	l.tile = Load(Param("tile"), GP64())
-	l.pointers = []string{"out", "c", "s", "n", "b", "t", "phi"}
+	l.pointers = []string{"c", "s", "n", "b", "t", "phi"}
+	if !inPlace {
+		l.pointers = append(l.pointers, "out")
+	}
 	if f != simple {
 		l.pointers = append(l.pointers, "f", "psi")
 	}
@@ -120,21 +129,48 @@ func emit(s set, name, doc string, f form, scalars []string, body func(l *loop, 
 	MOVQ(l.field("count"), l.count)
 	Label("row")
 	XORQ(l.index, l.index)
-	s.loops(l, func(v vector, offset int) { body(l, v, offset) })
-	for _, p := range l.pointers {
-		ADDQ(l.field(steps[p]), l.ptr[p])
+	if inPlace {
+		s.colour(l)
 	}
+	s.loops(l, inPlace, func(v vector, offset int) { body(l, v, offset) })
+	l.advance(inPlace)
 	DECQ(l.field("rows"))
 	JNZ(operand.LabelRef("row"))
 	VZEROUPPER()
 	RET()
 }
 
+// advance moves the pointers to the next row; those of coefficients stay in the tile.
+func (l *loop) advance(inPlace bool) {
+	for _, p := range l.pointers {
+		ADDQ(l.field(steps[p]), l.ptr[p])
+	}
+	if l.form == variable {
+		last, g := "", GP64()
+		for _, p := range []string{"pc", "pw", "pe", "ps", "pn", "pb", "pt"} {
+			if steps[p] != last {
+				last = steps[p]
+				MOVQ(l.field(last), g)
+			}
+			ADDQ(g, l.field(p))
+		}
+	}
+	if inPlace {
+		XORQ(operand.U8(1), l.field("odd"))
+	}
+}
+
 // sum emits A·u − f at the vector that starts offset elements after index; it
 // also returns u.
 func (l *loop) sum(v vector, offset int) (u, res reg.Register) {
 	pair := func(low, high string, lowAt, highAt int, kl, kh string) reg.Register {
-		x := v.load(l.at(low, lowAt+offset))
+		var x reg.Register
+		if low == "c" && l.colour.last != nil {
+			x = v.vector()
+			v.west(l.colour.last, u, x)
+		} else {
+			x = v.load(l.at(low, lowAt+offset))
+		}
 		if l.form == isotropic || l.form == simple {
 			v.add(v.operand(l.at(high, highAt+offset)), x, x)
 			return x
@@ -145,10 +181,10 @@ func (l *loop) sum(v vector, offset int) (u, res reg.Register) {
 		v.add(y, x, x)
 		return x
 	}
+	u = v.load(l.at("c", 1+offset))
 	a := pair("c", "c", 0, 2, "w", "e")
 	v.add(pair("s", "n", 0, 0, "s", "n"), a, a)
 	v.add(pair("b", "t", 0, 0, "b", "t"), a, a)
-	u = v.load(l.at("c", 1+offset))
 	res = v.vector()
 	v.mul(v.operand(l.coefficient("c", offset)), u, res)
 	if l.form == isotropic || l.form == simple {
@@ -184,7 +220,7 @@ func relax(s set, f form, streaming bool) {
 		name += "Stream"
 		doc = "relaxes the points of a tile whose rows of out are aligned to 64 bytes, with stores that pass the caches."
 	}
-	emit(s, name, doc, f, append(scalarsOf(f), "step"), func(l *loop, v vector, offset int) {
+	emit(s, name, doc, f, false, append(scalarsOf(f), "step"), func(l *loop, v vector, offset int) {
 		u, res := l.sum(v, offset)
 		v.mul(l.scalars["step"], res, res)
 		v.sub(res, u, u)
@@ -199,7 +235,7 @@ func relax(s set, f form, streaming bool) {
 // residual emits the VI residual of a tile.
 func residual(s set, f form) {
 	doc := "writes the residual of the points of a tile to out."
-	emit(s, "residual"+f.String(), doc, f, scalarsOf(f), func(l *loop, v vector, offset int) {
+	emit(s, "residual"+f.String(), doc, f, false, scalarsOf(f), func(l *loop, v vector, offset int) {
 		u, res := l.sum(v, offset)
 		zero := l.scalars["zero"].(reg.Register)
 		v.clear(zero, lessEqual, v.operand(l.at("phi", offset)), u, greater, res)

@@ -19,8 +19,11 @@ type set interface {
 	name() string
 	zero() reg.Register
 	broadcast(m operand.Mem) operand.Op
-	// loops emits the loop over a row: body for whole vectors, and for the rest.
-	loops(l *loop, body func(v vector, offset int))
+	// loops emits the loop over a row: body for whole vectors, and for the rest; masked
+	// says that the rest, too, is worked on by vectors.
+	loops(l *loop, masked bool, body func(v vector, offset int))
+	// colour emits what l.colour holds at the start of a row.
+	colour(l *loop)
 }
 
 // vector is a way to work on some points at once. Operands stand in the order
@@ -33,10 +36,17 @@ type vector interface {
 	add(a operand.Op, b, d reg.Register)
 	sub(a operand.Op, b, d reg.Register)
 	mul(a operand.Op, b, d reg.Register)
-	max(v, bound, d reg.Register) // bound > v ? bound : v
-	min(v, bound, d reg.Register) // bound < v ? bound : v
+	div(a operand.Op, b, d reg.Register) // d = b / a
+	max(v, bound, d reg.Register)        // bound > v ? bound : v
+	min(v, bound, d reg.Register)        // bound < v ? bound : v
 	// clear sets r to 0 where both "u p bound" and "r q 0" hold.
 	clear(zero reg.Register, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register)
+	// west is u moved up by one point, last's last point before it.
+	west(last, u, d reg.Register)
+	move(u, d reg.Register)
+	// maxAt and minAt are max and min at the lanes of a colour of u.
+	maxAt(colour, v, bound, u reg.Register)
+	minAt(colour, v, bound, u reg.Register)
 }
 
 // whole emits "while index + step ≤ count { body }".
@@ -60,6 +70,8 @@ type packed struct{}
 func (packed) add(a operand.Op, b, d reg.Register) { VADDPD(a, b, d) }
 func (packed) sub(a operand.Op, b, d reg.Register) { VSUBPD(a, b, d) }
 func (packed) mul(a operand.Op, b, d reg.Register) { VMULPD(a, b, d) }
+func (packed) div(a operand.Op, b, d reg.Register) { VDIVPD(a, b, d) }
+func (packed) move(u, d reg.Register)              { VMOVAPD(u, d) }
 func (packed) max(v, bound, d reg.Register)        { VMAXPD(v, bound, d) }
 func (packed) min(v, bound, d reg.Register)        { VMINPD(v, bound, d) }
 func (packed) operand(op operand.Op) operand.Op    { return op }

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// colour is the state of a loop that relaxes the points of one colour in place.
+type colour struct {
+	// last is the vector before the one at work, as it was: a row is read ahead of its
+	// stores, since a load that overlaps one waits until that has left the core.
+	last reg.Register
+	mask reg.Register // the colour's lanes
+}
+
+// relaxColour emits the relaxation in place of the points of one colour: all lanes are
+// computed, and stored as they were where they have the other colour.
+func relaxColour(s set, f form) {
+	doc := "relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first."
+	emit(s, "relaxColour"+f.String(), doc, f, true, append(scalarsOf(f), "step"), func(l *loop, v vector, offset int) {
+		u, res := l.sum(v, offset)
+		v.move(u, l.colour.last)
+		if f == variable {
+			v.div(v.operand(l.coefficient("c", offset)), res, res)
+		}
+		v.mul(l.scalars["step"], res, res)
+		v.sub(res, u, res)
+		if f == simple {
+			v.maxAt(l.colour.mask, res, v.load(l.at("phi", offset)), u)
+		} else {
+			v.max(res, v.load(l.at("phi", offset)), res)
+			v.minAt(l.colour.mask, res, v.load(l.at("psi", offset)), u)
+		}
+		v.store(u, l.at("c", 1+offset), false)
+	})
+}
