@@ -143,8 +143,10 @@ func New(c Config) (Peer, error) {
 	switch c.Method.Name {
 	case "", Richardson:
 		return NewWorker(c)
+	case SOR, Multigrid:
+		return NewLevels(c)
 	}
-	return nil, fmt.Errorf("solver: method %q: not built in this release; there is %s", c.Method.Name, Richardson)
+	return nil, noMethod(c.Method.Name)
 }
 
 // Links are the peers that rank exchanges anything with in a run of this
@@ -152,6 +154,10 @@ func New(c Config) (Peer, error) {
 func (c *Config) Links(rank Rank) []Link {
 	var out []Link
 	for _, n := range c.Partition.Neighbours(rank) {
+		if c.Method.Name == SOR || c.Method.Name == Multigrid {
+			out = append(out, c.wire(rank, n))
+			continue
+		}
 		s := Between(c.Scheme, rank, n.Rank)
 		l := Link{Rank: n.Rank, Agreement: AgreementBytes(n), Asynchronous: s.Asynchronous()}
 		for range s.Slots() {

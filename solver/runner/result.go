@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"math"
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -12,7 +13,8 @@ type Result struct {
 	solver.Outcome
 	// Elapsed is the time from the first relaxation to the verdict.
 	Elapsed time.Duration
-	// Points relaxed by this peer: its sweeps times the points of its box.
+	// Points relaxed by this peer: its sweeps, or the work of its cycles, times the points
+	// of its box.
 	Points uint64
 	// Changes of mode that the scheme asked for at boundaries of time steps, and what
 	// they took, waiting for neighbours to come there included.
@@ -40,7 +42,10 @@ func (r *Result) Messages() (messages, bytes uint64) {
 
 func (r *Runner) result() Result {
 	res := Result{Outcome: r.worker.Outcome(), Elapsed: r.end - max(r.first, 0), Changes: r.changes, Changing: r.changing}
-	res.Points = uint64(res.Sweeps) * uint64(r.worker.Box().Points())
+	points := r.worker.Box().Points()
+	if res.Points = uint64(res.Sweeps) * uint64(points); res.Work > 0 {
+		res.Points = uint64(math.Round(res.Work * float64(points)))
+	}
 	for _, nb := range r.neighbours {
 		if nb.halo != nil {
 			res.Halos = append(res.Halos, Session{nb.Rank, nb.halo.Info()})

@@ -1,0 +1,235 @@
+package solver
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// whole is a method of the whole grid, as one peer does its part.
+type whole interface {
+	// build prepares for a problem: the reference vector in values, and its residual's own
+	// share. Arrays that an earlier build made are used again.
+	build(p *Problem, before []float64, dt float64) (reference kernel.Sum, err error)
+	// start sets the own values to the starting iterate: values, dense own-box, or the
+	// problem's.
+	start(values []float64) error
+	// refresh is the exchange that brings all ghosts of the values up to date.
+	refresh() *exchange
+	// next is the next stage of the cycle in progress, nil when it is complete: the ghosts
+	// of the values are then up to date. The call after that begins another cycle. At
+	// most limit cycles may be done at once; done tells how many, and what they cost in
+	// sweeps over the own points.
+	next(limit Iteration) *stage
+	done() (cycles Iteration, work float64)
+	// measure is the stage that takes the residual of the current values, and sums the
+	// sums that it has made, of which the first is that of the residual's squares.
+	measure() *stage
+	sums(s *[maxSums]kernel.Sum) int
+	// judged hands the totals of the sums of iterate k on. It may take the iterate back;
+	// then its residual is the one returned.
+	judged(k Iteration, totals []float64) (squares float64)
+	copyOut(dst []float64)
+	// rhythm is how often iterates are checked where the configuration leaves it open.
+	rhythm() (every, lag Iteration)
+}
+
+// course is the order of a run: cycles, and between them checks of the residual, which
+// take effect a fixed number of cycles later. All peers take the same.
+type course struct {
+	g        *Levels
+	method   whole
+	plan     schedule
+	pace     rhythm
+	phase    coursePhase
+	cycle    Iteration // complete ones: the iterate
+	check    Iteration // open or next
+	due      Iteration // checks from here on measure
+	open     bool      // the check's sums have been given
+	measured bool      // with a residual
+	last     Iteration // valid once reason is not Running
+	residual float64
+	norm0    float64
+	reason   Reason
+	spent    float64 // work of all steps
+
+	reference  kernel.Sum
+	send, wait stage
+	contribute stage
+	verdict    stage
+}
+
+type coursePhase int
+
+const (
+	courseSend coursePhase = iota
+	courseAwait
+	courseCheck // at an iterate: a check may begin
+	courseGive
+	courseEffect // a verdict may be due
+	courseJudge
+	courseCycle
+)
+
+func (c *course) init(g *Levels) error {
+	c.g = g
+	var err error
+	switch g.config.Method.Name {
+	case SOR:
+		c.method, err = newRedBlack(g)
+	default:
+		err = noMethod(g.config.Method.Name)
+	}
+	if err != nil {
+		return err
+	}
+	every, lag := c.method.rhythm()
+	c.pace = newRhythm(every, max(lag, 1), g.config.MaxSweeps)
+	c.pace.lag, c.pace.fixed = lag, false
+	if given := g.config.CheckEvery; given > 0 {
+		c.pace.every, c.pace.fixed, c.pace.lag = given, true, min(lag, given)
+	}
+	if g.config.Lag > 0 {
+		c.pace.lag = min(g.config.Lag, c.pace.every)
+	}
+	c.contribute, c.verdict = stage{kind: stageContribute}, stage{kind: stageTotal}
+	return nil
+}
+
+// begin prepares for the run, or for a time step.
+func (c *course) begin(p *Problem) error {
+	g := c.g
+	var dt float64
+	var values []float64
+	if g.steps.of > 0 {
+		dt, values = g.config.Problem.Evolution.Step(), g.steps.before
+	}
+	var err error
+	if c.reference, err = c.method.build(p, values, dt); err != nil {
+		return err
+	}
+	if values == nil {
+		values = g.config.Initial
+	}
+	if err := c.method.start(values); err != nil {
+		return err
+	}
+	g.config.Initial = nil
+	c.phase, c.cycle, c.check, c.due, c.open = courseSend, 0, 0, 0, false
+	c.plan, c.reason, c.residual, c.norm0 = schedule{}, Running, notYet(), notYet()
+	x := c.method.refresh()
+	c.send, c.wait = stage{kind: stageSend, x: x}, stage{kind: stageAwait, x: x}
+	return nil
+}
+
+// next is the stage that comes next, nil at the end.
+func (c *course) next() *stage {
+	for {
+		switch c.phase {
+		case courseSend:
+			c.phase = courseAwait
+			return &c.send
+		case courseAwait:
+			c.phase = courseCheck
+			return &c.wait
+		case courseCheck:
+			c.phase = courseEffect
+			if c.checks() {
+				c.phase = courseGive
+				if c.measured {
+					return c.method.measure()
+				}
+			}
+		case courseGive:
+			c.phase = courseEffect
+			c.give()
+			return &c.contribute
+		case courseEffect:
+			c.phase = courseCycle
+			if c.open && c.cycle == c.pace.effect(c.check) {
+				c.phase = courseJudge
+				return &c.verdict
+			}
+		case courseJudge:
+			c.phase = courseCheck // the next one may begin at the same iterate
+			c.judge()
+		case courseCycle:
+			if c.reason != Running && c.cycle == c.last {
+				return nil
+			}
+			if s := c.method.next(c.limit()); s != nil {
+				return s
+			}
+			cycles, work := c.method.done()
+			c.cycle += cycles
+			c.spent += work
+			c.phase = courseCheck
+		}
+	}
+}
+
+// limit is how many cycles there are to the next thing that has to be done between two.
+func (c *course) limit() Iteration {
+	at := c.check
+	switch {
+	case c.reason != Running:
+		at = c.last
+	case c.open:
+		at = c.pace.effect(c.check)
+	}
+	return at - c.cycle
+}
+
+// checks tells whether a check begins at the current iterate, and whether it measures.
+func (c *course) checks() bool {
+	if c.reason != Running || c.open || c.cycle != c.check {
+		return false
+	}
+	c.measured = c.cycle >= c.due || c.cycle == c.pace.max
+	return true
+}
+
+// give gives the sums of the check; check 0 has that of the reference vector, too.
+func (c *course) give() {
+	t := &c.g.total
+	for i := range t.sums {
+		t.sums[i] = kernel.Sum{}
+	}
+	n := 0
+	if c.measured {
+		n = c.method.sums(&t.sums)
+	}
+	if c.check == 0 {
+		t.sums[n] = c.reference
+		n++
+	}
+	t.give(n)
+	c.open = true
+}
+
+// judge is what a total means.
+func (c *course) judge() {
+	t, r, k := &c.g.total, c.pace, c.check
+	c.open = false
+	reason := Running
+	if c.measured {
+		n := t.n
+		if k == 0 {
+			n--
+			c.norm0 = math.Sqrt(t.values[n])
+		}
+		tol := c.g.config.Tolerance
+		c.residual, reason = r.judge(k, math.Sqrt(c.method.judged(k, t.values[:n])), c.norm0, tol)
+		c.due = c.plan.next(r, k, c.residual, tol)
+	}
+	if reason == Running {
+		reason = t.wish
+	}
+	if reason != Running {
+		c.reason, c.last = reason, r.effect(k)
+		return
+	}
+	c.check = r.after(k)
+}
+
+func (c *course) copyOut(dst []float64) { c.method.copyOut(dst) }

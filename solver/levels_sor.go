@@ -1,0 +1,148 @@
+package solver
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// redBlack is projected SOR in red-black order on the whole grid (Cryer, SIAM J.
+// Control 9, 1971): a sweep relaxes the points of colour 0, then those of colour 1. The
+// points of a colour read only those of the other, so after each half the neighbours
+// get the values of that colour alone, half a face; they travel while the interior is
+// relaxed.
+type redBlack struct {
+	g       *Levels
+	block   *block
+	sweeper *kernel.Sweep
+	u       []float64
+	own     kernel.Box
+	parity  int
+	omega   float64
+	norms   []kernel.Norm
+	full    *exchange
+	stages  []stage // of a sweep
+	at      int
+	sweeps  Iteration // that the stages do at once
+	residue stage
+}
+
+const (
+	// sorEvery and sorLag are the rhythm of checks; the residual is measured only where
+	// the schedule says so.
+	sorEvery = 8
+	sorLag   = 2
+	// sorSweeps is the most sweeps that a peer without neighbours does at once.
+	sorSweeps = 4
+)
+
+func noMethod(name string) error {
+	return fmt.Errorf("solver: method %q: not built in this release", name)
+}
+
+func newRedBlack(g *Levels) (*redBlack, error) {
+	c := &g.config
+	l, err := kernel.NewLayout(c.Problem.Dimension, g.box.Size())
+	if err != nil {
+		return nil, err
+	}
+	m := &redBlack{g: g, block: &block{box: g.box, layout: l}, own: l.Interior(), omega: 1}
+	m.parity = (g.box.Lo[0] + g.box.Lo[1] + g.box.Lo[2]) & 1
+	m.u = make([]float64, l.Len())
+	if c.Method.Omega > 0 {
+		m.omega = c.Method.Omega
+	}
+	values := grid{array: m.u, layout: l, parity: m.parity, colour: -1}
+	m.full = faceExchange(g.wires, values, m.own)
+	m.residue = stage{kind: stageCompute, steps: planParts(m.own, l.Dim, nil)}
+	m.residue.piece = func(b kernel.Box, i int) { m.sweeper.Residual(&m.norms[i], m.u, b) }
+	m.norms = make([]kernel.Norm, pieces(m.residue.steps))
+	if len(g.wires) == 0 {
+		m.stages = []stage{{kind: stageCompute, steps: []step{{box: m.own, chunks: 1}}, whole: func() {
+			m.sweeper.RedBlack(m.u, m.omega, int(m.sweeps), g.exec)
+		}}}
+		return m, nil
+	}
+	for colour := range 2 {
+		values.colour = colour
+		x := faceExchange(g.wires, values, m.own)
+		m.stages = append(m.stages,
+			stage{kind: stageCompute, x: x, steps: planParts(m.own, l.Dim, x), piece: func(b kernel.Box, _ int) {
+				m.sweeper.RelaxColour(m.u, colour, m.omega, b)
+			}},
+			stage{kind: stageAwait, x: x})
+	}
+	return m, nil
+}
+
+func (m *redBlack) build(p *Problem, before []float64, dt float64) (kernel.Sum, error) {
+	b := m.block
+	if err := b.build(p); err != nil {
+		return kernel.Sum{}, err
+	}
+	if before != nil {
+		b.remember(before, dt)
+	}
+	var err error
+	m.sweeper, err = kernel.New(kernel.Config{
+		Layout: b.layout, Operator: b.operator, Source: b.source, Lower: b.lower, Upper: b.upper,
+		Step: 1 / b.diagonal, Parity: m.parity,
+	})
+	if err != nil {
+		return kernel.Sum{}, err
+	}
+	if err = b.fillReference(m.u); err != nil {
+		return kernel.Sum{}, err
+	}
+	m.at = 0
+	m.g.now(&m.residue)
+	return m.collect(), nil
+}
+
+func (m *redBlack) start(values []float64) error {
+	_, err := m.block.start(m.u, values)
+	return err
+}
+
+func (m *redBlack) refresh() *exchange { return m.full }
+
+func (m *redBlack) next(limit Iteration) *stage {
+	if m.at == 0 {
+		m.sweeps = 1
+		if len(m.g.wires) == 0 {
+			m.sweeps = min(limit, sorSweeps)
+			m.stages[0].passes = int(m.sweeps)
+		}
+	}
+	if m.at == len(m.stages) {
+		m.at = 0
+		return nil
+	}
+	m.at++
+	return &m.stages[m.at-1]
+}
+
+func (m *redBlack) done() (cycles Iteration, work float64) { return m.sweeps, float64(m.sweeps) }
+
+func (m *redBlack) measure() *stage { return &m.residue }
+
+func (m *redBlack) sums(s *[maxSums]kernel.Sum) int {
+	s[0] = m.collect()
+	return 1
+}
+
+func (m *redBlack) judged(_ Iteration, totals []float64) float64 { return totals[0] }
+
+// collect merges and empties what the pieces measured.
+func (m *redBlack) collect() kernel.Sum {
+	var sum kernel.Sum
+	for i := range m.norms {
+		sum.Merge(&m.norms[i].Squares)
+		m.norms[i].Reset()
+	}
+	return sum
+}
+
+func (m *redBlack) copyOut(dst []float64) { m.block.copyOut(dst, m.u) }
+
+func (m *redBlack) rhythm() (every, lag Iteration) { return sorEvery, sorLag }

@@ -1,0 +1,130 @@
+package solver
+
+import (
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// stage is what a peer does between two meetings with others.
+type stage struct {
+	kind  stageKind
+	x     *exchange                     // what is sent or awaited
+	steps []step                        // of a computation: parts, and legs of x as soon as they may go
+	piece func(b kernel.Box, piece int) // does points b of a part
+	whole func()                        // instead of pieces: does all of the only part
+	// passes is how many times a part is gone over, for whoever counts points; 0: once.
+	passes int
+}
+
+type stageKind int
+
+const (
+	stageCompute    stageKind = iota + 1
+	stageSend                 // send every leg of x
+	stageAwait                // wait for every leg of x
+	stageContribute           // give the own sums to the total
+	stageTotal                // wait for the total
+	stageGather               // bring a level to the root
+	stageSpread               // and back to everyone
+)
+
+// planParts cuts own points into parts so that the layers that a neighbour reads come
+// first; each leg of the exchange (nil: there is none) follows the last part that it
+// reads of the first grid.
+func planParts(own kernel.Box, dim int, x *exchange) []step {
+	var parts []kernel.Box
+	rest := own
+	if x != nil {
+		for i := len(x.legs) - 1; i >= 0; i-- { // z layers first: they lie together in memory
+			var slab kernel.Box
+			slab, rest = peelLayer(rest, own, x.legs[i].send[0], x.legs[i].wire.to)
+			parts = appendParts(parts, slab)
+		}
+	}
+	parts = appendParts(parts, rest)
+	var last []int
+	if x != nil {
+		last = make([]int, len(x.legs))
+		for i := range x.legs {
+			for n, b := range parts {
+				if meets(b, x.legs[i].send[0]) {
+					last[i] = n
+				}
+			}
+		}
+	}
+	var out []step
+	for n, b := range parts {
+		chunks, axis := split(b, Jacobi, dim)
+		out = append(out, step{part: n, box: b, chunks: chunks, axis: axis})
+		for i, at := range last {
+			if at == n {
+				out = append(out, step{send: true, face: i})
+			}
+		}
+	}
+	return out
+}
+
+// peelLayer takes the layer that a leg sends off what is left of the own points.
+func peelLayer(rest, own, sends kernel.Box, to Neighbour) (slab, left kernel.Box) {
+	if rest.Empty() {
+		return kernel.Box{}, rest
+	}
+	a := to.Axis
+	slab, left = rest, rest
+	if to.Side < 0 {
+		end := sends.Hi[a]
+		if a == 0 {
+			end = max(end, own.Lo[a]+columns)
+		}
+		cut := min(max(end, rest.Lo[a]), rest.Hi[a])
+		slab.Hi[a], left.Lo[a] = cut, cut
+		return slab, left
+	}
+	begin := sends.Lo[a]
+	if a == 0 {
+		begin = min(begin, own.Hi[a]-columns)
+	}
+	cut := max(min(begin, rest.Hi[a]), rest.Lo[a])
+	slab.Lo[a], left.Hi[a] = cut, cut
+	return slab, left
+}
+
+// now does a computation at once, for what has to be known before a run begins.
+func (g *Levels) now(s *stage) {
+	was, at := g.stage, g.at
+	g.stage = s
+	for g.at = range s.steps {
+		g.exec.For(s.steps[g.at].chunks, g.piece)
+	}
+	g.stage, g.at = was, at
+}
+
+// pieces is the most pieces that a part of the steps is cut into.
+func pieces(steps []step) int {
+	most := 1
+	for i := range steps {
+		most = max(most, steps[i].chunks)
+	}
+	return most
+}
+
+// faceExchange brings the outermost layers of own points to the neighbours' ghosts;
+// own is the peer's box within the layout.
+func faceExchange(wires []*wire, g grid, own kernel.Box) *exchange {
+	x := &exchange{grids: []grid{g}}
+	for _, w := range wires {
+		a := w.to.Axis
+		send, receive := own, own
+		if w.to.Side < 0 {
+			send.Hi[a] = own.Lo[a] + 1
+			receive.Lo[a], receive.Hi[a] = own.Lo[a]-1, own.Lo[a]
+		} else {
+			send.Lo[a] = own.Hi[a] - 1
+			receive.Lo[a], receive.Hi[a] = own.Hi[a], own.Hi[a]+1
+		}
+		x.legs = append(x.legs, leg{wire: w, send: []kernel.Box{send}, receive: []kernel.Box{receive}})
+	}
+	x.close()
+	return x
+}
