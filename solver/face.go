@@ -29,20 +29,41 @@ type face struct {
 	step   int      // time step in progress
 	opened bool     // the step's opening has exchanged its first faces
 	early  [][]byte // agreement messages of the next step
+
+	age     int       // moves of this cut, in this step
+	movedAt Iteration // the iterate at which it did last
+	beyond  load      // what is on the other side, as told
+	told    load      // what the other side was told of this one
+	toldAt  Iteration
+	move    handover
+	rest    Iteration // no move is proposed before that iterate
 }
 
 // slot holds a face of the neighbour's; data aliases the shell's buffer.
 type slot struct {
 	have  bool
 	step  int
+	age   int // of the cut
 	label Iteration
 	data  []byte
 }
 
+// older tells whether s is of an earlier time than c.
+func (s *slot) older(c *slot) bool {
+	return packLabel(s.step, s.age, s.label) < packLabel(c.step, c.age, c.label)
+}
+
 func newFace(l kernel.Layout, n Neighbour, s Scheme) *face {
-	f := &face{to: n, own: l.Interior(), scheme: s, slots: make([]slot, s.Slots())}
-	a, ghost := n.Axis, -1
-	if n.Side < 0 {
+	f := &face{to: n, scheme: s, slots: make([]slot, s.Slots())}
+	f.place(l)
+	return f
+}
+
+// place finds the face in a block of that layout.
+func (f *face) place(l kernel.Layout) {
+	a, ghost := f.to.Axis, -1
+	f.own = l.Interior()
+	if f.to.Side < 0 {
 		f.own.Hi[a] = 1
 	} else {
 		f.own.Lo[a], ghost = l.N[a]-1, l.N[a]
@@ -61,13 +82,15 @@ func newFace(l kernel.Layout, n Neighbour, s Scheme) *face {
 	}
 	f.count = [2]int{l.N[inner], l.N[outer]}
 	f.stride = [2]int{stride[inner], stride[outer]}
-	return f
 }
 
 // pack writes the own layer of src, [z][y][x], little endian.
-func (f *face) pack(dst []byte, src []float64) {
+func (f *face) pack(dst []byte, src []float64) { f.packLayer(dst, src, f.base) }
+
+// packLayer writes the layer parallel to the face whose first point is at base.
+func (f *face) packLayer(dst []byte, src []float64, base int) {
 	for o := range f.count[1] {
-		at := f.base + o*f.stride[1]
+		at := base + o*f.stride[1]
 		for range f.count[0] {
 			binary.LittleEndian.PutUint64(dst, math.Float64bits(src[at]))
 			dst = dst[8:]
@@ -77,9 +100,12 @@ func (f *face) pack(dst []byte, src []float64) {
 }
 
 // unpack writes what pack of the neighbour made to the ghosts of dst.
-func (f *face) unpack(dst []float64, data []byte) {
+func (f *face) unpack(dst []float64, data []byte) { f.unpackLayer(dst, data, f.ghost) }
+
+// unpackLayer reads what packLayer wrote to the layer whose first point is at base.
+func (f *face) unpackLayer(dst []float64, data []byte, base int) {
 	for o := range f.count[1] {
-		at := f.ghost + o*f.stride[1]
+		at := base + o*f.stride[1]
 		for range f.count[0] {
 			dst[at] = math.Float64frombits(binary.LittleEndian.Uint64(data))
 			data = data[8:]
@@ -98,7 +124,7 @@ func (f *face) pick(k Iteration) *slot {
 }
 
 func (f *face) newer(best, c *slot, k Iteration) *slot {
-	if !c.have || c.step != f.step || !f.scheme.Admit(k, c.label, f.to.Rank) || (best != nil && best.label >= c.label) {
+	if !c.have || c.step != f.step || c.age != f.age || !f.scheme.Admit(k, c.label, f.to.Rank) || (best != nil && best.label >= c.label) {
 		return best
 	}
 	return c
@@ -108,20 +134,21 @@ func (f *face) newer(best, c *slot, k Iteration) *slot {
 // iterate than the slot held is refused.
 // iterate parity+label of the run goes under that tag; the faces that open the next
 // step come before that is known here.
-func (f *face) arrived(tag uint32, step int, label, parity Iteration, data []byte) error {
+func (f *face) arrived(tag uint32, c slot, parity Iteration) error {
 	if int64(tag) >= int64(len(f.slots)) {
 		return fmt.Errorf("solver: a face of rank %d came under tag %d; there are %d slots", f.to.Rank, tag, len(f.slots))
 	}
-	if len(data) != f.to.FaceBytes {
+	if len(c.data) != f.to.FaceBytes {
 		return fmt.Errorf("solver: a face of rank %d has %d bytes; it must have %d: do both peers use the same partition?",
-			f.to.Rank, len(data), f.to.FaceBytes)
+			f.to.Rank, len(c.data), f.to.FaceBytes)
 	}
-	if step == f.step && uint64(parity+label)%uint64(len(f.slots)) != uint64(tag) {
-		return fmt.Errorf("solver: rank %d sent iterate %d under tag %d of %d", f.to.Rank, label, tag, len(f.slots))
+	if c.step == f.step && uint64(parity+c.label)%uint64(len(f.slots)) != uint64(tag) {
+		return fmt.Errorf("solver: rank %d sent iterate %d under tag %d of %d", f.to.Rank, c.label, tag, len(f.slots))
 	}
-	if old := &f.slots[tag]; inLockstep(f.scheme) && old.have && (step < old.step || step == old.step && label < old.label) {
-		return fmt.Errorf("solver: rank %d sent iterate %d after %d", f.to.Rank, label, old.label)
+	if old := &f.slots[tag]; inLockstep(f.scheme) && old.have && c.older(old) {
+		return fmt.Errorf("solver: rank %d sent iterate %d after %d", f.to.Rank, c.label, old.label)
 	}
-	f.slots[tag] = slot{have: true, step: step, label: label, data: data}
+	c.have = true
+	f.slots[tag] = c
 	return nil
 }

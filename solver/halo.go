@@ -15,7 +15,7 @@ func (w *Worker) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []
 	if f == nil {
 		return fmt.Errorf("solver: a face from rank %d, which is no neighbour of rank %d", q, w.config.Rank)
 	}
-	step, sweep := unpackLabel(label)
+	step, age, sweep := unpackLabel(label)
 	if step < w.steps.at {
 		w.steps.stale++
 		return nil
@@ -24,7 +24,10 @@ func (w *Worker) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []
 		return fmt.Errorf("solver: a face from rank %d: iterate %d of step %d, which it cannot have made: this peer is at %d of step %d",
 			q, sweep, step, w.iterate, w.steps.at)
 	}
-	return f.arrived(tag, step, sweep, w.steps.parity, data)
+	if step == w.steps.at && age > f.age+1 {
+		return fmt.Errorf("solver: a face from rank %d beyond %d moves of the cut; there have been %d", q, age, f.age)
+	}
+	return f.arrived(tag, slot{step: step, age: age, label: sweep, data: data}, w.steps.parity)
 }
 
 // reach is the newest iterate of a time step that a neighbour in lockstep can have
@@ -40,14 +43,21 @@ func (w *Worker) reach(step int) Iteration {
 	return w.iterate + 1
 }
 
-// sweepBits of a halo's label count iterates of a time step; the step is above them,
-// 0 in a stationary run.
-const sweepBits = 40
+// A halo's label holds the iterate of a time step, above it how often the cut between
+// the two peers had moved in that step, and on top the step, 0 in a stationary run. So
+// a face that is put together from several is as old as the oldest of them.
+const (
+	sweepBits = 36
+	ageBits   = 7
+	mostAge   = 1<<ageBits - 1
+)
 
-func packLabel(step int, sweep Iteration) uint64 { return uint64(step)<<sweepBits | uint64(sweep) }
+func packLabel(step, age int, sweep Iteration) uint64 {
+	return uint64(step)<<(sweepBits+ageBits) | uint64(age)<<sweepBits | uint64(sweep)
+}
 
-func unpackLabel(label uint64) (step int, sweep Iteration) {
-	return int(label >> sweepBits), Iteration(label & (1<<sweepBits - 1))
+func unpackLabel(label uint64) (step, age int, sweep Iteration) {
+	return int(label >> (sweepBits + ageBits)), int(label>>sweepBits) & mostAge, Iteration(label & (1<<sweepBits - 1))
 }
 
 // Pack writes the face that op, an OpSend, asks for: op.Bytes bytes.
@@ -59,7 +69,7 @@ func (w *Worker) Pack(op Op, dst []byte) {
 	// The other array holds the newer iterate during a sweep, the older one
 	// between two.
 	src := w.cur
-	if _, sweep := unpackLabel(op.Label); sweep != w.iterate {
+	if _, _, sweep := unpackLabel(op.Label); sweep != w.iterate {
 		src = w.next
 	}
 	f.pack(dst, src)
@@ -69,7 +79,7 @@ func (w *Worker) Pack(op Op, dst []byte) {
 func (w *Worker) sendOp(now time.Duration, f *face, label Iteration) Op {
 	f.lastSent, f.sent = now, true
 	return Op{
-		Kind: OpSend, To: f.to.Rank, Bytes: f.to.FaceBytes, Label: packLabel(w.steps.at, label),
+		Kind: OpSend, To: f.to.Rank, Bytes: f.to.FaceBytes, Label: packLabel(w.steps.at, f.age, label),
 		Tag: uint32(uint64(w.steps.parity+label) % uint64(len(f.slots))),
 	}
 }
@@ -119,8 +129,9 @@ func (w *Worker) wait(now time.Duration) Op {
 		}
 		due := f.lastSent + w.config.Repeat
 		if now >= due {
-			// In lockstep the neighbour may still need the iterate before.
-			f.repeatOlder = w.iterate > 0 && inLockstep(f.scheme)
+			// In lockstep the neighbour may still need the iterate before, unless the cut
+			// has moved since: then it was there.
+			f.repeatOlder = w.iterate > f.movedAt && inLockstep(f.scheme)
 			return w.sendOp(now, f, w.iterate)
 		}
 		if until == 0 || due < until {

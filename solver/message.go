@@ -10,7 +10,7 @@ import (
 )
 
 // Agreement messages, between neighbours, reliable and in order. Layout, little
-// endian: version, kind, reason, 0 (one byte each), time step (4 bytes; 0 in a
+// endian: version, kind, reason, mark (one byte each), time step (4 bytes; 0 in a
 // stationary run), number (8 bytes), then by kind:
 //
 //	diagonal, step  one float64
@@ -18,8 +18,13 @@ import (
 //	residual        length of the first sum (2 bytes), that sum, the second sum
 //	verdict         two float64: the relative residual, the reference norm; the
 //	                iterate to be measured next (8 bytes)
-//	face            iterate (8 bytes), the face's values
+//	face, plane     iterate (8 bytes), the face's or plane's values
+//	load            two float64: speed and longest sweep beyond; planes (8 bytes)
+//	move, grant     iterate (8 bytes), planes (8 bytes)
 //	stop, finished, close  nothing
+//
+// The mark of a face is the age of the cut it belongs to; that of a residual is 1 when
+// the snapshot is void.
 type messageKind uint8
 
 const (
@@ -32,11 +37,15 @@ const (
 	msgStop                            // up: somebody wants an early end
 	msgFinished                        // up: all below have reached the last iterate
 	msgClose                           // down: all have; nobody needs faces any more
+	msgLoad                            // to either neighbour: what the peers on the sender's side can do
+	msgMove                            // to the upper neighbour: planes to be handed over, from iterate on
+	msgGrant                           // to the lower one: how many of them will be
+	msgPlane                           // from who gives planes: number counts them
 	msgKinds
 )
 
 const (
-	messageVersion = 2
+	messageVersion = 3
 	messageHeader  = 16
 )
 
@@ -44,13 +53,15 @@ const (
 type message struct {
 	kind    messageKind
 	reason  Reason
+	mark    uint8
 	step    int // time step
 	number  uint64
 	a, b    float64
 	iterate Iteration
 	squares kernel.Sum // residual
 	start   kernel.Sum // residual, number 0: of the reference vector
-	values  []byte     // face
+	values  []byte     // face, plane
+	count   int64      // load, move, grant: planes; those of a move go up if positive
 }
 
 // maxSumBytes is more than an encoded kernel.Sum takes.
@@ -64,7 +75,7 @@ func AgreementBytes(n Neighbour) int {
 
 func (m *message) encode() []byte {
 	out := make([]byte, messageHeader, messageHeader+24+len(m.values))
-	out[0], out[1], out[2] = messageVersion, byte(m.kind), byte(m.reason)
+	out[0], out[1], out[2], out[3] = messageVersion, byte(m.kind), byte(m.reason), m.mark
 	binary.LittleEndian.PutUint32(out[4:], uint32(m.step))
 	binary.LittleEndian.PutUint64(out[8:], m.number)
 	switch m.kind {
@@ -73,9 +84,15 @@ func (m *message) encode() []byte {
 	case msgVerdict:
 		out = appendFloat(appendFloat(out, m.a), m.b)
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
-	case msgFace:
+	case msgFace, msgPlane:
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
 		out = append(out, m.values...)
+	case msgLoad:
+		out = appendFloat(appendFloat(out, m.a), m.b)
+		out = binary.LittleEndian.AppendUint64(out, uint64(m.count))
+	case msgMove, msgGrant:
+		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
+		out = binary.LittleEndian.AppendUint64(out, uint64(m.count))
 	case msgResidual:
 		first, _ := m.squares.MarshalBinary() // documented never to fail
 		second, _ := m.start.MarshalBinary()
@@ -102,7 +119,7 @@ func decodeMessage(data []byte, faceBytes int) (m message, err error) {
 	}
 	m.kind, m.reason = messageKind(data[1]), Reason(data[2])
 	m.step, m.number = int(binary.LittleEndian.Uint32(data[4:])), binary.LittleEndian.Uint64(data[8:])
-	if data[3] != 0 || m.reason > lastReason {
+	if m.mark = data[3]; m.mark > mostMark(m.kind) || m.reason > lastReason {
 		return m, fmt.Errorf("unknown flags %#x %#x", data[2], data[3])
 	}
 	body := data[messageHeader:]
@@ -118,11 +135,13 @@ func decodeMessage(data []byte, faceBytes int) (m message, err error) {
 		}
 		m.a, m.b = readFloat(body), readFloat(body[8:])
 		m.iterate = Iteration(binary.LittleEndian.Uint64(body[16:]))
-	case msgFace:
+	case msgFace, msgPlane:
 		if len(body) != 8+faceBytes {
 			return m, fmt.Errorf("a frozen face of %d bytes where %d belong", len(body)-8, faceBytes)
 		}
 		m.iterate, m.values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
+	case msgLoad, msgMove, msgGrant:
+		err = m.decodeBalance(body)
 	case msgResidual:
 		err = m.decodeSums(body)
 	case msgStop, msgFinished, msgClose:
@@ -133,6 +152,32 @@ func decodeMessage(data []byte, faceBytes int) (m message, err error) {
 		return m, fmt.Errorf("unknown kind %d", m.kind)
 	}
 	return m, err
+}
+
+// mostMark is the largest mark of a kind of message.
+func mostMark(k messageKind) uint8 {
+	switch k {
+	case msgFace:
+		return mostAge
+	case msgResidual:
+		return 1
+	}
+	return 0
+}
+
+func (m *message) decodeBalance(body []byte) error {
+	if m.kind == msgLoad {
+		if len(body) != 24 {
+			return errMessageLength
+		}
+		m.a, m.b, m.count = readFloat(body), readFloat(body[8:]), int64(binary.LittleEndian.Uint64(body[16:]))
+		return nil
+	}
+	if len(body) != 16 {
+		return errMessageLength
+	}
+	m.iterate, m.count = Iteration(binary.LittleEndian.Uint64(body)), int64(binary.LittleEndian.Uint64(body[8:]))
+	return nil
 }
 
 func (m *message) decodeSums(body []byte) error {

@@ -17,9 +17,15 @@ func samples() []message {
 			m.a = math.Pi
 		case msgVerdict:
 			m.a, m.b = 1e-300, 4
-		case msgFace:
+		case msgFace, msgPlane:
 			m.iterate, m.values = 1<<40, []byte("sixteen bytes ok")
+			m.mark = min(3, mostMark(k))
+		case msgLoad:
+			m.a, m.b, m.count = 1e3, 1e-2, 16
+		case msgMove, msgGrant:
+			m.iterate, m.count = 12, -3
 		case msgResidual:
+			m.mark = 1
 			m.squares.Add(1e300)
 			m.squares.Add(1e-300)
 			m.start.Add(3)
@@ -45,7 +51,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		require.Error(t, err)
 		data[0]++
 		_, err = decodeMessage(data, 16)
-		require.ErrorContains(t, err, "version 3")
+		require.ErrorContains(t, err, "version 4")
 	}
 }
 
@@ -64,6 +70,8 @@ func FuzzDecodeMessage(f *testing.F) {
 		require.Equal(t, m.number, again.number)
 		require.Equal(t, m.step, again.step)
 		require.Equal(t, m.reason, again.reason)
+		require.Equal(t, m.mark, again.mark)
+		require.Equal(t, m.count, again.count)
 		require.True(t, m.squares.Equal(&again.squares))
 	})
 }
@@ -106,7 +114,7 @@ func FuzzAgree(f *testing.F) {
 			size := min(len(data), 1+int(what)*n)
 			_ = w.Agree(0, q, data)
 			_ = w.Agree(0, q, data[:size])
-			_ = w.Halo(0, q, uint32(n)%2, packLabel(int(what>>4)%4, Iteration(what)%3), make([]byte, 32))
+			_ = w.Halo(0, q, uint32(n)%2, packLabel(int(what>>4)%4, int(what>>6)%3, Iteration(what)%3), make([]byte, 32))
 		}
 		if w.Next(0).Kind == OpDone {
 			require.NotEqual(t, Running, w.Outcome().Reason)

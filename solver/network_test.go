@@ -42,6 +42,7 @@ type network struct {
 	steps        [][]StepResult // by rank
 	stepped      func(rank int, r StepResult, u []float64)
 	observe      func(*network)
+	perPoint     func(rank int, now time.Duration) time.Duration // relaxing takes; nil: pace a part
 }
 
 type packet struct {
@@ -180,6 +181,9 @@ func (n *network) act(i int) {
 	case OpRelax:
 		w.Relax(op)
 		n.nextAt[i] = n.now + n.pace[i]/2 + time.Duration(n.rng.Int64N(int64(n.pace[i])))
+		if n.perPoint != nil {
+			n.nextAt[i] = n.now + max(1, time.Duration(op.Points)*n.perPoint(i, n.now))
+		}
 	case OpSend:
 		buf := make([]byte, op.Bytes)
 		w.Pack(op, buf)
@@ -330,10 +334,10 @@ func (n *network) deliver(p packet) error {
 }
 
 // assemble puts the answers of all boxes together.
-func (n *network) assemble(p *Problem, part Partition) []float64 {
+func (n *network) assemble(p *Problem, _ Partition) []float64 {
 	u := make([]float64, p.Points())
-	for r, w := range n.workers {
-		box := part.Box(Rank(r))
+	for _, w := range n.workers {
+		box := w.Box()
 		v := make([]float64, box.Points())
 		w.Solution(v)
 		box.each(func(d int, idx [3]int) bool {

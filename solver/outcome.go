@@ -53,6 +53,10 @@ type Outcome struct {
 	Worst     float64 // largest relative residual of a completed step
 	WorstStep int     // that one; 0: none
 	Stale     uint64  // faces of an old step, dropped
+
+	// Of a run whose planes move.
+	Moves        int // of this peer's cuts
+	Given, Taken int // planes
 }
 
 // StepResult is how a time step ended.

@@ -10,13 +10,14 @@ type reduction struct {
 	heard    int
 	squares  kernel.Sum
 	start    kernel.Sum // of the reference vector, where it is asked for
+	void     bool       // snapshots: planes were on their way
 }
 
 func newReduction(children int) reduction { return reduction{children: make([]bool, children)} }
 
 // reset begins the next one.
 func (r *reduction) reset() {
-	r.own, r.heard = false, 0
+	r.own, r.heard, r.void = false, 0, false
 	clear(r.children)
 	r.squares, r.start = kernel.Sum{}, kernel.Sum{}
 }
@@ -34,6 +35,7 @@ func (r *reduction) share(residual, reference *kernel.Sum) {
 func (r *reduction) hear(child int, m *message) {
 	r.children[child] = true
 	r.heard++
+	r.void = r.void || m.mark > 0
 	r.squares.Merge(&m.squares)
 	r.start.Merge(&m.start)
 }
@@ -43,5 +45,9 @@ func (r *reduction) complete() bool { return r.own && r.heard == len(r.children)
 
 // message tells the parent the sums.
 func (r *reduction) message(number uint64) message {
-	return message{kind: msgResidual, number: number, squares: r.squares, start: r.start}
+	m := message{kind: msgResidual, number: number, squares: r.squares, start: r.start}
+	if r.void {
+		m.mark = 1
+	}
+	return m
 }

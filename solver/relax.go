@@ -49,6 +49,7 @@ func (p *pass) sweeping() bool { return p.steps != nil && p.relaxes }
 
 func (p *pass) beginSweep(measure bool) {
 	p.steps, p.at, p.relaxes, p.gather, p.array = p.sweep, 0, true, measure, p.w.cur
+	p.w.meter.begin()
 }
 
 func (p *pass) beginMeasure(array []float64) {
@@ -79,6 +80,7 @@ func (p *pass) next(now time.Duration) (Op, bool) {
 		}
 		s := &p.steps[p.at]
 		if !s.send {
+			w.meter.asked = now
 			return Op{Kind: OpRelax, Part: s.part, Points: s.box.Points()}, true
 		}
 		p.at++
@@ -97,6 +99,7 @@ func (w *Worker) Relax(op Op) {
 	}
 	p.current = p.steps[p.at]
 	p.at++
+	w.meter.relaxed = op.Points
 	if p.relaxes && w.config.Order == InTurn {
 		p.relaxInTurn()
 		return
@@ -158,6 +161,8 @@ func (p *pass) finish() {
 	if p.relaxes {
 		old := w.cur
 		w.cur, w.iterate = w.next, w.iterate+1
+		w.earned += uint64(w.block.layout.Points())
+		w.meter.end(!p.gather || w.rhythm.every < meterSweeps)
 		switch {
 		case sameArray(old, w.frozen) && w.spare == nil:
 			w.next = w.newArray()

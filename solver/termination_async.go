@@ -114,7 +114,7 @@ func (e *snapshotEnd) freeze() {
 		if f.opened && e.number == 0 {
 			continue
 		}
-		m := message{kind: msgFace, number: e.number, iterate: e.p.frozenAt, values: make([]byte, f.to.FaceBytes)}
+		m := message{kind: msgFace, mark: uint8(f.age), number: e.number, iterate: e.p.frozenAt, values: make([]byte, f.to.FaceBytes)}
 		e.p.subject.packFrozen(f, m.values)
 		e.p.tell(f.to.Rank, &m)
 	}
@@ -162,6 +162,8 @@ func (e *snapshotEnd) advance() {
 	n := norm(&e.sums.squares)
 	rel, reason := relative(n, e.norm0), Running
 	switch {
+	case e.sums.void:
+		rel = e.residual // it is of no vector; another snapshot follows
 	case rel <= e.p.config.Tolerance:
 		reason = Converged
 	case !finite(n):
@@ -262,8 +264,12 @@ func (e *snapshotEnd) faceFrom(f *face, m *message) error {
 		}
 		e.faces[i] = true
 		e.got++
+		if int(m.mark) != f.age {
+			e.sums.void = true // the cut has moved at one end, and not yet at the other
+			continue
+		}
 		copy(f.agreed.data, m.values)
-		f.agreed.have, f.agreed.step, f.agreed.label = true, e.p.steps.at, m.iterate
+		f.agreed.have, f.agreed.step, f.agreed.age, f.agreed.label = true, e.p.steps.at, f.age, m.iterate
 	}
 	return nil
 }

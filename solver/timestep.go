@@ -50,6 +50,7 @@ func (w *Worker) begin() error {
 func (f *face) begin(step int) {
 	f.step, f.opened, f.sent, f.repeatOlder = step, false, false, false
 	f.agreed.have = false
+	f.age, f.movedAt, f.move, f.told, f.toldAt, f.rest = 0, 0, handover{}, load{}, 0, 0
 }
 
 // inStep puts the time step to an error.
@@ -191,7 +192,7 @@ func (f *face) open() bool {
 				f.agreed.data = make([]byte, f.to.FaceBytes)
 			}
 			copy(f.agreed.data, s.data)
-			f.agreed.have, f.agreed.step, f.agreed.label = true, f.step, 0
+			f.agreed.have, f.agreed.step, f.agreed.age, f.agreed.label = true, f.step, f.age, 0
 			f.opened = true
 		}
 	}

@@ -248,8 +248,8 @@ func TestStepsOfStrangers(t *testing.T) {
 	w, err := NewWorker(Config{Problem: p, Partition: slabsOf(t, p, 3), Scheme: Asynchronous(), Rank: 1})
 	require.NoError(t, err)
 	face := make([]byte, w.Neighbours()[0].FaceBytes)
-	require.ErrorContains(t, w.Halo(0, 0, 0, packLabel(3, 1), face), "iterate 1 of step 3")
-	require.NoError(t, w.Halo(0, 0, 0, packLabel(2, 1), face))
+	require.ErrorContains(t, w.Halo(0, 0, 0, packLabel(3, 0, 1), face), "iterate 1 of step 3")
+	require.NoError(t, w.Halo(0, 0, 0, packLabel(2, 0, 1), face))
 	far := message{kind: msgFace, step: 3, values: face}
 	require.ErrorContains(t, w.Agree(0, 0, far.encode()), "time step 3, while this peer is at 1 of 4")
 	next := message{kind: msgFace, step: 2, values: face}
@@ -261,7 +261,7 @@ func TestStepsOfStrangers(t *testing.T) {
 	still := membrane([3]int{6, 6, 6}, 3)
 	w, err = NewWorker(Config{Problem: still, Partition: slabsOf(t, still, 3), Scheme: Synchronous(), Rank: 1})
 	require.NoError(t, err)
-	require.ErrorContains(t, w.Halo(0, 0, 0, packLabel(1, 0), face), "which it cannot have made")
+	require.ErrorContains(t, w.Halo(0, 0, 0, packLabel(1, 0, 0), face), "which it cannot have made")
 	require.ErrorContains(t, w.Agree(0, 0, next.encode()), "time step 2")
 }
 
@@ -288,14 +288,14 @@ func TestOldFacesAreNotRead(t *testing.T) {
 	require.NoError(t, err)
 	f := w.faces[0]
 	face := make([]byte, f.to.FaceBytes)
-	require.NoError(t, w.Halo(0, 0, 0, packLabel(1, 7), face))
+	require.NoError(t, w.Halo(0, 0, 0, packLabel(1, 0, 7), face))
 	require.Equal(t, Iteration(7), f.pick(0).label)
 	f.begin(2)
 	require.Nil(t, f.pick(0))
 	w.steps.at = 2
-	require.NoError(t, w.Halo(0, 0, 0, packLabel(1, 9), face))
+	require.NoError(t, w.Halo(0, 0, 0, packLabel(1, 0, 9), face))
 	require.Equal(t, uint64(1), w.Outcome().Stale)
 	require.Nil(t, f.pick(0))
-	require.NoError(t, w.Halo(0, 0, 0, packLabel(2, 1), face))
+	require.NoError(t, w.Halo(0, 0, 0, packLabel(2, 0, 1), face))
 	require.Equal(t, Iteration(1), f.pick(0).label)
 }

@@ -24,6 +24,9 @@ type Config struct {
 	Lag        Iteration     // c of SPEC §2, at most CheckEvery; 0: chosen
 	Repeat     time.Duration // asynchronous: faces are repeated at least this often while the peer waits; 0: 5 ms
 	Initial    []float64     // own box's starting values [z][y][x], of a nonstationary problem u(0); nil: the problem's
+	// Balance moves planes between neighbours while they run, so that sweeps take all of
+	// them as long: see Balanceable for when, MostPlanes for the memory.
+	Balance bool
 	// Reconfigure asks, at every boundary of time steps, for asynchronous halo sessions
 	// to be made synchronous, so that the first faces of the step travel there, and
 	// asynchronous again. Otherwise those faces travel on the agreement sessions.
@@ -78,6 +81,14 @@ type Worker struct {
 	frozen    []float64     // block of the snapshot in progress or agreed; may be cur
 	pass      pass
 	opening   opening
+
+	delta  float64 // the step of stepper
+	most   int     // planes that this peer may have; 0: planes do not move
+	meter  meter
+	moves  int // of cuts
+	given  int // planes
+	taken  int
+	earned uint64 // points relaxed
 }
 
 // NewWorker builds the own block: arrays are allocated here, once (a third one of
@@ -109,6 +120,9 @@ func NewWorker(c Config) (*Worker, error) {
 	}
 	for _, n := range c.Partition.Neighbours(c.Rank) {
 		w.faces = append(w.faces, newFace(w.block.layout, n, Between(c.Scheme, c.Rank, n.Rank)))
+	}
+	if c.Balance && c.Balanceable() == nil {
+		w.most = c.MostPlanes(c.Rank)
 	}
 	w.cur = make([]float64, w.block.layout.Len())
 	w.pass.init(w)
@@ -172,7 +186,7 @@ func (w *Worker) prepare(step float64) error {
 	if err != nil {
 		return err
 	}
-	w.stepper = stepper
+	w.stepper, w.delta = stepper, step
 	w.reference = w.pass.measureNow(w.cur)
 	values := w.config.Initial
 	if w.steps.of > 0 {
@@ -203,6 +217,7 @@ func (w *Worker) newArray() []float64 {
 // decrease. An OpRelax is repeated until Relax was called for it. After OpDone it
 // answers OpDone.
 func (w *Worker) Next(now time.Duration) Op {
+	w.meter.tick(now)
 	for {
 		if len(w.outbox) > 0 {
 			return w.popOutbox()
@@ -231,6 +246,18 @@ func (w *Worker) Next(now time.Duration) Op {
 		if len(w.outbox) > 0 {
 			continue // the gate had something to say; that goes first
 		}
+		if w.most > 0 && (g == gateSweep || g == gateSweepMeasure || g == gateWait) {
+			if g != gateWait {
+				w.rebalance()
+			}
+			made, waits := w.handOver(g)
+			if made || len(w.outbox) > 0 {
+				continue
+			}
+			if waits {
+				return w.wait(now)
+			}
+		}
 		switch g {
 		case gateSweep, gateSweepMeasure:
 			if !w.readable() {
@@ -255,12 +282,12 @@ func (w *Worker) Next(now time.Duration) Op {
 	}
 }
 
-// hear takes what the step δ is agreed on by.
+// hear takes what the step δ is agreed on by, and what moves planes.
 func (w *Worker) hear(f *face, m *message) error {
 	if m.kind == msgDiagonal || m.kind == msgStep {
 		return w.setup.agree(w, f.to.Rank, m)
 	}
-	return fmt.Errorf("kind %d, which this method does not use", m.kind)
+	return w.hearBalance(f, m)
 }
 
 // Solution writes the agreed block [z][y][x] of the box after OpDone, and the
@@ -278,7 +305,17 @@ func (w *Worker) Solution(dst []float64) {
 	w.block.copyOut(dst, src)
 }
 
-// Box is the worker's own box.
+// Outcome tells how the run ended, or how far it has come.
+func (w *Worker) Outcome() Outcome {
+	o := w.party.Outcome()
+	o.Moves, o.Given, o.Taken = w.moves, w.given, w.taken
+	return o
+}
+
+// Relaxed is the number of points that this peer has relaxed so far.
+func (w *Worker) Relaxed() uint64 { return w.earned }
+
+// Box is the worker's own box, as it is now: see Config.Balance.
 func (w *Worker) Box() Box { return w.block.box }
 
 // Links are the peers that share a face, in the partition's order.

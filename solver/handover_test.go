@@ -1,0 +1,135 @@
+package solver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// speeds draws peers of different speeds, some of which change in mid-run.
+func speeds(t *rapid.T, peers int) func(rank int, now time.Duration) time.Duration {
+	slow, later := make([]time.Duration, peers), make([]time.Duration, peers)
+	for i := range slow {
+		slow[i] = time.Duration(rapid.SampledFrom([]int{1, 1, 1, 3, 10}).Draw(t, "slow")) * 2 * time.Microsecond
+		later[i] = time.Duration(rapid.SampledFrom([]int{1, 1, 10}).Draw(t, "later")) * 2 * time.Microsecond
+	}
+	change := time.Duration(rapid.IntRange(1, 100).Draw(t, "change")) * time.Millisecond
+	return func(rank int, now time.Duration) time.Duration {
+		if now < change {
+			return slow[rank]
+		}
+		return later[rank]
+	}
+}
+
+// anySlabs cuts along the slowest axis.
+func anySlabs(t *rapid.T, p *Problem) Partition {
+	slow := p.Dimension - 1
+	n := p.N[slow]
+	cuts := []int{0}
+	for i := 1; i < n; i++ {
+		if len(cuts) < 6 && rapid.IntRange(0, 2).Draw(t, "cut") == 0 {
+			cuts = append(cuts, i)
+		}
+	}
+	part := Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}
+	part.Cuts[slow] = append(cuts, n)
+	return part
+}
+
+// requireCover requires that the boxes cover the slowest axis exactly, in the order of
+// the ranks, and returns how many planes have moved.
+func requireCover(t require.TestingT, n *network, c Config) (planes int) {
+	slow, at := c.Problem.Dimension-1, 0
+	given, taken := 0, 0
+	for r, w := range n.workers {
+		b := w.Box()
+		require.Equal(t, at, b.Lo[slow], "rank %d", r)
+		require.Greater(t, b.Hi[slow], at, "rank %d", r)
+		require.LessOrEqual(t, b.Hi[slow]-at, c.MostPlanes(Rank(r)), "rank %d", r)
+		at = b.Hi[slow]
+		o := w.Outcome()
+		given, taken = given+o.Given, taken+o.Taken
+	}
+	require.Equal(t, c.Problem.N[slow], at)
+	require.Equal(t, given, taken)
+	return given
+}
+
+// plain is an outcome without what has moved.
+func still(o Outcome) Outcome {
+	o.Moves, o.Given, o.Taken = 0, 0, 0
+	return o
+}
+
+// Planes move while the run goes on; its bits are those of the sequential method, and
+// so is the number of its sweeps.
+func TestMovesInLockstepKeepTheBits(t *testing.T) {
+	moved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyProblem(t)
+		c := Config{
+			Problem: p, Partition: anySlabs(t, p), Balance: true, Executor: backwards{},
+			Scheme:     rapid.SampledFrom([]Scheme{Synchronous(), BoundedDelay(0)}).Draw(t, "scheme"),
+			Tolerance:  rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),
+			CheckEvery: Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
+			MaxSweeps:  Iteration(rapid.SampledFrom([]int{30, 60, 200, 400}).Draw(t, "max")),
+		}
+		want, err := SolveSequential(p, Jacobi, c.Tolerance, c.CheckEvery, c.Lag, c.MaxSweeps)
+		require.NoError(t, err)
+		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+		require.NoError(t, err)
+		n.perPoint = speeds(t, len(n.workers))
+		n.jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
+		if c.Scheme.Asynchronous() {
+			n.loss, n.double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+		}
+		require.NoError(t, n.run())
+		for r, w := range n.workers {
+			require.Equal(t, Outcome{Reason: want.Reason, Sweeps: want.Sweeps, Iterate: want.Sweeps, Residual: want.Residual}, still(w.Outcome()), "rank %d", r)
+		}
+		requireSameBits(t, want.U, n.assemble(p, c.Partition))
+		moved += requireCover(t, n, c)
+	})
+	t.Logf("%d planes moved", moved)
+	require.Positive(t, moved, "planes move")
+}
+
+// Planes move at any time; the answer covers the grid exactly, and its residual is what
+// the peers agreed on.
+func TestMovesInAsynchronousRuns(t *testing.T) {
+	moved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyProblem(t)
+		c := Config{
+			Problem: p, Partition: anySlabs(t, p), Balance: true, Tolerance: 1e-4,
+			Scheme:     rapid.SampledFrom([]Scheme{Asynchronous(), BoundedDelay(1), BoundedDelay(4)}).Draw(t, "scheme"),
+			CheckEvery: Iteration(rapid.IntRange(1, 9).Draw(t, "every")),
+			Order:      rapid.SampledFrom([]Order{Jacobi, InTurn}).Draw(t, "order"),
+		}
+		if peers := c.Partition.Peers(); rapid.IntRange(0, 2).Draw(t, "hybrid") == 0 {
+			c.Scheme = Hybrid(Clusters(c.Partition, rapid.IntRange(1, peers).Draw(t, "clusters")))
+			c.Order = Jacobi
+		}
+		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+		require.NoError(t, err)
+		n.perPoint = speeds(t, len(n.workers))
+		n.loss, n.double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+		n.jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
+		require.NoError(t, n.run())
+		moved += requireCover(t, n, c)
+		e, err := Evaluate(p, n.assemble(p, c.Partition), nil)
+		require.NoError(t, err)
+		for _, w := range n.workers {
+			require.Equal(t, Converged, w.Outcome().Reason)
+			if !Lockstep(c.Scheme) {
+				require.Equal(t, e.RelativeResidual, w.Outcome().Residual, "what was agreed is what is true")
+			}
+		}
+		require.LessOrEqual(t, e.RelativeResidual, c.Tolerance)
+	})
+	t.Logf("%d planes moved", moved)
+	require.Positive(t, moved, "planes move")
+}
