@@ -51,12 +51,19 @@ func surface(p solver.Partition) int {
 	return total
 }
 
-// defaultWorkers is how many peers and threads to take for projected Richardson on
-// this many processors, as measured (docs/cli.md, Defaults).
-func defaultWorkers(points, cpus int) (peers, threads int, why string) {
+// defaultWorkers is how many peers and threads to take for a method on this many
+// processors, as measured (docs/cli.md, Defaults).
+func defaultWorkers(method string, points, cpus int) (peers, threads int, why string) {
 	switch {
+	case method == solver.Schwarz:
+		return max(cpus, 2), 1, fmt.Sprintf("Schwarz wants boxes: one peer of one thread for each of %d processors, two at least", cpus)
 	case cpus < 2:
 		return 1, 1, "there is one processor"
+	case method == solver.SOR || method == solver.Multigrid:
+		if points < smallProblem {
+			return 1, 1, "below 64³ points, threads cost more than they gain"
+		}
+		return 1, cpus, fmt.Sprintf("one peer, and a thread for each of %d processors: the peers of %s exchange faces many times a cycle", cpus, method)
 	case points < smallProblem:
 		return 1, 1, "below 64³ points, exchanging halos costs more than a second peer gains"
 	}

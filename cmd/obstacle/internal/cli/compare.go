@@ -34,6 +34,7 @@ type comparison struct {
 
 // row is one scheme on a number of peers: medians over the rounds.
 type row struct {
+	Method     string        `json:"method"`
 	Scheme     string        `json:"scheme"`
 	Peers      int           `json:"peers"`
 	Seconds    float64       `json:"seconds"`
@@ -48,11 +49,12 @@ type row struct {
 
 	seconds []float64
 	sweeps  []float64
+	one     int // index of the reference, which has the same method
 }
 
 func (a *app) compareCommand() *cobra.Command {
 	q := &request{catalog: a.catalog}
-	var schemes []string
+	var schemes, methods []string
 	var peers []int
 	var rounds int
 	var out string
@@ -62,26 +64,37 @@ func (a *app) compareCommand() *cobra.Command {
 		Long: `compare solves the same problem to the same tolerance with every scheme on every
 number of peers, several rounds with the runs interleaved, and prints the median
 time and the spread. Efficiency is t(1)/(P·t(P)); t(1) is the median time of one
-peer with the same method and threads, none of it slowed by --slow.`,
+peer with the same method and threads, none of it slowed by --slow. --methods
+compares methods too, each against one peer of its own.`,
 		Example: "  obstacle compare membrane --n 24 --peers 2 --rounds 1",
 		Args:    oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("schemes") && (q.clusters > 1 || q.topology != "") {
 				schemes = append(schemes, "hybrid")
 			}
-			return a.compare(c.Context(), q, args[0], schemes, peers, rounds, out)
+			if len(methods) == 0 {
+				methods = []string{q.method.name}
+			}
+			return a.compare(c.Context(), q, args[0], choices{methods, schemes, peers}, rounds, out)
 		},
 	}
 	f := c.Flags()
 	q.flags(f)
 	f.StringSliceVar(&schemes, "schemes", []string{"sync", "async"}, "schemes to compare: sync, async, delay:K, hybrid (by default when there are clusters)")
+	f.StringSliceVar(&methods, "methods", nil, "methods to compare: richardson, sor, multigrid, schwarz (default: --method)")
 	f.IntSliceVar(&peers, "peers", []int{2}, "numbers of peers, P1,P2,…")
 	f.IntVar(&rounds, "rounds", 3, "rounds; the runs of a round come one after the other")
 	f.StringVar(&out, "out", "", "write a figure of the efficiency: .png, .svg or .pdf")
 	return c
 }
 
-func (a *app) compare(ctx context.Context, q *request, ref string, schemes []string, peers []int, rounds int, out string) error {
+// choices are what compare compares.
+type choices struct {
+	methods, schemes []string
+	peers            []int
+}
+
+func (a *app) compare(ctx context.Context, q *request, ref string, all choices, rounds int, out string) error {
 	if out != "" {
 		if err := figure.Check(out); err != nil {
 			return badInput(err)
@@ -90,20 +103,29 @@ func (a *app) compare(ctx context.Context, q *request, ref string, schemes []str
 	switch {
 	case rounds < 1 || rounds > 1000:
 		return usage("--rounds %d: want 1 to 1000", rounds)
-	case len(schemes) == 0 || len(peers) == 0:
+	case len(all.schemes) == 0 || len(all.peers) == 0:
 		return usage("nothing to compare: give --schemes and --peers")
 	}
 	if q.threads == 0 {
 		q.threads = 1
 	}
-	c := comparison{Tolerance: q.tol, Method: q.method.name, Order: q.order, Threads: q.threads, Rounds: rounds, Version: build.Version()}
-	cases, err := q.cases(ref, schemes, peers)
-	if err != nil {
-		return err
+	c := comparison{Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds, Version: build.Version()}
+	var cases []trial
+	for _, m := range all.methods {
+		of := *q
+		of.method.name = m
+		more, err := of.cases(ref, all.schemes, all.peers)
+		if err != nil {
+			return err
+		}
+		for i := range more {
+			more[i].row.one = len(cases)
+		}
+		cases = append(cases, more...)
 	}
 	first := cases[0].work.problem
 	c.Problem, c.N = cases[0].work.spec.Name(), slices.Clone(first.N[:first.Dimension])
-	c.Reference = fmt.Sprintf("sync on 1 peer, projected %s in %s order, threads %d", q.method.name, q.order, q.threads)
+	c.Reference = fmt.Sprintf("sync on 1 peer, projected %s in %s order, threads %d", strings.Join(all.methods, " or "), q.order, q.threads)
 	ctx, interrupt, stop := interrupts(ctx)
 	defer stop()
 	for round := range rounds {
@@ -115,11 +137,11 @@ func (a *app) compare(ctx context.Context, q *request, ref string, schemes []str
 		}
 	}
 	for i := range cases {
-		cases[i].row.sum(cases[0].row.seconds)
+		cases[i].row.sum(cases[cases[i].row.one].row.seconds)
 		c.Rows = append(c.Rows, cases[i].row)
 	}
 	if out != "" {
-		if err := figure.Write(out, fmt.Sprintf("%s, n = %v, tolerance %g", c.Problem, c.N, c.Tolerance), series(c.Rows, cases[0].row)); err != nil {
+		if err := figure.Write(out, fmt.Sprintf("%s, n = %v, tolerance %g", c.Problem, c.N, c.Tolerance), series(c.Rows, len(all.methods) > 1)); err != nil {
 			return failed(err)
 		}
 		c.Figure = out
@@ -162,7 +184,7 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, err
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, trial{r, w, row{Scheme: w.scheme.Name(), Peers: w.peers, Converged: true}})
+		out = append(out, trial{r, w, row{Method: r.method.name, Scheme: w.scheme.Name(), Peers: w.peers, Converged: true}})
 	}
 	return out, nil
 }
@@ -223,26 +245,34 @@ func median(v []float64) float64 {
 func (c *comparison) text(w io.Writer) {
 	fmt.Fprintf(w, "%s, n = %v, tolerance %g, %d threads a peer, median of %d rounds\n", c.Problem, c.N, c.Tolerance, c.Threads, c.Rounds)
 	table(w, func(w io.Writer) {
-		fmt.Fprintln(w, "scheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")
+		fmt.Fprintln(w, "method\tscheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")
 		for _, r := range c.Rows {
-			fmt.Fprintf(w, "%s\t%d\t%.3f\t%.3f\t%.3f\t%.0f %%\t%.1f\t%.2e\t%d\t%.1f\n", r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest,
+			fmt.Fprintf(w, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%.0f %%\t%.1f\t%.2e\t%d\t%.1f\n", r.Method, r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest,
 				100*float64(r.Efficiency), r.Equivalent, float64(r.Residual), r.Messages, float64(r.Bytes)/1e6)
 		}
 	})
-	fmt.Fprintf(w, "efficiency is t(1)/(P·t(P)), t(1) that of the first row: %s\n", c.Reference)
+	fmt.Fprintf(w, "efficiency is t(1)/(P·t(P)), t(1) that of the method's first row: %s\n", c.Reference)
 	if c.Figure != "" {
 		fmt.Fprintf(w, "written %s\n", c.Figure)
 	}
 }
 
-// series sorts the rows by scheme; every scheme begins at the reference.
-func series(rows []row, one row) []figure.Series {
+// series sorts the rows by scheme, and by method where there are several; every one
+// begins at its reference.
+func series(rows []row, methods bool) []figure.Series {
 	var out []figure.Series
-	for _, r := range rows[1:] {
-		i := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == r.Scheme })
+	for at, r := range rows {
+		if at == r.one {
+			continue
+		}
+		one, name := rows[r.one], r.Scheme
+		if methods {
+			name = r.Method + ", " + r.Scheme
+		}
+		i := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == name })
 		if i < 0 {
 			i = len(out)
-			out = append(out, figure.Series{Name: r.Scheme, Points: []figure.Point{{Peers: 1, Low: 1, Mid: 1, High: 1}}})
+			out = append(out, figure.Series{Name: name, Points: []figure.Point{{Peers: 1, Low: 1, Mid: 1, High: 1}}})
 		}
 		at := func(t float64) float64 { return float64(report.Efficiency(one.Seconds, r.Peers, t)) }
 		out[i].Points = append(out[i].Points, figure.Point{Peers: r.Peers, Low: at(r.Slowest), Mid: at(r.Seconds), High: at(r.Fastest)})

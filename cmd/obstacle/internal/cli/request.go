@@ -206,7 +206,7 @@ func (q *request) workers(w *work) (err error) {
 		return fmt.Errorf("--peers %d: want 1 or more, or 0 for a good choice", q.peers)
 	}
 	if q.peers == 0 || q.threads == 0 {
-		peers, threads, why := defaultWorkers(w.problem.Points(), runtime.GOMAXPROCS(0))
+		peers, threads, why := defaultWorkers(w.method.Name, w.problem.Points(), runtime.GOMAXPROCS(0))
 		switch {
 		case q.peers == 0 && len(q.weights) > 0:
 			w.peers = len(q.weights)
@@ -215,8 +215,8 @@ func (q *request) workers(w *work) (err error) {
 		}
 		if q.threads == 0 {
 			w.threads = 1
-			if q.peers == 0 {
-				w.threads = threads
+			if q.peers == 0 || w.method.Name == solver.SOR || w.method.Name == solver.Multigrid {
+				w.threads = max(1, threads/max(1, q.peers))
 			}
 		}
 	}

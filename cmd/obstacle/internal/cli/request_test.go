@@ -50,10 +50,16 @@ func TestPartitionOf(t *testing.T) {
 }
 
 func TestDefaultWorkers(t *testing.T) {
-	for _, c := range []struct{ points, cpus, peers, threads int }{
-		{10, 8, 1, 1}, {1<<18 - 1, 8, 1, 1}, {1 << 24, 1, 1, 1}, {1 << 18, 2, 2, 1}, {1 << 24, 8, 8, 1},
+	for _, c := range []struct {
+		method                       string
+		points, cpus, peers, threads int
+	}{
+		{"richardson", 10, 8, 1, 1}, {"richardson", 1<<18 - 1, 8, 1, 1}, {"richardson", 1 << 24, 1, 1, 1},
+		{"richardson", 1 << 18, 2, 2, 1}, {"richardson", 1 << 24, 8, 8, 1},
+		{"sor", 1<<18 - 1, 8, 1, 1}, {"multigrid", 1 << 18, 8, 1, 8}, {"multigrid", 1 << 18, 1, 1, 1},
+		{"schwarz", 10, 1, 2, 1}, {"schwarz", 1 << 24, 8, 8, 1},
 	} {
-		peers, threads, why := defaultWorkers(c.points, c.cpus)
+		peers, threads, why := defaultWorkers(c.method, c.points, c.cpus)
 		require.Equal(t, [2]int{c.peers, c.threads}, [2]int{peers, threads}, c)
 		require.NotEmpty(t, why)
 	}
@@ -111,10 +117,25 @@ func TestEfficiencyIsAgainstTheFirstRow(t *testing.T) {
 	require.Equal(t, 1.0, float64(rows[0].Efficiency))
 	require.Equal(t, 0.5, float64(rows[1].Efficiency))
 	require.Equal(t, 0.8, float64(rows[2].Efficiency))
-	all := series(rows, rows[0])
+	all := series(rows, false)
 	require.Len(t, all, 2)
 	require.Equal(t, 4, all[0].Points[1].Peers)
 	require.Equal(t, 1.0, all[0].Points[1].High)
+}
+
+// Of several methods, each has a reference of its own.
+func TestSeriesOfMethods(t *testing.T) {
+	rows := []row{
+		{Method: "sor", Scheme: "sync", Peers: 1, Seconds: 8},
+		{Method: "sor", Scheme: "sync", Peers: 2, Seconds: 4},
+		{Method: "multigrid", Scheme: "sync", Peers: 1, Seconds: 1, one: 2},
+		{Method: "multigrid", Scheme: "sync", Peers: 2, Seconds: 1, one: 2},
+	}
+	all := series(rows, true)
+	require.Len(t, all, 2)
+	require.Equal(t, "multigrid, sync", all[1].Name)
+	require.Equal(t, 1.0, all[0].Points[1].Mid)
+	require.Equal(t, 0.5, all[1].Points[1].Mid)
 }
 
 func TestCases(t *testing.T) {
