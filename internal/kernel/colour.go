@@ -23,14 +23,19 @@ func (s *Sweep) RelaxColour(u []float64, colour int, omega float64, b Box) {
 // RedBlack relaxes the whole block in place, colour 0 and then colour 1, sweeps
 // times: the bits of as many calls of RelaxColour in that order, in fewer passes over
 // memory. The ghosts are read and do not change, so only a block whose ghosts are
-// boundary data can be relaxed by several sweeps at once. e shares the work out.
+// boundary data can be relaxed by several sweeps at once. e shares the work out: by as
+// many parts as its Threads() says where it has such a method. RedBlack of one Sweep is
+// one goroutine's at a time.
 func (s *Sweep) RedBlack(u []float64, omega float64, sweeps int, e Executor) {
 	b := s.layout.Interior()
 	s.check(b, u)
+	if s.kernel.loops != byPoint {
+		s.wavefront.relax(u, s.pace(omega), sweeps, e)
+		return
+	}
 	for range sweeps {
-		for colour := range 2 {
-			s.relaxColour(u, colour, omega, b)
-		}
+		s.referenceColour(u, 0, omega, b)
+		s.referenceColour(u, 1, omega, b)
 	}
 }
 

@@ -63,6 +63,11 @@ func each(b Box, f func(x, y, z int)) {
 	}
 }
 
+// three is an Executor that says how many threads it has.
+type three struct{ together }
+
+func (three) Threads() int { return 3 }
+
 func TestRedBlackIsColourAfterColour(t *testing.T) {
 	ref, err := ByName("reference")
 	require.NoError(t, err)
@@ -80,9 +85,10 @@ func TestRedBlackIsColourAfterColour(t *testing.T) {
 				c.Kernel = ref
 				r, err := New(c)
 				require.NoError(t, err)
+				s.wavefront.cache = rapid.SampledFrom([]int{s.wavefront.cache, 1, 20000, 50000}).Draw(t, "cache")
 				sweeps := rapid.IntRange(0, 4).Draw(t, "sweeps")
 				got, want := onLine(b.src), onLine(b.src)
-				s.RedBlack(got, 1.7, sweeps, rapid.SampledFrom([]Executor{Sequential{}, backwards{}}).Draw(t, "executor"))
+				s.RedBlack(got, 1.7, sweeps, rapid.SampledFrom([]Executor{Sequential{}, backwards{}, together{}, three{}}).Draw(t, "executor"))
 				for range sweeps {
 					r.RelaxColour(want, 0, 1.7, c.Layout.Interior())
 					r.RelaxColour(want, 1, 1.7, c.Layout.Interior())

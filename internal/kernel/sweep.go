@@ -98,8 +98,8 @@ type Config struct {
 	StreamFrom int
 }
 
-// Sweep relaxes one block. It is read-only after New and may be used by several
-// goroutines at once on disjoint boxes.
+// Sweep relaxes one block. It is read-only after New, but for what RedBlack keeps, and
+// may be used by several goroutines at once on disjoint boxes.
 type Sweep struct {
 	layout   Layout
 	operator Operator
@@ -112,6 +112,8 @@ type Sweep struct {
 	tile     int  // rows of a tile
 	streams  bool // stores pass the caches
 	rows     constantRows
+	// wavefront is the state of RedBlack.
+	wavefront *wavefront
 }
 
 const (
@@ -167,6 +169,7 @@ func New(c Config) (*Sweep, error) {
 	}
 	s.streams = from > 0 && c.Layout.Points() >= from
 	s.rows = newConstantRows(s)
+	s.wavefront = newWavefront(s)
 	return s, nil
 }
 

@@ -1,0 +1,150 @@
+package kernel
+
+// wavefront does several colours of a whole block in one pass over memory, in place.
+// Stage t is colour t mod 2 of sweep t/2. Stage t is t planes behind stage 0 along the
+// slowest axis, and t rows below it in a tile, so that tiles in ascending order find
+// what they read (the hyperplanes of Lamport, CACM 17(2), 1974, and the skewed tiles of
+// Wolfe, Supercomputing '89): a neighbour has been through the stage before and not yet
+// through the stage after. Several threads take a slab of planes each, which shrinks by
+// a plane a stage where it meets another; the wedges between the slabs come afterwards.
+type wavefront struct {
+	sweep  *Sweep
+	u      []float64
+	pace   float64
+	stages int
+	slabs  int
+	tiles  int
+	rows   int // of a tile
+	cache  int // bytes that a tile may fill
+	slab   func(i int)
+	wedge  func(i int)
+}
+
+const (
+	mostStages   = 8  // four sweeps: beyond that the arithmetic limits
+	leastTile    = 12 // rows
+	slabsOfMany  = 4  // of an executor that does not say how many threads it has
+	tileShare    = 0.25
+	planesOfSlab = 2 // for each stage, or slabs are mostly wedges
+)
+
+func newWavefront(s *Sweep) *wavefront {
+	w := &wavefront{sweep: s, cache: int(tileShare * float64(cacheBytes()))}
+	w.slab, w.wedge = w.relaxSlab, w.relaxWedge
+	return w
+}
+
+// size is the number of planes, and of rows of each, that the stages go over: in 2-D the
+// planes are rows, in 1-D there is one.
+func (w *wavefront) size() (planes, rows int) {
+	l := &w.sweep.layout
+	switch l.Dim {
+	case 3:
+		return l.N[2], l.N[1]
+	case 2:
+		return l.N[1], 1
+	default:
+		return 1, 1
+	}
+}
+
+// relax does so many sweeps.
+func (w *wavefront) relax(u []float64, pace float64, sweeps int, e Executor) {
+	w.u, w.pace = u, pace
+	for most := w.most(); sweeps > 0; sweeps -= w.stages / 2 {
+		w.stages = 2 * min(sweeps, most)
+		w.cut(e)
+		if w.slabs == 1 {
+			w.relaxSlab(0)
+			continue
+		}
+		e.For(w.slabs, w.slab)
+		e.For(w.slabs-1, w.wedge)
+	}
+	w.u = nil
+}
+
+// perRow is how many values a row of a tile keeps in the cache in a pass of so many
+// stages: the planes of u that they span, and a plane a stage of each other array.
+func (w *wavefront) perRow(stages int) int {
+	return w.sweep.layout.N[0] * (stages + 2 + stages*(w.sweep.arrays()-2))
+}
+
+// most is how many sweeps pay in one pass.
+func (w *wavefront) most() int {
+	if w.sweep.layout.Dim == 1 {
+		return 1
+	}
+	stages := mostStages
+	for stages > 2 && 8*leastTile*w.perRow(stages) > w.cache {
+		stages -= 2
+	}
+	return stages / 2
+}
+
+// cut chooses slabs and tiles.
+func (w *wavefront) cut(e Executor) {
+	planes, rows := w.size()
+	w.slabs = slabsOfMany
+	switch e := e.(type) {
+	case Sequential:
+		w.slabs = 1
+	case interface{ Threads() int }:
+		w.slabs = e.Threads()
+	}
+	w.slabs = max(1, min(w.slabs, planes/(planesOfSlab*w.stages)))
+	w.tiles, w.rows = 1, rows+w.stages
+	if most := w.cache / (8 * w.perRow(w.stages)); rows > max(most, leastTile) {
+		high := rows + w.stages - 1 // in coordinates that move down with the tiles
+		w.tiles = max(1, high/max(most, leastTile))
+		w.rows = (high + w.tiles - 1) / w.tiles
+	}
+}
+
+// relaxSlab does the stages of slab i, as far as its planes allow.
+func (w *wavefront) relaxSlab(i int) {
+	planes, _ := w.size()
+	first, end := planes*i/w.slabs, planes*(i+1)/w.slabs
+	low, high := 0, 0 // planes that a stage loses at either end
+	if i > 0 {
+		low = 1
+	}
+	if i < w.slabs-1 {
+		high = 1
+	}
+	for tile := range w.tiles {
+		for z := first; z < end+w.stages-1; z++ {
+			for t := range w.stages {
+				if at := z - t; at >= first+t*low && at < end-t*high {
+					w.relaxRows(tile, t, at)
+				}
+			}
+		}
+	}
+}
+
+// relaxWedge does what is missing between slabs i and i+1: t planes of each at stage t.
+func (w *wavefront) relaxWedge(i int) {
+	planes, _ := w.size()
+	edge := planes * (i + 1) / w.slabs
+	for tile := range w.tiles {
+		for t := 1; t < w.stages; t++ {
+			for at := edge - t; at < edge+t; at++ {
+				w.relaxRows(tile, t, at)
+			}
+		}
+	}
+}
+
+// relaxRows does stage t of a tile in one plane.
+func (w *wavefront) relaxRows(tile, t, plane int) {
+	n := &w.sweep.layout.N
+	if w.sweep.layout.Dim < 3 {
+		w.sweep.colourRows(w.u, t&1, w.pace, 0, n[0], plane, plane+1, 0)
+		return
+	}
+	lo, hi := max(0, tile*w.rows-t), min(n[1], (tile+1)*w.rows-t)
+	if lo < hi {
+		w.sweep.colourRows(w.u, t&1, w.pace, 0, n[0], lo, hi, plane)
+	}
+}
