@@ -17,6 +17,7 @@ type block struct {
 	lower    kernel.Field
 	upper    kernel.Field
 	memory   []float64 // room for the source of a time step where f is constant
+	steady   bool      // lower and upper are those of every time step
 }
 
 func newBlock(p *Problem, box Box) (*block, error) {
@@ -42,6 +43,11 @@ func (b *block) build(p *Problem) error {
 			return err
 		}
 	}
+	b.source = source
+	if p.steady && b.steady {
+		return nil
+	}
+	b.steady = false
 	lower, upper := kernel.NoLower(), kernel.NoUpper()
 	if p.Obstacle != nil {
 		if lower, err = b.field("obstacle", p.Obstacle, b.lower.Array); err != nil {
@@ -53,10 +59,13 @@ func (b *block) build(p *Problem) error {
 			return err
 		}
 	}
-	b.source, b.lower, b.upper = source, lower, upper
+	b.lower, b.upper = lower, upper
 	if p.Upper != nil && p.Obstacle != nil {
-		return b.checkObstacles()
+		if err := b.checkObstacles(); err != nil {
+			return err
+		}
 	}
+	b.steady = p.steady
 	return nil
 }
 

@@ -17,6 +17,9 @@ type Evolution struct {
 	// At is the problem's functions at time t: everything of a Problem but Initial
 	// and Evolution, on the same grid. It is pure and called once a step.
 	At func(t float64) *Problem
+	// SteadyObstacles says that neither obstacle changes with t: a block then evaluates
+	// them once, not in every step.
+	SteadyObstacles bool
 }
 
 // Step is Δt.
@@ -65,7 +68,7 @@ func (p *Problem) AtStep(m int) *Problem {
 	}
 	q := *e.At(e.Time(m))
 	q.Name, q.Dimension, q.N, q.Lo, q.Hi = p.Name, p.Dimension, p.N, p.Lo, p.Hi
-	q.Initial, q.Evolution = nil, nil
+	q.Initial, q.Evolution, q.steady = nil, nil, e.SteadyObstacles
 	rate, reaction := 1/e.Step(), q.Reaction
 	if reaction.Constant() {
 		q.Reaction.Value += rate

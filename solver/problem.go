@@ -58,6 +58,8 @@ type Problem struct {
 	// Péclet number |b|·h/κ is above 2, so that A stays an M-matrix there; otherwise
 	// central ones are taken everywhere (see Warnings).
 	Upwind bool
+
+	steady bool // it is a time step whose obstacles are those of every other step
 }
 
 // Spacing is the distance between grid points along an axis: (Hi−Lo)/(N+1); 0 on

@@ -56,8 +56,9 @@ func table() []row {
 		{pkg: "internal/kernel/...", may: []string{avo, "internal/kernel"}}, // generators of its assembly
 		{pkg: "solver", core: true, may: []string{"internal/kernel", "solver/method", gonum}},
 		{pkg: "solver/method", core: true, may: []string{"internal/kernel", gonum}},
-		{pkg: "problems", core: true, may: []string{"solver", "internal/kernel", gonum}},
-		{pkg: "problems/file", may: []string{"problems", "solver", "internal/kernel", gonum, expr, goyaml, npyio, "internal/npy"}},
+		{pkg: "problems", core: true, may: []string{"problems/option", "solver", "internal/kernel", gonum}},
+		{pkg: "problems/option", core: true, may: []string{"solver", gonum}},
+		{pkg: "problems/file", may: []string{"problems", "problems/option", "solver", "internal/kernel", gonum, expr, goyaml, npyio, "internal/npy"}},
 		{pkg: "solver/runner", may: []string{"solver", "p2psap", "microproto", zerolog}},
 		{pkg: "internal/sim", may: []string{"microproto/...", "p2psap", "solver", "problems", "internal/kernel", "solver/method", rapid}},
 		{pkg: "internal/npy", may: []string{npyio}},

@@ -1,0 +1,99 @@
+package option
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Problem is the option as an obstacle problem on a grid of n interior points per axis,
+// in the coordinates y; its time is the time to maturity. Today's prices, y = 0, are
+// grid point Center. It refuses what Check refuses.
+func (o *Option) Problem(name string, n [3]int) (*solver.Problem, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	f, err := newFrame(o)
+	if err != nil {
+		return nil, err
+	}
+	w := newReward(o, f)
+	p := &solver.Problem{
+		Name: name, Dimension: f.d, N: n,
+		Diffusion: solver.Coefficient{Value: 0.5}, Reaction: solver.Coefficient{Value: o.Rate},
+		Obstacle: w.at, Upwind: true,
+	}
+	half := o.halfWidth(f)
+	for a := range f.d {
+		h := 2 * half / float64(n[a]+1)
+		center := float64(Center(n[a]))
+		p.Lo[a], p.Hi[a] = -h*center, h*(float64(n[a]+1)-center)
+		p.Velocity[a].Value = -f.drift[a]
+	}
+	if !o.Perpetual {
+		o.evolve(p, f, w)
+		return p, nil
+	}
+	if p.Exact = o.perpetualValue(f, w); p.Exact != nil {
+		p.Boundary = p.Exact
+	} else {
+		p.Boundary = o.perpetualBound(f, w)
+	}
+	return p, nil
+}
+
+// Center is the index, 1 to n, of today's price along an axis of n interior points.
+func Center(n int) int { return (n + 1) / 2 }
+
+// evolve adds time. On the boundary the option is worth what it pays now or, whatever is
+// more, what the assets' growth without chance makes it worth at maturity.
+func (o *Option) evolve(p *solver.Problem, f *frame, w *reward) {
+	base := *p
+	at := func(t float64) *solver.Problem {
+		q := base
+		discount, later := math.Exp(-o.Rate*t), w.later(o, f, t)
+		q.Boundary = func(y solver.Point) float64 { return max(w.at(y), float64(discount*later.at(y))) }
+		return &q
+	}
+	p.Boundary = at(o.Maturity).Boundary
+	p.Evolution = &solver.Evolution{
+		End: o.Maturity, Steps: o.Steps, At: at, SteadyObstacles: true,
+		Initial: newSmoothed(w, p).at,
+	}
+}
+
+// halfWidth of the domain in y.
+func (o *Option) halfWidth(f *frame) float64 {
+	width := o.Width
+	if width == 0 {
+		width = o.DefaultWidth()
+	}
+	if !o.Perpetual {
+		drift := 0.0
+		for _, m := range f.drift {
+			drift = max(drift, math.Abs(m))
+		}
+		return width*math.Sqrt(o.Maturity) + drift*o.Maturity
+	}
+	half := width / math.Sqrt(o.Rate)
+	if o.closed() { // exact data: wide enough to hold the exercise boundary, with some room
+		value, mu, sigma := o.lognormal(f)
+		p := newPerpetual(o, mu, sigma)
+		half = max(half, 1.25*math.Abs(math.Log(p.critical/value))/sigma)
+	}
+	return half
+}
+
+// Reach is the range of an asset's price along the domain's diagonal through today's
+// prices, for people: S₀·e^(∓Σ|Lᵢⱼ|·w).
+func (o *Option) Reach(i int) (low, high float64) {
+	f, err := newFrame(o)
+	if err != nil || i >= f.d {
+		return math.NaN(), math.NaN()
+	}
+	reach := 0.0
+	for _, l := range f.lower[i] {
+		reach += math.Abs(l) * o.halfWidth(f)
+	}
+	return f.spot[i] * math.Exp(-reach), f.spot[i] * math.Exp(reach)
+}

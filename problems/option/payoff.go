@@ -1,0 +1,121 @@
+package option
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// reward is the payoff as a function of y, cheap enough for every point of a grid: one
+// exponential, of an arithmetic basket one an asset.
+type reward struct {
+	sign   float64 // of B − K: -1 put, 1 call
+	basket Basket
+	strike float64
+	d      int
+	// The logarithm of an asset's price (of the whole geometric basket: one line only) is
+	// offset + slope·y.
+	offset [MaxAssets]float64
+	slope  [MaxAssets]solver.Point
+	weight [MaxAssets]float64
+}
+
+func newReward(o *Option, f *frame) *reward {
+	w := &reward{sign: -1, basket: o.Basket, strike: o.Strike, d: f.d}
+	if o.Payoff == Call {
+		w.sign = 1
+	}
+	for i := range f.d {
+		w.offset[i], w.slope[i], w.weight[i] = math.Log(f.spot[i]), f.lower[i], o.weight(i)
+	}
+	if o.closed() {
+		w.basket = Geometric
+		w.merge()
+	}
+	return w
+}
+
+// merge makes one line of those of a geometric basket.
+func (w *reward) merge() {
+	var offset float64
+	var slope solver.Point
+	for i := range w.d {
+		offset += w.weight[i] * w.offset[i]
+		for j := range slope {
+			slope[j] += w.weight[i] * w.slope[i][j]
+		}
+	}
+	w.d, w.offset[0], w.slope[0], w.weight[0] = 1, offset, slope, 1
+}
+
+// later is the reward of prices that have grown without chance for a time.
+func (w *reward) later(o *Option, f *frame, time float64) *reward {
+	v := *w
+	if w.basket == Geometric {
+		v.offset[0] = w.offset[0]
+		for i := range f.d {
+			v.offset[0] += o.weight(i) * f.growth[i] * time
+		}
+		return &v
+	}
+	for i := range f.d {
+		v.offset[i] += f.growth[i] * time
+	}
+	return &v
+}
+
+func (w *reward) log(i int, y solver.Point) float64 {
+	s := &w.slope[i]
+	return w.offset[i] + float64(s[0]*y[0]) + float64(s[1]*y[1]) + float64(s[2]*y[2])
+}
+
+// at is the payoff.
+func (w *reward) at(y solver.Point) float64 {
+	if v := w.sign * (w.value(y) - w.strike); v > 0 {
+		return v
+	}
+	return 0
+}
+
+// value is the basket's.
+func (w *reward) value(y solver.Point) float64 {
+	switch w.basket {
+	case Minimum, Maximum:
+		_, v := w.extreme(y)
+		return math.Exp(v)
+	case Arithmetic:
+		sum := 0.0
+		for i := range w.d {
+			sum += float64(w.weight[i] * math.Exp(w.log(i, y)))
+		}
+		return sum
+	}
+	return math.Exp(w.log(0, y))
+}
+
+// extreme is the asset that a minimum or maximum takes, and its logarithm.
+func (w *reward) extreme(y solver.Point) (int, float64) {
+	which, best := 0, w.log(0, y)
+	for i := 1; i < w.d; i++ {
+		if v := w.log(i, y); w.basket == Minimum && v < best || w.basket == Maximum && v > best {
+			which, best = i, v
+		}
+	}
+	return which, best
+}
+
+// branch numbers the smooth pieces of the payoff: 0 where it is nothing.
+func (w *reward) branch(y solver.Point) int {
+	which, value := 0, 0.0
+	if w.basket == Minimum || w.basket == Maximum {
+		var log float64
+		which, log = w.extreme(y)
+		value = math.Exp(log)
+	} else {
+		value = w.value(y)
+	}
+	if w.sign*(value-w.strike) > 0 {
+		return 1 + which
+	}
+	return 0
+}

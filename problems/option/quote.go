@@ -1,0 +1,146 @@
+package option
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Quote is an option's value today and its derivatives by the assets' prices.
+type Quote struct {
+	Price    float64
+	Delta    []float64   // ∂V/∂Sᵢ
+	Gamma    [][]float64 // ∂²V/∂Sᵢ∂Sⱼ
+	Exercise bool        // today's prices are where it is exercised at once
+}
+
+// Quote reads price, delta and gamma off a solution: u is [z][y][x] on the grid of p, a
+// problem that Problem has made, or a step of it. Today's prices are a grid point; the
+// derivatives there are central differences of fourth order (of second on grids of one
+// or two points along an axis), brought from y to S by the chain rule.
+func (o *Option) Quote(p *solver.Problem, u []float64) (Quote, error) {
+	f, err := newFrame(o)
+	if err != nil {
+		return Quote{}, err
+	}
+	g, err := newSamples(p, u, f.d)
+	if err != nil {
+		return Quote{}, err
+	}
+	at := solver.Point{}
+	q := Quote{Price: g.value(g.center)}
+	q.Exercise = q.Price <= p.Obstacle(at) && q.Price > 0
+	slope, curve := f.returns(g.slopes(), g.curves())
+	q.Delta, q.Gamma = make([]float64, f.d), make([][]float64, f.d)
+	for i := range f.d {
+		q.Delta[i] = slope[i] / f.spot[i]
+		q.Gamma[i] = make([]float64, f.d)
+		for j := range f.d {
+			v := curve[i][j]
+			if i == j {
+				v -= slope[i]
+			}
+			q.Gamma[i][j] = v / (f.spot[i] * f.spot[j])
+		}
+	}
+	return q, nil
+}
+
+type (
+	vector [MaxAssets]float64
+	matrix [MaxAssets][MaxAssets]float64
+)
+
+// returns brings first and second derivatives by y to those by log S: with y = L⁻¹·x,
+// ∇ₓ = L⁻ᵀ∇ and the Hessian L⁻ᵀ·H·L⁻¹.
+func (f *frame) returns(slope vector, curve matrix) (s vector, c matrix) {
+	for i := range f.d {
+		for a := range f.d {
+			s[i] += f.inverse[a][i] * slope[a]
+			for j := range f.d {
+				for b := range f.d {
+					c[i][j] += f.inverse[a][i] * curve[a][b] * f.inverse[b][j]
+				}
+			}
+		}
+	}
+	return s, c
+}
+
+// samples are the values of a solution round today's prices.
+type samples struct {
+	p      *solver.Problem
+	u      []float64
+	center [3]int
+	first  [MaxAssets][]float64 // weights of the first derivative along an axis, centred
+	second [MaxAssets][]float64
+}
+
+func newSamples(p *solver.Problem, u []float64, d int) (*samples, error) {
+	if p.Dimension != d || len(u) != p.Points() {
+		return nil, fmt.Errorf("option: a %d-D solution of %d values for %d assets on a grid of %d points", p.Dimension, len(u), d, p.Points())
+	}
+	g := &samples{p: p, u: u, center: [3]int{1, 1, 1}}
+	for a := range d {
+		h := p.Spacing(a)
+		g.center[a] = Center(p.N[a])
+		first, second := []float64{-0.5, 0, 0.5}, []float64{1, -2, 1}
+		if p.N[a] >= 3 {
+			first = []float64{1. / 12, -8. / 12, 0, 8. / 12, -1. / 12}
+			second = []float64{-1. / 12, 16. / 12, -30. / 12, 16. / 12, -1. / 12}
+		}
+		for i := range first {
+			first[i] /= h
+			second[i] /= h * h
+		}
+		g.first[a], g.second[a] = first, second
+	}
+	return g, nil
+}
+
+// value at a point of the closed grid.
+func (g *samples) value(idx [3]int) float64 {
+	n := g.p.N
+	for a := range g.p.Dimension {
+		if idx[a] == 0 || idx[a] == n[a]+1 {
+			return g.p.Boundary(g.p.At(idx[0], idx[1], idx[2]))
+		}
+	}
+	return g.u[idx[0]-1+n[0]*(idx[1]-1+n[1]*(idx[2]-1))]
+}
+
+func (g *samples) slopes() (s vector) {
+	for a := range g.p.Dimension {
+		s[a] = g.along(a, g.first[a], g.center)
+	}
+	return s
+}
+
+func (g *samples) curves() (c matrix) {
+	for a := range g.p.Dimension {
+		c[a][a] = g.along(a, g.second[a], g.center)
+		for b := range a {
+			sum := 0.0
+			for i, w := range g.first[b] {
+				idx := g.center
+				idx[b] += i - len(g.first[b])/2
+				sum += w * g.along(a, g.first[a], idx)
+			}
+			c[a][b], c[b][a] = sum, sum
+		}
+	}
+	return c
+}
+
+// along is a weighted sum of values along an axis, centred at idx.
+func (g *samples) along(a int, weights []float64, idx [3]int) float64 {
+	sum := 0.0
+	for i, w := range weights {
+		if w != 0 {
+			q := idx
+			q[a] += i - len(weights)/2
+			sum += w * g.value(q)
+		}
+	}
+	return sum
+}
