@@ -1,5 +1,7 @@
 package kernel
 
+import "unsafe"
+
 // tile is what the assembly loops work on: some rows of one plane. Their offsets
 // are known to the generator. The pointers move by the steps, in bytes, from row
 // to row; a step of 0 repeats a row that stands for a constant.
@@ -15,11 +17,13 @@ type tile struct {
 	fStep            int
 	phiStep, psiStep int
 	step, source     float64
-	k                [Directions]float64  // coefficients; diagonal and off-diagonal when isotropic
-	p                [Directions]*float64 // rows of coefficients
-	xStep            int                  // of p along x and at the center
-	yStep, zStep     int                  // of p along y and z; 0 on unused axes
-	odd              int                  // in place: where the first row's first point of the colour is, 0 or 1
+	k                [Directions]float64 // coefficients; diagonal and off-diagonal when isotropic
+	// p are the rows of coefficients. The assembly moves them on in the tile, past the end
+	// of the arrays in the end, where a pointer must not point; the Sweep holds the arrays.
+	p            [Directions]uintptr
+	xStep        int // of p along x and at the center
+	yStep, zStep int // of p along y and z; 0 on unused axes
+	odd          int // in place: where the first row's first point of the colour is, 0 or 1
 }
 
 // place points the tile at rows [lo, hi) of x in [x0, x1) and plane z. out is set
@@ -45,7 +49,8 @@ func (s *Sweep) place(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
 	t.psi, t.psiStep = s.first(s.upper.Array, s.rows.upper, at)
 	if s.operator.Form == Variable {
 		for d := range t.p {
-			t.p[d], _ = s.first(s.rows.arrays[d], s.rows.zero, at)
+			row, _ := s.first(s.rows.arrays[d], s.rows.zero, at)
+			t.p[d] = uintptr(unsafe.Pointer(row))
 		}
 		t.xStep = 8 * l.N[0]
 		if l.Dim > 1 {
