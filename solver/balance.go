@@ -32,7 +32,8 @@ const (
 	newsworthy = 0.05
 	// imbalance of the longest sweep against an even one below which nothing moves.
 	imbalance = 0.15
-	// leastPart of a peer's planes is worth moving.
+	// leastPart of a peer's planes is worth moving, and a whole plane: what is less than
+	// that only changes who has the remainder of planes by peers.
 	leastPart = 0.05
 	// moveSweeps is what a move costs, in sweeps of the slowest peer, beside moveSeconds.
 	moveSweeps  = 4
@@ -69,7 +70,7 @@ func (b balance) move() int {
 		return 0
 	}
 	excess := float64(b.cut) - float64(b.planes)*b.below.speed/speed
-	if math.Abs(excess) < math.Max(0.75, leastPart*float64(min(b.below.planes, b.above.planes))) {
+	if math.Abs(excess) < math.Max(1, leastPart*float64(min(b.below.planes, b.above.planes))) {
 		return 0
 	}
 	m := int(math.Round(excess))

@@ -58,7 +58,7 @@ func requireCover(t require.TestingT, n *network, c Config) (planes int) {
 	return given
 }
 
-// plain is an outcome without what has moved.
+// still is an outcome without what has moved.
 func still(o Outcome) Outcome {
 	o.Moves, o.Given, o.Taken = 0, 0, 0
 	return o
@@ -132,4 +132,90 @@ func TestMovesInAsynchronousRuns(t *testing.T) {
 	})
 	t.Logf("%d planes moved", moved)
 	require.Positive(t, moved, "planes move")
+}
+
+// What a step starts from moves along with the planes.
+func TestMovesInTimeSteps(t *testing.T) {
+	moved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyStepping(t, func(Partition) Scheme { return Synchronous() })
+		c.Partition, c.Balance = anySlabs(t, c.Problem), true
+		peers := c.Partition.Peers()
+		c.Scheme = rapid.SampledFrom([]Scheme{
+			Synchronous(), BoundedDelay(0), Asynchronous(), BoundedDelay(2), Hybrid(Clusters(c.Partition, (peers+1)/2)),
+		}).Draw(t, "scheme")
+		pace, seed := speeds(t, peers), rapid.Uint64().Draw(t, "seed")
+		tune := func(n *network) {
+			n.perPoint = pace
+			n.jitter = 20 * time.Microsecond
+		}
+		n := checkSteps(t, c, seed, rapid.Float64Range(0, 0.3).Draw(t, "loss"), tune)
+		if Lockstep(c.Scheme) {
+			want, err := SolveSequential(c.Problem, Jacobi, c.Tolerance, c.CheckEvery, c.Lag, 0)
+			require.NoError(t, err)
+			require.Equal(t, want.Steps, n.steps[0])
+			requireSameBits(t, want.U, n.assemble(c.Problem, c.Partition))
+		}
+		moved += requireCover(t, n, c)
+	})
+	t.Logf("%d planes moved", moved)
+	require.Positive(t, moved, "planes move")
+}
+
+// aside runs slabs of a cube of n points an axis with peers of those costs a point, and
+// returns the virtual time and the network.
+func aside(t require.TestingT, s Scheme, n, peers int, balance bool, cost func(rank int, now time.Duration) time.Duration) (time.Duration, *network, Config) {
+	p := membrane([3]int{8, 8, n}, 3)
+	c := Config{Problem: p, Partition: slabsOf(t, p, peers), Scheme: s, Tolerance: 1e-6, Balance: balance}
+	net, err := newNetwork(5, configsFor(c))
+	require.NoError(t, err)
+	net.perPoint, net.jitter = cost, 20*time.Microsecond
+	require.NoError(t, net.run())
+	return net.now, net, c
+}
+
+// A slow peer ends with fewer planes, and the run is over sooner; when a fast one
+// becomes ten times slower in mid-run, its planes follow.
+func TestPlanesFollowTheSpeeds(t *testing.T) {
+	slow := func(rank int, _ time.Duration) time.Duration {
+		if rank == 2 {
+			return 5 * time.Microsecond
+		}
+		return time.Microsecond
+	}
+	for _, s := range []Scheme{Synchronous(), Asynchronous()} {
+		t.Run(s.Name(), func(t *testing.T) {
+			plain, _, _ := aside(t, s, 32, 4, false, slow)
+			moved, n, c := aside(t, s, 32, 4, true, slow)
+			requireCover(t, n, c)
+			t.Logf("one of four 5 times slower: %v without, %v with %d planes moved", plain, moved, requireCover(t, n, c))
+			require.Less(t, moved.Seconds(), 0.6*plain.Seconds())
+			require.LessOrEqual(t, n.workers[2].planes(), 4)
+
+			even, _, _ := aside(t, s, 32, 4, false, func(int, time.Duration) time.Duration { return time.Microsecond })
+			change := even / 4
+			later := func(rank int, now time.Duration) time.Duration {
+				if rank == 1 && now > change {
+					return 10 * time.Microsecond
+				}
+				return time.Microsecond
+			}
+			plain, _, _ = aside(t, s, 32, 4, false, later)
+			moved, n, c = aside(t, s, 32, 4, true, later)
+			t.Logf("one of four 10 times slower from %v on: %v without, %v with %d planes moved", change, plain, moved, requireCover(t, n, c))
+			require.Less(t, moved.Seconds(), 0.6*plain.Seconds())
+			require.LessOrEqual(t, n.workers[1].planes(), 2)
+		})
+	}
+}
+
+// Peers that are as fast as each other, but for noise, keep what they have.
+func TestEqualPeersKeepTheirPlanes(t *testing.T) {
+	for _, s := range []Scheme{Synchronous(), Asynchronous()} {
+		noise := func(rank int, now time.Duration) time.Duration {
+			return time.Microsecond + time.Duration((uint64(now)*2654435761>>7+uint64(rank))%100)
+		}
+		_, n, c := aside(t, s, 30, 4, true, noise)
+		require.Zero(t, requireCover(t, n, c), s.Name())
+	}
 }

@@ -98,10 +98,13 @@ func TestStepsMeetTheTolerance(t *testing.T) {
 }
 
 // checkSteps runs c and judges the end of every step.
-func checkSteps(t require.TestingT, c Config, seed uint64, loss float64) *network {
+func checkSteps(t require.TestingT, c Config, seed uint64, loss float64, tune ...func(*network)) *network {
 	n, err := newNetwork(seed, configsFor(c))
 	require.NoError(t, err)
 	n.loss, n.double = loss, 0.1
+	for _, f := range tune {
+		f(n)
+	}
 	p := c.Problem
 	ends := make([][]float64, p.Steps()+1)
 	for m := range ends {
@@ -110,7 +113,7 @@ func checkSteps(t require.TestingT, c Config, seed uint64, loss float64) *networ
 	ends[0], err = AtStart(p, nil)
 	require.NoError(t, err)
 	n.stepped = func(rank int, r StepResult, u []float64) {
-		c.Partition.Box(Rank(rank)).each(func(d int, idx [3]int) bool {
+		n.workers[rank].Box().each(func(d int, idx [3]int) bool {
 			ends[r.Step][idx[0]-1+p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))] = u[d]
 			return true
 		})
