@@ -5,13 +5,14 @@ package kernel
 // (i+1)/(n+1) of it. Positions are exact quotients of the indices in the whole grid, so
 // that weights do not depend on how a grid is cut.
 type axis struct {
-	fine, coarse int // own points
-	nested       bool
-	to           []step    // per own fine point: where it lies in the coarse grid
-	from         []step    // per coarse point, ghosts too (entry 0 is index −1): where it lies in the fine grid
-	gather       []support // per own coarse point: the fine points that restriction reads
-	weights      []float64 // of all supports, one after the other
-	scale        float64   // of a restricted value
+	fine, coarse   int // own points
+	all, allCoarse int // of the whole grids
+	nested         bool
+	to             []step    // per own fine point: where it lies in the coarse grid
+	from           []step    // per coarse point, ghosts too (entry 0 is index −1): where it lies in the fine grid
+	gather         []support // per own coarse point: the fine points that restriction reads
+	weights        []float64 // of all supports, one after the other
+	scale          float64   // of a restricted value
 }
 
 // step is a place in a grid: t of the way from own index at to at+1.
@@ -23,10 +24,13 @@ type step struct {
 // support is a run of fine points and the place of their weights.
 type support struct{ first, weights, count int }
 
+// end is the fine point after the last one.
+func (s support) end() int { return s.first + s.count }
+
 // newAxis makes the tables of an axis of nf fine and nc coarse points in all, of which
 // f and c belong to the block, the first at f0 and c0.
 func newAxis(nf, f0, f, nc, c0, c int) axis {
-	a := axis{fine: f, coarse: c, nested: nf == 2*nc+1, scale: 1}
+	a := axis{fine: f, coarse: c, all: nf, allCoarse: nc, nested: nf == 2*nc+1, scale: 1}
 	for i := range f {
 		a.to = append(a.to, place(f0+i, nf, nc, c0))
 	}
@@ -88,13 +92,17 @@ func reach(steps []step) (lo, hi int) {
 	return lo, hi
 }
 
-// reads is the range of fine indices that restriction to coarse points [lo, hi) reads.
-func (a *axis) reads(lo, hi int) (first, last int) {
-	first, last = 0, 0
+// run is the fine points [first, end) that restriction to coarse points [lo, hi) reads.
+func (a *axis) run(lo, hi int) (first, end int) {
+	found := false
 	for _, s := range a.gather[lo:hi] {
-		if s.count > 0 {
-			first, last = min(first, s.first), max(last, s.first+s.count-1)
+		if s.count == 0 {
+			continue
 		}
+		if !found {
+			first, found = s.first, true
+		}
+		end = max(end, s.end())
 	}
-	return first, last
+	return first, max(first, end)
 }

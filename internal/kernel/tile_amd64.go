@@ -144,5 +144,35 @@ func relaxVariableAVX512(tile **float64)
 //go:noescape
 func relaxColourVariableAVX512(tile **float64)
 
+// addRowsAVX2 sets out to source times the sum of c and step times s.
+//
+//go:noescape
+func addRowsAVX2(tile **float64)
+
+// restrictRowsAVX2 sums three rows and every three neighbours of the result with the weights 1, 2, 1, for every other point.
+//
+//go:noescape
+func restrictRowsAVX2(tile **float64)
+
+// prolongRowsAVX2 adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects.
+//
+//go:noescape
+func prolongRowsAVX2(tile **float64)
+
+// addRowsAVX512 sets out to source times the sum of c and step times s.
+//
+//go:noescape
+func addRowsAVX512(tile **float64)
+
+// restrictRowsAVX512 sums three rows and every three neighbours of the result with the weights 1, 2, 1, for every other point.
+//
+//go:noescape
+func restrictRowsAVX512(tile **float64)
+
+// prolongRowsAVX512 adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects.
+//
+//go:noescape
+func prolongRowsAVX512(tile **float64)
+
 // storeFence orders the stores that passed the caches before all that follow.
 func storeFence()

@@ -21,6 +21,46 @@ DATA everyOther<>+24(SB)/8, $0xffffffffffffffff
 DATA everyOther<>+32(SB)/8, $0x0000000000000000
 GLOBL everyOther<>(SB), RODATA|NOPTR, $40
 
+DATA evens<>+0(SB)/8, $0x0000000000000000
+DATA evens<>+8(SB)/8, $0x0000000000000002
+DATA evens<>+16(SB)/8, $0x0000000000000004
+DATA evens<>+24(SB)/8, $0x0000000000000006
+DATA evens<>+32(SB)/8, $0x0000000000000008
+DATA evens<>+40(SB)/8, $0x000000000000000a
+DATA evens<>+48(SB)/8, $0x000000000000000c
+DATA evens<>+56(SB)/8, $0x000000000000000e
+GLOBL evens<>(SB), RODATA|NOPTR, $64
+
+DATA odds<>+0(SB)/8, $0x0000000000000001
+DATA odds<>+8(SB)/8, $0x0000000000000003
+DATA odds<>+16(SB)/8, $0x0000000000000005
+DATA odds<>+24(SB)/8, $0x0000000000000007
+DATA odds<>+32(SB)/8, $0x0000000000000009
+DATA odds<>+40(SB)/8, $0x000000000000000b
+DATA odds<>+48(SB)/8, $0x000000000000000d
+DATA odds<>+56(SB)/8, $0x000000000000000f
+GLOBL odds<>(SB), RODATA|NOPTR, $64
+
+DATA firsts<>+0(SB)/8, $0x0000000000000000
+DATA firsts<>+8(SB)/8, $0x0000000000000008
+DATA firsts<>+16(SB)/8, $0x0000000000000001
+DATA firsts<>+24(SB)/8, $0x0000000000000009
+DATA firsts<>+32(SB)/8, $0x0000000000000002
+DATA firsts<>+40(SB)/8, $0x000000000000000a
+DATA firsts<>+48(SB)/8, $0x0000000000000003
+DATA firsts<>+56(SB)/8, $0x000000000000000b
+GLOBL firsts<>(SB), RODATA|NOPTR, $64
+
+DATA seconds<>+0(SB)/8, $0x0000000000000004
+DATA seconds<>+8(SB)/8, $0x000000000000000c
+DATA seconds<>+16(SB)/8, $0x0000000000000005
+DATA seconds<>+24(SB)/8, $0x000000000000000d
+DATA seconds<>+32(SB)/8, $0x0000000000000006
+DATA seconds<>+40(SB)/8, $0x000000000000000e
+DATA seconds<>+48(SB)/8, $0x0000000000000007
+DATA seconds<>+56(SB)/8, $0x000000000000000f
+GLOBL seconds<>(SB), RODATA|NOPTR, $64
+
 // func relaxSimpleAVX2(tile **float64)
 // Requires: AVX
 TEXT ·relaxSimpleAVX2(SB), NOSPLIT, $0-8
@@ -4951,6 +4991,548 @@ next:
 	ADDQ R12, 248(AX)
 	ADDQ R12, 256(AX)
 	XORQ $0x01, 288(AX)
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func addRowsAVX2(tile **float64)
+// Requires: AVX
+TEXT ·addRowsAVX2(SB), NOSPLIT, $0-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	VBROADCASTSD 136(AX), Y0
+	VBROADCASTSD 144(AX), Y1
+	MOVQ         72(AX), SI
+
+row:
+	XORQ DI, DI
+	MOVQ SI, R8
+	SUBQ $0x08, R8
+	CMPQ DI, R8
+	JG   pairDone
+
+pair:
+	VMOVUPD (BX)(DI*8), Y2
+	VMULPD  Y0, Y2, Y2
+	VADDPD  (DX)(DI*8), Y2, Y2
+	VMULPD  Y1, Y2, Y2
+	VMOVUPD Y2, (CX)(DI*8)
+	VMOVUPD 32(BX)(DI*8), Y2
+	VMULPD  Y0, Y2, Y2
+	VADDPD  32(DX)(DI*8), Y2, Y2
+	VMULPD  Y1, Y2, Y2
+	VMOVUPD Y2, 32(CX)(DI*8)
+	ADDQ    $0x08, DI
+	CMPQ    DI, R8
+	JLE     pair
+
+pairDone:
+	MOVQ SI, R8
+	SUBQ $0x04, R8
+	CMPQ DI, R8
+	JG   oneDone
+
+one:
+	VMOVUPD (BX)(DI*8), Y2
+	VMULPD  Y0, Y2, Y2
+	VADDPD  (DX)(DI*8), Y2, Y2
+	VMULPD  Y1, Y2, Y2
+	VMOVUPD Y2, (CX)(DI*8)
+	ADDQ    $0x04, DI
+	CMPQ    DI, R8
+	JLE     one
+
+oneDone:
+	MOVQ       SI, R8
+	SUBQ       DI, R8
+	JZ         next
+	NEGQ       R8
+	LEAQ       firstLanes<>+0(SB), R9
+	VMOVUPD    32(R9)(R8*8), Y2
+	VMASKMOVPD (BX)(DI*8), Y2, Y3
+	VMULPD     Y0, Y3, Y3
+	VMASKMOVPD (DX)(DI*8), Y2, Y4
+	VADDPD     Y4, Y3, Y3
+	VMULPD     Y1, Y3, Y3
+	VMASKMOVPD Y3, Y2, (CX)(DI*8)
+
+next:
+	ADDQ 88(AX), CX
+	ADDQ 96(AX), DX
+	ADDQ 104(AX), BX
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func restrictRowsAVX2(tile **float64)
+// Requires: AVX, AVX2, CMOV
+TEXT ·restrictRowsAVX2(SB), NOSPLIT, $0-8
+	MOVQ tile+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 8(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 72(AX), DI
+
+row:
+	XORQ R8, R8
+
+block:
+	LEAQ         (R8)(R8*1), R9
+	VMOVUPD      (BX)(R9*8), Y0
+	VADDPD       Y0, Y0, Y0
+	VADDPD       (DX)(R9*8), Y0, Y0
+	VADDPD       (SI)(R9*8), Y0, Y0
+	VMOVUPD      32(BX)(R9*8), Y1
+	VADDPD       Y1, Y1, Y1
+	VADDPD       32(DX)(R9*8), Y1, Y1
+	VADDPD       32(SI)(R9*8), Y1, Y1
+	VMOVSD       64(BX)(R9*8), X2
+	VADDSD       X2, X2, X2
+	VADDSD       64(DX)(R9*8), X2, X2
+	VADDSD       64(SI)(R9*8), X2, X2
+	VUNPCKLPD    Y1, Y0, Y3
+	VPERMPD      $0xd8, Y3, Y3
+	VUNPCKHPD    Y1, Y0, Y0
+	VPERMPD      $0xd8, Y0, Y0
+	VPERMPD      $0x39, Y3, Y1
+	VBROADCASTSD X2, Y2
+	VBLENDPD     $0x08, Y2, Y1, Y1
+	VADDPD       Y0, Y0, Y0
+	VADDPD       Y0, Y3, Y3
+	VADDPD       Y1, Y3, Y3
+	VMOVUPD      Y3, (CX)(R8*8)
+	ADDQ         $0x04, R8
+	CMPQ         R8, DI
+	JGE          next
+	MOVQ         DI, R9
+	SUBQ         $0x04, R9
+	CMPQ         R8, R9
+	CMOVQGT      R9, R8
+	JMP          block
+
+next:
+	ADDQ 88(AX), CX
+	ADDQ 96(AX), DX
+	ADDQ 96(AX), BX
+	ADDQ 96(AX), SI
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func prolongRowsAVX2(tile **float64)
+// Requires: AVX, CMOV
+TEXT ·prolongRowsAVX2(SB), NOSPLIT, $8-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         24(AX), BX
+	MOVQ         32(AX), SI
+	MOVQ         40(AX), DI
+	MOVQ         56(AX), R8
+	MOVQ         64(AX), R9
+	VBROADCASTSD 144(AX), Y0
+	VBROADCASTSD 136(AX), Y1
+	MOVQ         72(AX), R10
+
+row:
+	XORQ R11, R11
+	XORQ R12, R12
+	MOVQ R10, R13
+	SUBQ $0x08, R13
+	CMPQ R11, R13
+	JG   pairDone
+
+pair:
+	VMOVUPD    (DX)(R12*8), Y2
+	VMOVUPD    (SI)(R12*8), Y3
+	VADDPD     (BX)(R12*8), Y2, Y2
+	VADDPD     (DI)(R12*8), Y3, Y3
+	VADDPD     Y3, Y2, Y2
+	VMOVUPD    8(DX)(R12*8), Y3
+	VMOVUPD    8(SI)(R12*8), Y4
+	VADDPD     8(BX)(R12*8), Y3, Y3
+	VADDPD     8(DI)(R12*8), Y4, Y4
+	VADDPD     Y4, Y3, Y3
+	VADDPD     Y3, Y2, Y2
+	VMULPD     Y0, Y2, Y2
+	VMULPD     Y1, Y3, Y3
+	VUNPCKLPD  Y3, Y2, Y4
+	VUNPCKHPD  Y3, Y2, Y3
+	VPERM2F128 $0x20, Y3, Y4, Y2
+	VPERM2F128 $0x31, Y3, Y4, Y3
+	VMOVUPD    (CX)(R11*8), Y4
+	VADDPD     Y4, Y2, Y2
+	VMOVUPD    (R8)(R11*8), Y5
+	VMOVUPD    (R9)(R11*8), Y6
+	VCMPPD     $0x1e, Y5, Y4, Y7
+	VCMPPD     $0x11, Y6, Y4, Y8
+	VANDPD     Y7, Y8, Y8
+	VMAXPD     Y2, Y5, Y2
+	VMINPD     Y2, Y6, Y2
+	VBLENDVPD  Y8, Y2, Y4, Y4
+	VMOVUPD    Y4, (CX)(R11*8)
+	VMOVUPD    32(CX)(R11*8), Y2
+	VADDPD     Y2, Y3, Y3
+	VMOVUPD    32(R8)(R11*8), Y4
+	VMOVUPD    32(R9)(R11*8), Y5
+	VCMPPD     $0x1e, Y4, Y2, Y6
+	VCMPPD     $0x11, Y5, Y2, Y7
+	VANDPD     Y6, Y7, Y7
+	VMAXPD     Y3, Y4, Y3
+	VMINPD     Y3, Y5, Y3
+	VBLENDVPD  Y7, Y3, Y2, Y2
+	VMOVUPD    Y2, 32(CX)(R11*8)
+	ADDQ       $0x04, R12
+	ADDQ       $0x08, R11
+	CMPQ       R11, R13
+	JLE        pair
+
+pairDone:
+	MOVQ       R10, R13
+	SUBQ       R11, R13
+	JZ         next
+	MOVQ       $0x00000004, R14
+	MOVQ       R13, R15
+	CMPQ       R15, R14
+	CMOVQGT    R14, R15
+	NEGQ       R15
+	LEAQ       firstLanes<>+0(SB), BP
+	VMOVUPD    32(BP)(R15*8), Y2
+	MOVQ       R13, R15
+	SUBQ       R14, R15
+	XORQ       R14, R14
+	CMPQ       R15, R14
+	CMOVQLT    R14, R15
+	NEGQ       R15
+	LEAQ       firstLanes<>+0(SB), R14
+	VMOVUPD    32(R14)(R15*8), Y3
+	MOVQ       R13, R15
+	INCQ       R15
+	SHRQ       $0x01, R15
+	NEGQ       R15
+	LEAQ       firstLanes<>+0(SB), R13
+	VMOVUPD    32(R13)(R15*8), Y4
+	VMASKMOVPD (DX)(R12*8), Y4, Y5
+	VMASKMOVPD (SI)(R12*8), Y4, Y6
+	VMASKMOVPD (BX)(R12*8), Y4, Y7
+	VADDPD     Y7, Y5, Y5
+	VMASKMOVPD (DI)(R12*8), Y4, Y7
+	VADDPD     Y7, Y6, Y6
+	VADDPD     Y6, Y5, Y5
+	VMASKMOVPD 8(DX)(R12*8), Y4, Y6
+	VMASKMOVPD 8(SI)(R12*8), Y4, Y7
+	VMASKMOVPD 8(BX)(R12*8), Y4, Y8
+	VADDPD     Y8, Y6, Y6
+	VMASKMOVPD 8(DI)(R12*8), Y4, Y4
+	VADDPD     Y4, Y7, Y7
+	VADDPD     Y7, Y6, Y6
+	VADDPD     Y6, Y5, Y5
+	VMULPD     Y0, Y5, Y5
+	VMULPD     Y1, Y6, Y6
+	VUNPCKLPD  Y6, Y5, Y4
+	VUNPCKHPD  Y6, Y5, Y6
+	VPERM2F128 $0x20, Y6, Y4, Y5
+	VPERM2F128 $0x31, Y6, Y4, Y4
+	VMASKMOVPD (CX)(R11*8), Y2, Y6
+	VADDPD     Y6, Y5, Y5
+	VMASKMOVPD (R8)(R11*8), Y2, Y7
+	VMASKMOVPD (R9)(R11*8), Y2, Y8
+	VCMPPD     $0x1e, Y7, Y6, Y9
+	VCMPPD     $0x11, Y8, Y6, Y10
+	VANDPD     Y9, Y10, Y10
+	VMAXPD     Y5, Y7, Y5
+	VMINPD     Y5, Y8, Y5
+	VBLENDVPD  Y10, Y5, Y6, Y6
+	VMASKMOVPD Y6, Y2, (CX)(R11*8)
+	VMASKMOVPD 32(CX)(R11*8), Y3, Y2
+	VADDPD     Y2, Y4, Y4
+	VMASKMOVPD 32(R8)(R11*8), Y3, Y5
+	VMASKMOVPD 32(R9)(R11*8), Y3, Y6
+	VCMPPD     $0x1e, Y5, Y2, Y7
+	VCMPPD     $0x11, Y6, Y2, Y8
+	VANDPD     Y7, Y8, Y8
+	VMAXPD     Y4, Y5, Y4
+	VMINPD     Y4, Y6, Y4
+	VBLENDVPD  Y8, Y4, Y2, Y2
+	VMASKMOVPD Y2, Y3, 32(CX)(R11*8)
+
+next:
+	ADDQ 88(AX), CX
+	ADDQ 264(AX), DX
+	ADDQ 272(AX), BX
+	ADDQ 280(AX), SI
+	ADDQ 104(AX), DI
+	ADDQ 120(AX), R8
+	ADDQ 128(AX), R9
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func addRowsAVX512(tile **float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·addRowsAVX512(SB), NOSPLIT, $0-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	VBROADCASTSD 136(AX), Z0
+	VBROADCASTSD 144(AX), Z1
+	MOVQ         72(AX), SI
+
+row:
+	XORQ DI, DI
+	MOVQ SI, R8
+	SUBQ $0x10, R8
+	CMPQ DI, R8
+	JG   pairDone
+
+pair:
+	VMOVUPD (BX)(DI*8), Z2
+	VMULPD  Z0, Z2, Z2
+	VADDPD  (DX)(DI*8), Z2, Z2
+	VMULPD  Z1, Z2, Z2
+	VMOVUPD Z2, (CX)(DI*8)
+	VMOVUPD 64(BX)(DI*8), Z2
+	VMULPD  Z0, Z2, Z2
+	VADDPD  64(DX)(DI*8), Z2, Z2
+	VMULPD  Z1, Z2, Z2
+	VMOVUPD Z2, 64(CX)(DI*8)
+	ADDQ    $0x10, DI
+	CMPQ    DI, R8
+	JLE     pair
+
+pairDone:
+	MOVQ SI, R8
+	SUBQ $0x08, R8
+	CMPQ DI, R8
+	JG   oneDone
+
+one:
+	VMOVUPD (BX)(DI*8), Z2
+	VMULPD  Z0, Z2, Z2
+	VADDPD  (DX)(DI*8), Z2, Z2
+	VMULPD  Z1, Z2, Z2
+	VMOVUPD Z2, (CX)(DI*8)
+	ADDQ    $0x08, DI
+	CMPQ    DI, R8
+	JLE     one
+
+oneDone:
+	MOVQ      SI, R8
+	SUBQ      DI, R8
+	JZ        next
+	MOVQ      $0x000000ff, R9
+	BZHIQ     R8, R9, R9
+	KMOVW     R9, K1
+	VMOVUPD.Z (BX)(DI*8), K1, Z2
+	VMULPD    Z0, Z2, Z2
+	VMOVUPD.Z (DX)(DI*8), K1, Z3
+	VADDPD    Z3, Z2, Z2
+	VMULPD    Z1, Z2, Z2
+	VMOVUPD   Z2, K1, (CX)(DI*8)
+
+next:
+	ADDQ 88(AX), CX
+	ADDQ 96(AX), DX
+	ADDQ 104(AX), BX
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func restrictRowsAVX512(tile **float64)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·restrictRowsAVX512(SB), NOSPLIT, $0-8
+	MOVQ    tile+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    8(AX), BX
+	MOVQ    24(AX), SI
+	LEAQ    evens<>+0(SB), DI
+	VMOVUPD (DI), Z0
+	LEAQ    odds<>+0(SB), DI
+	VMOVUPD (DI), Z1
+	MOVQ    72(AX), DI
+
+row:
+	XORQ R8, R8
+
+block:
+	LEAQ      (R8)(R8*1), R9
+	VMOVUPD   (BX)(R9*8), Z2
+	VADDPD    Z2, Z2, Z2
+	VADDPD    (DX)(R9*8), Z2, Z2
+	VADDPD    (SI)(R9*8), Z2, Z2
+	VMOVUPD   64(BX)(R9*8), Z3
+	VADDPD    Z3, Z3, Z3
+	VADDPD    64(DX)(R9*8), Z3, Z3
+	VADDPD    64(SI)(R9*8), Z3, Z3
+	VMOVSD    128(BX)(R9*8), X4
+	VADDSD    X4, X4, X4
+	VADDSD    128(DX)(R9*8), X4, X4
+	VADDSD    128(SI)(R9*8), X4, X4
+	VMOVAPD   Z2, Z5
+	VPERMT2PD Z3, Z0, Z5
+	VPERMT2PD Z3, Z1, Z2
+	VALIGNQ   $0x01, Z5, Z4, Z3
+	VADDPD    Z2, Z2, Z2
+	VADDPD    Z2, Z5, Z5
+	VADDPD    Z3, Z5, Z5
+	VMOVUPD   Z5, (CX)(R8*8)
+	ADDQ      $0x08, R8
+	CMPQ      R8, DI
+	JGE       next
+	MOVQ      DI, R9
+	SUBQ      $0x08, R9
+	CMPQ      R8, R9
+	CMOVQGT   R9, R8
+	JMP       block
+
+next:
+	ADDQ 88(AX), CX
+	ADDQ 96(AX), DX
+	ADDQ 96(AX), BX
+	ADDQ 96(AX), SI
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func prolongRowsAVX512(tile **float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·prolongRowsAVX512(SB), NOSPLIT, $0-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         24(AX), BX
+	MOVQ         32(AX), SI
+	MOVQ         40(AX), DI
+	MOVQ         56(AX), R8
+	MOVQ         64(AX), R9
+	VBROADCASTSD 144(AX), Z0
+	VBROADCASTSD 136(AX), Z1
+	LEAQ         firsts<>+0(SB), R10
+	VMOVUPD      (R10), Z2
+	LEAQ         seconds<>+0(SB), R10
+	VMOVUPD      (R10), Z3
+	MOVQ         72(AX), R10
+
+row:
+	XORQ R11, R11
+	XORQ R12, R12
+	MOVQ R10, R13
+	SUBQ $0x10, R13
+	CMPQ R11, R13
+	JG   pairDone
+
+pair:
+	VMOVUPD   (DX)(R12*8), Z4
+	VMOVUPD   (SI)(R12*8), Z5
+	VADDPD    (BX)(R12*8), Z4, Z4
+	VADDPD    (DI)(R12*8), Z5, Z5
+	VADDPD    Z5, Z4, Z4
+	VMOVUPD   8(DX)(R12*8), Z5
+	VMOVUPD   8(SI)(R12*8), Z6
+	VADDPD    8(BX)(R12*8), Z5, Z5
+	VADDPD    8(DI)(R12*8), Z6, Z6
+	VADDPD    Z6, Z5, Z5
+	VADDPD    Z5, Z4, Z4
+	VMULPD    Z0, Z4, Z4
+	VMULPD    Z1, Z5, Z5
+	VMOVAPD   Z4, Z6
+	VPERMT2PD Z5, Z2, Z6
+	VPERMT2PD Z5, Z3, Z4
+	VMOVUPD   (CX)(R11*8), Z5
+	VADDPD    Z5, Z6, Z6
+	VMOVUPD   (R8)(R11*8), Z7
+	VMOVUPD   (R9)(R11*8), Z8
+	VCMPPD    $0x1e, Z7, Z5, K1
+	VCMPPD    $0x11, Z8, Z5, K1, K1
+	VMAXPD    Z6, Z7, Z6
+	VMINPD    Z6, Z8, K1, Z5
+	VMOVUPD   Z5, (CX)(R11*8)
+	VMOVUPD   64(CX)(R11*8), Z5
+	VADDPD    Z5, Z4, Z4
+	VMOVUPD   64(R8)(R11*8), Z6
+	VMOVUPD   64(R9)(R11*8), Z7
+	VCMPPD    $0x1e, Z6, Z5, K1
+	VCMPPD    $0x11, Z7, Z5, K1, K1
+	VMAXPD    Z4, Z6, Z4
+	VMINPD    Z4, Z7, K1, Z5
+	VMOVUPD   Z5, 64(CX)(R11*8)
+	ADDQ      $0x08, R12
+	ADDQ      $0x10, R11
+	CMPQ      R11, R13
+	JLE       pair
+
+pairDone:
+	MOVQ      R10, R13
+	SUBQ      R11, R13
+	JZ        next
+	MOVQ      $0x0000ffff, R14
+	BZHIQ     R13, R14, R14
+	KMOVW     R14, K1
+	SHRQ      $0x08, R14
+	KMOVW     R14, K2
+	INCQ      R13
+	SHRQ      $0x01, R13
+	MOVQ      $0x0000ffff, R14
+	BZHIQ     R13, R14, R14
+	KMOVW     R14, K3
+	VMOVUPD.Z (DX)(R12*8), K3, Z4
+	VMOVUPD.Z (SI)(R12*8), K3, Z5
+	VMOVUPD.Z (BX)(R12*8), K3, Z6
+	VADDPD    Z6, Z4, Z4
+	VMOVUPD.Z (DI)(R12*8), K3, Z6
+	VADDPD    Z6, Z5, Z5
+	VADDPD    Z5, Z4, Z4
+	VMOVUPD.Z 8(DX)(R12*8), K3, Z5
+	VMOVUPD.Z 8(SI)(R12*8), K3, Z6
+	VMOVUPD.Z 8(BX)(R12*8), K3, Z7
+	VADDPD    Z7, Z5, Z5
+	VMOVUPD.Z 8(DI)(R12*8), K3, Z7
+	VADDPD    Z7, Z6, Z6
+	VADDPD    Z6, Z5, Z5
+	VADDPD    Z5, Z4, Z4
+	VMULPD    Z0, Z4, Z4
+	VMULPD    Z1, Z5, Z5
+	VMOVAPD   Z4, Z6
+	VPERMT2PD Z5, Z2, Z6
+	VPERMT2PD Z5, Z3, Z4
+	VMOVUPD.Z (CX)(R11*8), K1, Z5
+	VADDPD    Z5, Z6, Z6
+	VMOVUPD.Z (R8)(R11*8), K1, Z7
+	VMOVUPD.Z (R9)(R11*8), K1, Z8
+	VCMPPD    $0x1e, Z7, Z5, K3
+	VCMPPD    $0x11, Z8, Z5, K3, K3
+	VMAXPD    Z6, Z7, Z6
+	VMINPD    Z6, Z8, K3, Z5
+	VMOVUPD   Z5, K1, (CX)(R11*8)
+	VMOVUPD.Z 64(CX)(R11*8), K2, Z5
+	VADDPD    Z5, Z4, Z4
+	VMOVUPD.Z 64(R8)(R11*8), K2, Z6
+	VMOVUPD.Z 64(R9)(R11*8), K2, Z7
+	VCMPPD    $0x1e, Z6, Z5, K1
+	VCMPPD    $0x11, Z7, Z5, K1, K1
+	VMAXPD    Z4, Z6, Z4
+	VMINPD    Z4, Z7, K1, Z5
+	VMOVUPD   Z5, K2, 64(CX)(R11*8)
+
+next:
+	ADDQ 88(AX), CX
+	ADDQ 264(AX), DX
+	ADDQ 272(AX), BX
+	ADDQ 280(AX), SI
+	ADDQ 104(AX), DI
+	ADDQ 120(AX), R8
+	ADDQ 128(AX), R9
 	DECQ 80(AX)
 	JNZ  row
 	VZEROUPPER

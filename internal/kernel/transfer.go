@@ -1,6 +1,9 @@
 package kernel
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Part is a block of a grid: the block's layout, the grid's interior points per axis (1
 // on unused axes) and the index in it of the block's own point (0, 0, 0).
@@ -21,14 +24,14 @@ func Whole(l Layout) Part { return Part{Layout: l, Global: l.N} }
 //
 // The order of operations: interpolation combines along y, then z, then x; halfway
 // between two points it takes their sum, and the product with the power of ½ comes
-// last. Restriction sums ascending, along x, then y, then z, each product rounded; on
+// last. Restriction sums ascending, along y, then x, then z, each product rounded; on
 // nested axes the weights are 1, 2, 1 and the product with ¼ comes last.
 type Transfer struct {
 	fine, coarse Part
 	axes         [3]axis
 	scale        float64 // of restricted values
-	nested       bool    // on every used axis
 	kernel       *Kernel
+	none         []float64 // −0
 }
 
 // NewTransfer makes the transfers between two whole grids of the same dimension.
@@ -43,7 +46,7 @@ func NewTransferPart(fine, coarse Part, k *Kernel) (*Transfer, error) {
 	if k == nil {
 		k = Best()
 	}
-	t := &Transfer{fine: fine, coarse: coarse, scale: 1, nested: true, kernel: k}
+	t := &Transfer{fine: fine, coarse: coarse, scale: 1, kernel: k}
 	if fine.Layout.Dim == 0 || fine.Layout.Dim != coarse.Layout.Dim {
 		return nil, fmt.Errorf("kernel: a transfer between grids of %d and %d dimensions", fine.Layout.Dim, coarse.Layout.Dim)
 	}
@@ -60,8 +63,8 @@ func NewTransferPart(fine, coarse Part, k *Kernel) (*Transfer, error) {
 		}
 		t.axes[a] = newAxis(fine.Global[a], fine.Lo[a], fine.Layout.N[a], coarse.Global[a], coarse.Lo[a], coarse.Layout.N[a])
 		t.scale *= t.axes[a].scale
-		t.nested = t.nested && (t.axes[a].nested || a >= fine.Layout.Dim)
 	}
+	t.none = filled(max(fine.Layout.N[0], coarse.Layout.N[0])+2, math.Copysign(0, -1))
 	return t, nil
 }
 
@@ -103,7 +106,9 @@ func (t *Transfer) Restrict(dst, r []float64, b Box) {
 	if !t.checkRestrict(dst, r, b) {
 		return
 	}
-	t.referenceRestrict(dst, r, b)
+	if t.kernel.loops == byPoint || !t.restrictFast(nil, dst, r, b) {
+		t.referenceRestrict(dst, r, b)
+	}
 }
 
 // Inject writes u at the coarse points of b to dst: the value of the coincident fine
@@ -151,11 +156,13 @@ func (s *Sweep) RestrictDefect(dst []float64, t *Transfer, u []float64, b Box) {
 		return
 	}
 	for a := range t.axes {
-		if first, last := t.axes[a].reads(b.Lo[a], b.Hi[a]); first < 0 || last >= s.layout.N[a] {
+		if first, end := t.axes[a].run(b.Lo[a], b.Hi[a]); first < 0 || end > s.layout.N[a] {
 			panic(fmt.Sprintf("kernel: coarse points %v need the defect at ghost points of axis %d", b, a))
 		}
 	}
-	s.referenceRestrictDefect(dst, t, u, b)
+	if s.kernel.loops == byPoint || !t.restrictFast(s, dst, u, b) {
+		s.referenceRestrictDefect(dst, t, u, b)
+	}
 }
 
 func (t *Transfer) checkRestrict(dst, r []float64, b Box) bool {
@@ -165,10 +172,10 @@ func (t *Transfer) checkRestrict(dst, r []float64, b Box) bool {
 		return false
 	}
 	for a := range t.axes {
-		first, last := t.axes[a].reads(b.Lo[a], b.Hi[a])
-		if first < -1 || last > t.axes[a].fine {
+		first, end := t.axes[a].run(b.Lo[a], b.Hi[a])
+		if first < -1 || end > t.axes[a].fine+1 {
 			panic(fmt.Sprintf("kernel: coarse points %v need fine points %d to %d of axis %d, the block has %d",
-				b, first, last, a, t.axes[a].fine))
+				b, first, end-1, a, t.axes[a].fine))
 		}
 	}
 	return true

@@ -19,8 +19,8 @@ func (t *Transfer) restrict(dst []float64, b Box, r func(x, y, z int) float64) {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
 				v := t.axes[2].sum(z, func(fz int) float64 {
-					return t.axes[1].sum(y, func(fy int) float64 {
-						return t.axes[0].sum(x, func(fx int) float64 { return r(fx, fy, fz) })
+					return t.axes[0].sum(x, func(fx int) float64 {
+						return t.axes[1].sum(y, func(fy int) float64 { return r(fx, fy, fz) })
 					})
 				})
 				dst[t.coarse.Layout.Index(x, y, z)] = float64(t.scale * v)

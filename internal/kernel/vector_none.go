@@ -17,4 +17,12 @@ func (s *Sweep) defectTile(instructions, bool, *float64, int, []float64, int, in
 	panic("kernel: this build has no assembly")
 }
 
+func (isa instructions) addRow(out, acc, in []float64, w, scale float64) {
+	addRowPlain(out, acc, in, w, scale)
+}
+
+func (isa instructions) restrict(out, rows []float64, stride, nx, ny int) {
+	restrictRowsPlain(out, rows, stride, nx, ny)
+}
+
 func fence() {}

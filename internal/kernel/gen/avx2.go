@@ -63,18 +63,79 @@ func (l *loop) symbol(name string) reg.Register {
 	return g
 }
 
-// masks writes the tables of lanes that the loops use: all lanes before a point, and
-// every other one.
-func masks() {
+// tables writes the constants that the loops use: masks of all lanes before a point and
+// of every other lane, and what AVX-512 permutes by.
+func tables() {
+	all := ^uint64(0)
 	for _, t := range []struct {
 		name  string
-		lanes []uint64
-	}{{"firstLanes", []uint64{1, 1, 1, 1, 0, 0, 0, 0}}, {"everyOther", []uint64{0, 1, 0, 1, 0}}} {
+		words []uint64
+	}{
+		{"firstLanes", []uint64{all, all, all, all, 0, 0, 0, 0}},
+		{"everyOther", []uint64{0, all, 0, all, 0}},
+		{"evens", []uint64{0, 2, 4, 6, 8, 10, 12, 14}},
+		{"odds", []uint64{1, 3, 5, 7, 9, 11, 13, 15}},
+		{"firsts", []uint64{0, 8, 1, 9, 2, 10, 3, 11}},
+		{"seconds", []uint64{4, 12, 5, 13, 6, 14, 7, 15}},
+	} {
 		GLOBL(t.name, RODATA|NOPTR)
-		for i, lane := range t.lanes {
-			DATA(8*i, operand.U64(-lane))
+		for i, w := range t.words {
+			DATA(8*i, operand.U64(w))
 		}
 	}
+}
+
+func (avx2) width() int                     { return 4 }
+func (avx2) whole() vector                  { return ymm{} }
+func (avx2) table(*loop, string) operand.Op { return nil }
+
+func (avx2) part(_ *loop, low, high, after reg.Register) (even, odd, next reg.Register) {
+	even, odd, next = YMM(), YMM(), YMM()
+	VUNPCKLPD(high, low, even)
+	VPERMPD(operand.U8(0xd8), even, even)
+	VUNPCKHPD(high, low, odd)
+	VPERMPD(operand.U8(0xd8), odd, odd)
+	VPERMPD(operand.U8(0x39), even, next)
+	last := YMM()
+	VBROADCASTSD(after, last)
+	VBLENDPD(operand.U8(8), last, next, next)
+	return even, odd, next
+}
+
+func (avx2) join(_ *loop, even, odd reg.Register) (low, high reg.Register) {
+	low, high = YMM(), YMM()
+	outer, inner := YMM(), YMM()
+	VUNPCKLPD(odd, even, outer) // points 0, 1 and 4, 5
+	VUNPCKHPD(odd, even, inner) // points 2, 3 and 6, 7
+	VPERM2F128(operand.U8(0x20), inner, outer, low)
+	VPERM2F128(operand.U8(0x31), inner, outer, high)
+	return low, high
+}
+
+func (avx2) rest(l *loop, count reg.Register) (halves, first, second vector) {
+	four, n := GP64(), GP64()
+	MOVQ(operand.U32(4), four)
+	mask := func() part {
+		NEGQ(n)
+		y := YMM()
+		VMOVUPD(operand.Mem{Base: l.symbol("firstLanes"), Index: n, Scale: 8, Disp: 32}, y)
+		return part{mask: y}
+	}
+	MOVQ(count, n)
+	CMPQ(n, four)
+	CMOVQGT(four, n)
+	f := mask()
+	MOVQ(count, n)
+	SUBQ(four, n)
+	zero := GP64()
+	XORQ(zero, zero)
+	CMPQ(n, zero)
+	CMOVQLT(zero, n)
+	s := mask()
+	MOVQ(count, n)
+	INCQ(n)
+	SHRQ(operand.U8(1), n)
+	return mask(), f, s
 }
 
 type ymm struct{ packed }
@@ -82,6 +143,14 @@ type ymm struct{ packed }
 func (ymm) west(last, u, d reg.Register) {
 	VPERM2F128(operand.U8(0x21), u, last, d) // last's upper half, u's lower half
 	VSHUFPD(operand.U8(5), u, d, d)
+}
+
+func (ymm) between(phi, u, psi reg.Register) reg.Register {
+	above, free := YMM(), YMM()
+	VCMPPD(greater, phi, u, above)
+	VCMPPD(less, psi, u, free)
+	VANDPD(above, free, free)
+	return free
 }
 
 func (ymm) maxAt(colour, v, bound, u reg.Register) {
@@ -166,7 +235,8 @@ func (scalar) clear(zero reg.Register, p operand.U8, bound operand.Op, u reg.Reg
 }
 
 // Colours are worked on by vectors only.
-func (scalar) west(_, _, _ reg.Register)     { panic("no colours") }
-func (scalar) move(_, _ reg.Register)        { panic("no colours") }
-func (scalar) maxAt(_, _, _, _ reg.Register) { panic("no colours") }
-func (scalar) minAt(_, _, _, _ reg.Register) { panic("no colours") }
+func (scalar) between(_, _, _ reg.Register) reg.Register { panic("no colours") }
+func (scalar) west(_, _, _ reg.Register)                 { panic("no colours") }
+func (scalar) move(_, _ reg.Register)                    { panic("no colours") }
+func (scalar) maxAt(_, _, _, _ reg.Register)             { panic("no colours") }
+func (scalar) minAt(_, _, _, _ reg.Register)             { panic("no colours") }

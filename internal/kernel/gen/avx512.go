@@ -54,7 +54,61 @@ func (avx512) colour(l *loop) {
 	VBROADCASTSD(l.at("c", 0), l.colour.last)
 }
 
+func (avx512) width() int    { return 8 }
+func (avx512) whole() vector { return zmm{} }
+
+func (avx512) table(l *loop, name string) operand.Op {
+	z := ZMM()
+	VMOVUPD(operand.Mem{Base: l.symbol(name)}, z)
+	return z
+}
+
+func (avx512) part(l *loop, low, high, after reg.Register) (even, odd, next reg.Register) {
+	even, next = ZMM(), ZMM()
+	VMOVAPD(low, even)
+	VPERMT2PD(high, l.scalars["evens"], even)
+	VPERMT2PD(high, l.scalars["odds"], low)
+	VALIGNQ(operand.U8(1), even, after.(reg.VecVirtual).AsZ(), next)
+	return even, low, next
+}
+
+func (avx512) join(l *loop, even, odd reg.Register) (low, high reg.Register) {
+	low = ZMM()
+	VMOVAPD(even, low)
+	VPERMT2PD(odd, l.scalars["firsts"], low)
+	VPERMT2PD(odd, l.scalars["seconds"], even)
+	return low, even
+}
+
+func (avx512) rest(_ *loop, count reg.Register) (halves, first, second vector) {
+	bits := GP64()
+	lanes := func(n reg.Register) {
+		MOVQ(operand.U32(0xffff), bits)
+		BZHIQ(n, bits, bits)
+	}
+	mask := func() masked {
+		k := K()
+		KMOVW(bits.As32(), k)
+		return masked{mask: k}
+	}
+	lanes(count)
+	f := mask()
+	SHRQ(operand.U8(8), bits)
+	s := mask()
+	INCQ(count)
+	SHRQ(operand.U8(1), count)
+	lanes(count)
+	return mask(), f, s
+}
+
 type zmm struct{ packed }
+
+func (zmm) between(phi, u, psi reg.Register) reg.Register {
+	above, free := K(), K()
+	VCMPPD(greater, phi, u, above)
+	VCMPPD(less, psi, u, above, free)
+	return free
+}
 
 func (zmm) west(last, u, d reg.Register) { VALIGNQ(operand.U8(7), last, u, d) }
 

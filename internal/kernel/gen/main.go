@@ -11,7 +11,7 @@ import (
 
 func main() {
 	ConstraintExpr("amd64,!noasm")
-	masks()
+	tables()
 	for _, s := range []set{avx2{}, avx512{}} {
 		for _, f := range []form{simple, isotropic, constant, variable} {
 			if f != simple {
@@ -23,6 +23,9 @@ func main() {
 			}
 			relaxColour(s, f)
 		}
+	}
+	for _, s := range []set{avx2{}, avx512{}} {
+		transfers(s)
 	}
 	TEXT("storeFence", NOSPLIT, "func()")
 	Doc("storeFence orders the stores that passed the caches before all that follow.")

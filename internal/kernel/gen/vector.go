@@ -24,6 +24,17 @@ type set interface {
 	loops(l *loop, masked bool, body func(v vector, offset int))
 	// colour emits what l.colour holds at the start of a row.
 	colour(l *loop)
+	width() int
+	whole() vector
+	// table loads what part and join permute by, or is nil.
+	table(l *loop, name string) operand.Op
+	// part splits two vectors and the point after them: every other point, those after
+	// these, and those after those.
+	part(l *loop, low, high, after reg.Register) (even, odd, next reg.Register)
+	// join is the inverse.
+	join(l *loop, even, odd reg.Register) (low, high reg.Register)
+	// rest is the vectors for a rest of less than two: of the halves, and of both in turn.
+	rest(l *loop, count reg.Register) (halves, first, second vector)
 }
 
 // vector is a way to work on some points at once. Operands stand in the order
@@ -47,6 +58,8 @@ type vector interface {
 	// maxAt and minAt are max and min at the lanes of a colour of u.
 	maxAt(colour, v, bound, u reg.Register)
 	minAt(colour, v, bound, u reg.Register)
+	// between tells at which lanes phi < u < psi.
+	between(phi, u, psi reg.Register) reg.Register
 }
 
 // whole emits "while index + step ≤ count { body }".

@@ -1,0 +1,151 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build" //nolint:staticcheck // avo programs read as assembly
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// transfers emits the loops of package kernel's transfers between grids.
+func transfers(s set) {
+	addRows(s)
+	restrictRows(s)
+	prolongRows(s)
+}
+
+// rowsOf emits the frame of a function over the rows of a tile: pointers by field, moved
+// from row to row by the fields that moves names.
+func rowsOf(s set, name, doc string, moves [][2]string, scalars, tables []string, row func(l *loop)) {
+	TEXT(name+s.name(), NOSPLIT, "func(tile **float64)")
+	Doc(name + s.name() + " " + doc)
+	Pragma("noescape")
+	l := &loop{ptr: map[string]reg.GPVirtual{}, scalars: map[string]operand.Op{}}
+	l.tile = Load(Param("tile"), GP64())
+	for _, m := range moves {
+		l.ptr[m[0]] = GP64()
+		MOVQ(l.field(m[0]), l.ptr[m[0]])
+	}
+	for _, k := range scalars {
+		l.scalars[k] = s.broadcast(l.field(k))
+	}
+	for _, t := range tables {
+		l.scalars[t] = s.table(l, t)
+	}
+	l.count, l.index = GP64(), GP64()
+	MOVQ(l.field("count"), l.count)
+	Label("row")
+	XORQ(l.index, l.index)
+	row(l)
+	for _, m := range moves {
+		ADDQ(l.field(m[1]), l.ptr[m[0]])
+	}
+	DECQ(l.field("rows"))
+	JNZ(operand.LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// addRows emits out = source·(c + step·s), each product rounded.
+func addRows(s set) {
+	moves := [][2]string{{"out", "outStep"}, {"c", "rowStep"}, {"s", "planeStep"}}
+	rowsOf(s, "addRows", "sets out to source times the sum of c and step times s.", moves, []string{"step", "source"}, nil, func(l *loop) {
+		s.loops(l, true, func(v vector, offset int) {
+			x := v.load(l.at("s", offset))
+			v.mul(l.scalars["step"], x, x)
+			v.add(v.operand(l.at("c", offset)), x, x)
+			v.mul(l.scalars["source"], x, x)
+			v.store(x, l.at("out", offset), false)
+		})
+	})
+}
+
+// restrictRows emits the weights 1, 2, 1 of three rows and then along them: out's point
+// j is the middle of 2j, 2j + 1 and 2j + 2. The last vector of a row overlaps the one
+// before it, so count must be at least a vector.
+func restrictRows(s set) {
+	moves := [][2]string{{"out", "outStep"}, {"s", "rowStep"}, {"c", "rowStep"}, {"n", "rowStep"}}
+	doc := "sums three rows and every three neighbours of the result with the weights 1, 2, 1, for every other point."
+	rowsOf(s, "restrictRows", doc, moves, nil, []string{"evens", "odds"}, func(l *loop) {
+		width := s.width()
+		Label("block")
+		fine := GP64()
+		LEAQ(operand.Mem{Base: l.index, Index: l.index, Scale: 1}, fine)
+		column := func(v vector, offset int) reg.Register {
+			at := func(p string) operand.Mem {
+				return operand.Mem{Base: l.ptr[p], Index: fine, Scale: 8, Disp: 8 * offset}
+			}
+			b := v.load(at("c"))
+			v.add(b, b, b)
+			v.add(v.operand(at("s")), b, b)
+			v.add(v.operand(at("n")), b, b)
+			return b
+		}
+		v := s.whole()
+		even, odd, next := s.part(l, column(v, 0), column(v, width), column(scalar{}, 2*width))
+		v.add(odd, odd, odd)
+		v.add(odd, even, even)
+		v.add(next, even, even)
+		v.store(even, l.at("out", 0), false)
+		ADDQ(operand.U8(width), l.index)
+		CMPQ(l.index, l.count)
+		JGE(operand.LabelRef("next"))
+		last := GP64()
+		MOVQ(l.count, last)
+		SUBQ(operand.U8(width), last)
+		CMPQ(l.index, last)
+		CMOVQGT(last, l.index)
+		JMP(operand.LabelRef("block"))
+		Label("next")
+	})
+}
+
+// prolongRows emits the correction of every second row of a plane from four rows of the
+// coarse grid (or rows of −0), which start at the point before the first one of c. That
+// one lies halfway between two coarse points. source is the factor there, step at the
+// others.
+func prolongRows(s set) {
+	moves := [][2]string{{"c", "outStep"}, {"s", "xStep"}, {"n", "yStep"}, {"b", "zStep"}, {"t", "planeStep"}, {"phi", "phiStep"}, {"psi", "psiStep"}}
+	doc := "adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects."
+	rowsOf(s, "prolongRows", doc, moves, []string{"source", "step"}, []string{"firsts", "seconds"}, func(l *loop) {
+		width := s.width()
+		coarse := GP64()
+		XORQ(coarse, coarse)
+		block := func(v, first, second vector) {
+			sum := func(offset int) reg.Register {
+				at := func(p string) operand.Mem {
+					return operand.Mem{Base: l.ptr[p], Index: coarse, Scale: 8, Disp: 8 * offset}
+				}
+				x, y := v.load(at("s")), v.load(at("b"))
+				v.add(v.operand(at("n")), x, x)
+				v.add(v.operand(at("t")), y, y)
+				v.add(y, x, x)
+				return x
+			}
+			even, odd := sum(0), sum(1)
+			v.add(odd, even, even)
+			v.mul(l.scalars["source"], even, even)
+			v.mul(l.scalars["step"], odd, odd)
+			low, high := s.join(l, even, odd)
+			for i, x := range []reg.Register{low, high} {
+				w, at := []vector{first, second}[i], i*width
+				u := w.load(l.at("c", at))
+				w.add(u, x, x)
+				phi, psi := w.load(l.at("phi", at)), w.load(l.at("psi", at))
+				free := w.between(phi, u, psi)
+				w.max(x, phi, x)
+				w.minAt(free, x, psi, u)
+				w.store(u, l.at("c", at), false)
+			}
+		}
+		whole(l, "pair", 2*width, func() {
+			block(s.whole(), s.whole(), s.whole())
+			ADDQ(operand.U8(width), coarse)
+		})
+		rest := GP64()
+		MOVQ(l.count, rest)
+		SUBQ(l.index, rest)
+		JZ(operand.LabelRef("next"))
+		block(s.rest(l, rest))
+		Label("next")
+	})
+}

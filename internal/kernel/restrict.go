@@ -1,0 +1,217 @@
+package kernel
+
+// Restriction goes up the fine planes. Of each, some rows are summed along y and x into
+// rows of the coarse grid, which are then added to those coarse planes that the fine one
+// belongs to: dst holds the sums so far.
+
+// roomFloats is the scratch memory of a restriction, on the stack: rows of the defect
+// and of the sums. smallRoom spares small grids most of the clearing.
+const (
+	roomFloats = 12 << 10
+	smallRoom  = 1 << 10
+)
+
+// restricted is a restriction in progress: of the defect of u where sweep is not nil,
+// of u itself where it is.
+type restricted struct {
+	*Transfer
+	sweep  *Sweep
+	dst, u []float64
+	b      Box
+	room   []float64
+}
+
+// restrictFast restricts u, or its defect by s where s is not nil, by rows; false: the
+// grids are so different that a row has no room.
+func (t *Transfer) restrictFast(s *Sweep, dst, u []float64, b Box) bool {
+	return t.restrictSmall(s, dst, u, b) || t.restrictLarge(s, dst, u, b)
+}
+
+func (t *Transfer) restrictSmall(s *Sweep, dst, u []float64, b Box) bool {
+	var room [smallRoom]float64
+	r := restricted{t, s, dst, u, b, room[:]}
+	return r.floats(b.Hi[0]-b.Lo[0], b.Hi[1]-b.Lo[1]) <= smallRoom && r.run()
+}
+
+func (t *Transfer) restrictLarge(s *Sweep, dst, u []float64, b Box) bool {
+	var room [roomFloats]float64
+	r := restricted{t, s, dst, u, b, room[:]}
+	return r.run()
+}
+
+// run works through the box by chunks of columns and rows; false: not even one row has
+// room, and nothing is done.
+func (r *restricted) run() bool {
+	nx, ny := r.b.Hi[0]-r.b.Lo[0], r.b.Hi[1]-r.b.Lo[1]
+	for r.floats(nx, 1) > len(r.room) {
+		if nx == 1 {
+			return false
+		}
+		nx = (nx + 1) / 2
+	}
+	for ny > 1 && r.floats(nx, ny) > len(r.room) {
+		ny = (ny + 1) / 2
+	}
+	for x := r.b.Lo[0]; x < r.b.Hi[0]; x += nx {
+		for y := r.b.Lo[1]; y < r.b.Hi[1]; y += ny {
+			c := r.b
+			c.Lo[0], c.Hi[0] = x, min(x+nx, c.Hi[0])
+			c.Lo[1], c.Hi[1] = y, min(y+ny, c.Hi[1])
+			r.chunk(c)
+		}
+	}
+	return true
+}
+
+// floats bounds the scratch values that a chunk of nx by ny coarse points needs: their
+// sums, a row summed along y, and the defect of the fine rows.
+func (r *restricted) floats(nx, ny int) int {
+	width, rows := r.axes[0].most(nx), r.axes[1].most(ny)
+	n := nx*ny + width
+	if r.sweep != nil {
+		n += width * rows
+	}
+	return n
+}
+
+// most bounds how many fine points lie between the outermost that n coarse ones read.
+func (a *axis) most(n int) int { return (n+1)*(a.all+1)/(a.allCoarse+1) + 2 }
+
+// chunk restricts to a box whose sums fit the scratch memory.
+func (r *restricted) chunk(c Box) {
+	nx, ny := c.Hi[0]-c.Lo[0], c.Hi[1]-c.Lo[1]
+	sums, room := r.room[:nx*ny], r.room[nx*ny:]
+	var all Box // the fine points that the chunk reads
+	for a := range c.Lo {
+		all.Lo[a], all.Hi[a] = r.axes[a].run(c.Lo[a], c.Hi[a])
+	}
+	z := c.Lo[2]
+	r.empty(c)
+	for fz := all.Lo[2]; fz < all.Hi[2]; fz++ {
+		for z < c.Hi[2] && (r.axes[2].gather[z].count == 0 || r.axes[2].gather[z].end() <= fz) {
+			z++
+		}
+		if z == c.Hi[2] || r.axes[2].gather[z].first > fz {
+			continue // between the points of two coarse planes
+		}
+		fine := all
+		fine.Lo[2], fine.Hi[2] = fz, fz+1
+		rows, stride, room := r.rows(fine, room)
+		r.plane(sums, rows, stride, room, c, fine)
+		for at := z; at < c.Hi[2]; at++ {
+			if s := r.axes[2].gather[at]; s.first <= fz && fz < s.end() {
+				r.add(sums, c, at, fz)
+			} else if s.count > 0 {
+				break
+			}
+		}
+	}
+}
+
+// empty clears the coarse planes that have no fine ones (a grid that is not coarser).
+func (r *restricted) empty(c Box) {
+	for z := c.Lo[2]; z < c.Hi[2]; z++ {
+		for y := c.Lo[1]; y < c.Hi[1] && r.axes[2].gather[z].count == 0; y++ {
+			clear(r.dst[r.coarse.Layout.Index(c.Lo[0], y, z):][:c.Hi[0]-c.Lo[0]])
+		}
+	}
+}
+
+// rows is where the fine rows of a plane lie, one every stride values, and what is left
+// of room.
+func (r *restricted) rows(fine Box, room []float64) (rows []float64, stride int, rest []float64) {
+	nx, ny := fine.Hi[0]-fine.Lo[0], fine.Hi[1]-fine.Lo[1]
+	if r.sweep == nil {
+		l := r.fine.Layout
+		return r.u[l.Index(fine.Lo[0], fine.Lo[1], fine.Lo[2]):], l.Row, room
+	}
+	if nx > 0 && ny > 0 {
+		r.sweep.defectRows(room, nx, false, r.u, fine.Lo[0], fine.Hi[0], fine.Lo[1], fine.Hi[1], fine.Lo[2])
+	}
+	return room, nx, room[nx*ny:]
+}
+
+// plane sums the fine rows of a plane along y and x.
+func (r *restricted) plane(sums, rows []float64, stride int, room []float64, c, fine Box) {
+	nx := c.Hi[0] - c.Lo[0]
+	if r.axes[0].nested && r.axes[1].nested {
+		r.kernel.loops.restrict(sums, rows, stride, nx, c.Hi[1]-c.Lo[1])
+		return
+	}
+	width := fine.Hi[0] - fine.Lo[0]
+	for y := c.Lo[1]; y < c.Hi[1]; y++ {
+		sum, s := sums[(y-c.Lo[1])*nx:][:nx], r.axes[1].gather[y]
+		row := room[:width]
+		if s.count == 0 {
+			clear(row)
+		}
+		for i, w := range r.axes[1].weights[s.weights:][:s.count] {
+			in, acc := rows[(s.first+i-fine.Lo[1])*stride:][:width], row
+			if i == 0 {
+				acc = r.none[:width]
+			}
+			r.kernel.loops.addRow(row, acc, in, w, 1)
+		}
+		r.axes[0].gatherRow(sum, row, c.Lo[0], fine.Lo[0])
+	}
+}
+
+// gatherRow sums along x: dst's first point is coarse point x, row's first is fine point
+// first.
+func (a *axis) gatherRow(dst, row []float64, x, first int) {
+	for i, s := range a.gather[x:][:len(dst)] {
+		w := a.weights[s.weights:][:s.count]
+		if len(w) == 0 {
+			dst[i] = 0
+			continue
+		}
+		in := row[s.first-first:][:len(w)]
+		v := float64(w[0] * in[0])
+		for j := 1; j < len(w); j++ {
+			v += float64(w[j] * in[j])
+		}
+		dst[i] = v
+	}
+}
+
+// add adds the sums of fine plane fz to coarse plane z.
+func (r *restricted) add(sums []float64, c Box, z, fz int) {
+	l, s, nx := r.coarse.Layout, r.axes[2].gather[z], c.Hi[0]-c.Lo[0]
+	w, scale := r.axes[2].weights[s.weights+fz-s.first], 1.0
+	if fz == s.end()-1 {
+		scale = r.scale
+	}
+	for y := c.Lo[1]; y < c.Hi[1]; y++ {
+		out := r.dst[l.Index(c.Lo[0], y, z):][:nx]
+		acc := out
+		if fz == s.first {
+			acc = r.none[:nx]
+		}
+		r.kernel.loops.addRow(out, acc, sums[(y-c.Lo[1])*nx:][:nx], w, scale)
+	}
+}
+
+// addRowPlain sets out to scale·(acc + w·in).
+func addRowPlain(out, acc, in []float64, w, scale float64) {
+	m := len(out)
+	acc, in = acc[:m], in[:m]
+	for i := range out {
+		out[i] = float64(scale * (acc[i] + float64(w*in[i])))
+	}
+}
+
+// restrictRowsPlain is the weights 1, 2, 1 along y and then x of ny rows of nx points.
+func restrictRowsPlain(out, rows []float64, stride, nx, ny int) {
+	for y := range ny {
+		dst := out[y*nx:][:nx]
+		s, c, n := rows[2*y*stride:][:2*nx+1], rows[(2*y+1)*stride:][:2*nx+1], rows[(2*y+2)*stride:][:2*nx+1]
+		west := (s[0] + 2*c[0]) + n[0]
+		for x := range dst {
+			i := 2*x + 1
+			mid := (s[i] + 2*c[i]) + n[i]
+			east := (s[i+1] + 2*c[i+1]) + n[i+1]
+			dst[x] = (west + 2*mid) + east
+			west = east
+		}
+	}
+}
