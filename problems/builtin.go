@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/problems/option"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -30,7 +31,41 @@ type Builtin struct {
 	Parameters []Parameter `json:"parameters"`
 	Exact      bool        `json:"exact"` // the exact solution is known
 
-	build func(p *solver.Problem, v []float64) error
+	build  func(p *solver.Problem, v []float64) error
+	words  []wordList                       // parameters whose value is a word
+	option func(v []float64) *option.Option // nil: it is none
+}
+
+// wordList are the words that a parameter may be; its Value is the place of one.
+type wordList struct {
+	name  string
+	words []string
+}
+
+// Text is a parameter's value as With takes it.
+func (b Builtin) Text(p Parameter) string {
+	for _, l := range b.words {
+		if i := int(p.Value); l.name == p.Name && i >= 0 && i < len(l.words) {
+			return l.words[i]
+		}
+	}
+	return fmt.Sprint(p.Value)
+}
+
+// Option is the contract of a built-in American option, nil for every other problem.
+func (b Builtin) Option() *option.Option {
+	if b.option == nil {
+		return nil
+	}
+	return b.option(b.values())
+}
+
+func (b Builtin) values() []float64 {
+	v := make([]float64, len(b.Parameters))
+	for i, p := range b.Parameters {
+		v[i] = p.Value
+	}
+	return v
 }
 
 // All lists the built-in problems, the reference case first.
@@ -39,6 +74,8 @@ func All() []Builtin {
 		membrane(), ball3D(), ball2D(), paraboloid(), quartic(3), quartic(2), jacksboro(),
 		front(3), front(2), front(1), torsion(2), torsion(1), bearing(2), bearing(1), dam(2), dam(3),
 		convection(3), convection(2), convection(1), varying(3), varying(2),
+		american(option.Put), american(option.Call), americanBasket(2), americanBasket(3),
+		perpetual(option.Put), perpetual(option.Call), perpetualGeometric(),
 	}
 }
 
@@ -84,6 +121,17 @@ func (b Builtin) set(name, text string) error {
 	if at < 0 {
 		return fmt.Errorf("problem %s has no parameter %q%s", b.Name, name, b.listParameters(name))
 	}
+	for _, l := range b.words {
+		if l.name != name {
+			continue
+		}
+		i := slices.Index(l.words, text)
+		if i < 0 {
+			return fmt.Errorf("problem %s: parameter %s=%q: want %s%s", b.Name, name, text, strings.Join(l.words, ", "), Suggest(text, l.words))
+		}
+		b.Parameters[at].Value = float64(i)
+		return nil
+	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		return fmt.Errorf("problem %s: parameter %s=%q is not a finite number", b.Name, name, text)
@@ -109,17 +157,13 @@ func (b Builtin) Make(n [3]int) (*solver.Problem, error) {
 	if err := CheckGrid(b.Dimension, n); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", b.Name, err)
 	}
-	v := make([]float64, len(b.Parameters))
-	for i, p := range b.Parameters {
-		v[i] = p.Value
-	}
 	p := &solver.Problem{
 		Name:      b.Name,
 		Dimension: b.Dimension,
 		N:         n,
 		Diffusion: solver.Coefficient{Value: 1},
 	}
-	if err := b.build(p, v); err != nil {
+	if err := b.build(p, b.values()); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", b.Name, err)
 	}
 	return p, nil

@@ -24,7 +24,8 @@ func TestAllIsOrderedAndComplete(t *testing.T) {
 		require.NotNil(t, p.Boundary)
 	}
 	require.Equal(t, []string{"membrane", "ball3d", "ball2d", "paraboloid", "quartic", "quartic2d", "jacksboro", "front", "front2d", "front1d",
-		"torsion", "torsion1d", "bearing", "bearing1d", "dam", "dam3d", "convection", "convection2d", "convection1d", "varying", "varying2d"}, names)
+		"torsion", "torsion1d", "bearing", "bearing1d", "dam", "dam3d", "convection", "convection2d", "convection1d", "varying", "varying2d",
+		"american-put", "american-call", "american-basket2d", "american-basket", "perpetual-put", "perpetual-call", "perpetual-geometric"}, names)
 }
 
 // No built-in, at any admissible setting, has its obstacle above its data.
@@ -44,9 +45,9 @@ func TestObstaclesLieBelowTheData(t *testing.T) {
 
 func TestLookupSuggests(t *testing.T) {
 	for wrong, want := range map[string]string{
-		"membran": `no built-in problem "membran" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d`,
-		"Ball3D":  `no built-in problem "Ball3D" (did you mean "ball3d"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d`,
-		"zzzzzzz": `no built-in problem "zzzzzzz"; there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d`,
+		"membran": `no built-in problem "membran" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d, american-put, american-call, american-basket2d, american-basket, perpetual-put, perpetual-call, perpetual-geometric`,
+		"Ball3D":  `no built-in problem "Ball3D" (did you mean "ball3d"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d, american-put, american-call, american-basket2d, american-basket, perpetual-put, perpetual-call, perpetual-geometric`,
+		"zzzzzzz": `no built-in problem "zzzzzzz"; there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d, american-put, american-call, american-basket2d, american-basket, perpetual-put, perpetual-call, perpetual-geometric`,
 	} {
 		_, err := Lookup(wrong)
 		require.EqualError(t, err, want)

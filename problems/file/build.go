@@ -12,6 +12,9 @@ func (d *document) build(name string, n [3]int) (*solver.Problem, error) {
 	if err := problems.CheckGrid(d.dimension, n); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", name, err)
 	}
+	if d.option != nil {
+		return d.option.Problem(name, n)
+	}
 	base := solver.Problem{Name: name, Dimension: d.dimension, Lo: d.lo, Hi: d.hi, N: n, Upwind: d.upwind}
 	arrays, err := d.readArrays()
 	if err != nil {

@@ -56,6 +56,10 @@ func (s *Spec) Describe() Description {
 		return d
 	}
 	doc := s.document
+	if doc.option != nil {
+		describeOption(&d, doc.option)
+		return d
+	}
 	d.setDomain(doc.lo, doc.hi)
 	d.HasExact = doc.exact.given()
 	d.Equation = doc.equation()
@@ -95,7 +99,11 @@ func (s *Spec) describeBuiltin(d *Description) {
 	}
 	d.Entries = []Entry{{"summary", b.Summary}, {"reference", b.Reference}}
 	for _, p := range b.Parameters {
-		d.Entries = append(d.Entries, Entry{p.Name, fmt.Sprintf("%g: %s", p.Value, p.Summary)})
+		d.Entries = append(d.Entries, Entry{p.Name, b.Text(p) + ": " + p.Summary})
+	}
+	if o := b.Option(); o != nil {
+		describeOption(d, o)
+		return
 	}
 	if p, err := b.Make(smallest(b.Dimension)); err == nil {
 		d.setDomain(p.Lo, p.Hi)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/npy"
 	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/problems/option"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -25,6 +26,8 @@ type document struct {
 	end     float64 // of time; 0: stationary
 	steps   int
 	initial field // u at t = 0
+
+	option *option.Option // of the kind american-option; nil: the fields above are the problem
 }
 
 func (d *document) evolves() bool { return d.steps > 0 }
@@ -46,13 +49,19 @@ type attach func(name string) ([]byte, error)
 
 var documentKeys = []string{
 	"dimension", "domain", "obstacle", "f", "boundary", "upper",
-	"diffusion", "velocity", "upwind", "reaction", "exact", "time",
+	"diffusion", "velocity", "upwind", "reaction", "exact", "time", "kind",
 }
 
 func parseDocument(file string, text []byte, open attach) (*document, error) {
 	root, err := parseYAML(file, text)
 	if err != nil {
 		return nil, err
+	}
+	switch kind, err := kindOfProblem(file, root); {
+	case err != nil:
+		return nil, err
+	case kind == kindOption:
+		return parseOption(file, root)
 	}
 	entries, err := mapping(source{file: file}, root, documentKeys...)
 	if err != nil {

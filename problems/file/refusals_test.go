@@ -104,7 +104,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		dir:               dir + ": it is not a regular file",
 		"/dev/zero":       "/dev/zero: it is not a regular file",
 		long:              long + ": its 65537 bytes are more than the 65536 allowed",
-		"membrain":        `no built-in problem "membrain" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d; and no problem file of that name`,
+		"membrain":        `no built-in problem "membrain" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d, american-put, american-call, american-basket2d, american-basket, perpetual-put, perpetual-call, perpetual-geometric; and no problem file of that name`,
 	} {
 		_, err := Open(ref, nil)
 		require.EqualError(t, err, want)

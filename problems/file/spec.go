@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/problems/option"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -85,7 +86,7 @@ func Builtin(name string, settings []string) (*Spec, error) {
 func canonicalSettings(b problems.Builtin) []string {
 	var s []string
 	for _, p := range b.Parameters {
-		s = append(s, fmt.Sprintf("%s=%v", p.Name, p.Value))
+		s = append(s, p.Name+"="+b.Text(p))
 	}
 	return s
 }
@@ -177,6 +178,14 @@ func (s *Spec) Dimension() int {
 		return s.builtin.Dimension
 	}
 	return s.document.dimension
+}
+
+// Option is the contract of an American option, nil for every other problem.
+func (s *Spec) Option() *option.Option {
+	if s.builtin != nil {
+		return s.builtin.Option()
+	}
+	return s.document.option
 }
 
 // Fingerprint tells problems apart: equal if and only if the built-in and its

@@ -13,6 +13,8 @@
 // an M-matrix (ADR 36). The value of a perpetual option does not depend on τ.
 package option
 
+import "fmt"
+
 // Payoff is what exercising pays, of a basket's value B and the strike K.
 type Payoff int
 
@@ -106,4 +108,16 @@ func Correlated(rho float64) (c [MaxAssets][MaxAssets]float64) {
 		}
 	}
 	return c
+}
+
+// String names the contract for people: American put on the geometric mean of 3 assets, …
+func (o *Option) String() string {
+	style, on, when := "American", "one asset", fmt.Sprintf("maturity %g", o.Maturity)
+	if o.Perpetual {
+		style, when = "perpetual American", "without maturity"
+	}
+	if d := len(o.Assets); d > 1 {
+		on = fmt.Sprintf("the %s of %d assets", []string{"minimum", "maximum", "arithmetic mean", "geometric mean"}[o.Basket], d)
+	}
+	return fmt.Sprintf("%s %s on %s, strike %g, interest %g, %s", style, o.Payoff, on, o.Strike, o.Rate, when)
 }

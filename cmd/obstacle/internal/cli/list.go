@@ -26,12 +26,14 @@ func (a *app) problemsCommand() *cobra.Command {
 				Reference  string               `json:"reference"`
 				Exact      bool                 `json:"has_exact"`
 				Parameters []problems.Parameter `json:"parameters"`
+
+				text func(problems.Parameter) string
 			}
 			all := struct {
 				Problems []entry `json:"problems"`
 			}{}
 			for _, b := range problems.All() {
-				all.Problems = append(all.Problems, entry{b.Name, b.Dimension, b.Summary, b.Reference, b.Exact, append([]problems.Parameter{}, b.Parameters...)})
+				all.Problems = append(all.Problems, entry{b.Name, b.Dimension, b.Summary, b.Reference, b.Exact, append([]problems.Parameter{}, b.Parameters...), b.Text})
 			}
 			return a.print(all, func(w io.Writer) {
 				for _, p := range all.Problems {
@@ -41,7 +43,7 @@ func (a *app) problemsCommand() *cobra.Command {
 					}
 					fmt.Fprintf(w, "%s (%d-D%s)\n  %s\n  %s\n", p.Name, p.Dimension, exact, p.Summary, p.Reference)
 					for _, q := range p.Parameters {
-						fmt.Fprintf(w, "  --param %s=%g  %s\n", q.Name, q.Value, q.Summary)
+						fmt.Fprintf(w, "  --param %s=%s  %s\n", q.Name, p.text(q), q.Summary)
 					}
 				}
 			})

@@ -1,0 +1,294 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/problems/option"
+)
+
+// Kinds of problem files, by the key kind; without it a file is an obstacle problem.
+const (
+	kindObstacle = "obstacle"
+	kindOption   = "american-option"
+)
+
+// kindOfProblem looks for the key kind; what it is besides is for the reader of that
+// kind to judge.
+func kindOfProblem(file string, root ast.Node) (string, error) {
+	m, ok := root.(*ast.MappingNode)
+	if !ok {
+		return kindObstacle, nil
+	}
+	for _, v := range m.Values {
+		if keyName(v.Key) != "kind" {
+			continue
+		}
+		e := entry{source{file: file, key: "kind", line: lineOf(v.Key, 0)}, v.Value}
+		known := []string{kindObstacle, kindOption}
+		word, ok := e.text()
+		if !ok || !slices.Contains(known, word) {
+			return "", e.errorf("there should be %s, not %s%s", strings.Join(known, " or "), kind(v.Value), problems.Suggest(word, known))
+		}
+		return word, nil
+	}
+	return kindObstacle, nil
+}
+
+var optionKeys = []string{
+	"kind", "payoff", "basket", "strike", "rate", "maturity", "steps", "assets", "correlation", "weights", "width",
+}
+
+// optionDefaultSteps are taken where the file does not say.
+const optionDefaultSteps = 100
+
+// optionReader reads a problem file of the kind american-option.
+type optionReader struct {
+	at      source
+	entries []entry
+	option  option.Option
+	assets  [][]entry // of each asset: price, volatility, dividend
+}
+
+// perpetualWord stands for a maturity that never comes.
+const perpetualWord = "perpetual"
+
+func assetKeys() []string { return []string{"price", "volatility", "dividend"} }
+
+func parseOption(file string, root ast.Node) (*document, error) {
+	r := &optionReader{at: source{file: file}}
+	var err error
+	if r.entries, err = mapping(r.at, root, optionKeys...); err != nil {
+		return nil, err
+	}
+	for _, read := range []func() error{r.readContract, r.readTime, r.readAssets, r.readCorrelation, r.readWeights} {
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.option.Check(); err != nil {
+		return nil, r.locate(err)
+	}
+	return &document{source: r.at, dimension: len(r.option.Assets), option: &r.option}, nil
+}
+
+func (r *optionReader) get(key string) entry { return r.entries[slices.Index(optionKeys, key)] }
+
+func (r *optionReader) readContract() error {
+	payoff, err := r.word("payoff", option.Payoffs(), false)
+	if err != nil {
+		return err
+	}
+	basket, err := r.word("basket", option.Baskets(), true)
+	if err != nil {
+		return err
+	}
+	r.option.Payoff, r.option.Basket = option.Payoff(payoff), option.Basket(max(basket, 0))
+	if r.option.Strike, err = r.number("strike"); err != nil {
+		return err
+	}
+	if r.option.Rate, err = r.number("rate"); err != nil {
+		return err
+	}
+	if !r.get("width").null() {
+		if r.option.Width, err = r.number("width"); err == nil && r.option.Width == 0 {
+			err = r.get("width").errorf("0: want a positive number of standard deviations")
+		}
+	}
+	return err
+}
+
+// readTime reads maturity and steps.
+func (r *optionReader) readTime() error {
+	maturity, steps := r.get("maturity"), r.get("steps")
+	if word, ok := maturity.text(); ok && word == perpetualWord {
+		r.option.Perpetual = true
+		if !steps.null() {
+			return steps.errorf("a perpetual option takes no time steps; leave the key out")
+		}
+		return nil
+	}
+	var err error
+	if r.option.Maturity, err = r.number("maturity"); err != nil {
+		return err
+	}
+	r.option.Steps = optionDefaultSteps
+	if !steps.null() {
+		r.option.Steps, err = steps.integer()
+	}
+	return err
+}
+
+func (r *optionReader) readAssets() error {
+	e := r.get("assets")
+	if e.null() {
+		return r.missing("assets")
+	}
+	list, ok := e.value.(*ast.SequenceNode)
+	if !ok {
+		return e.errorf("there should be a list of one to %d assets {price: …, volatility: …}, not %s", option.MaxAssets, kind(e.value))
+	}
+	if n := len(list.Values); n < 1 || n > option.MaxAssets {
+		return e.errorf("%d of them; there may be 1 to %d", n, option.MaxAssets)
+	}
+	items, err := e.sequence(len(list.Values), "assets")
+	if err != nil {
+		return err
+	}
+	for i, item := range items {
+		at := item.source
+		at.key = fmt.Sprintf("assets[%d]", i+1)
+		keys, err := mapping(at, item.value, assetKeys()...)
+		if err != nil {
+			return err
+		}
+		r.assets = append(r.assets, keys)
+		var v [3]float64
+		for j, k := range keys {
+			if k.null() {
+				if j == 2 {
+					continue // no dividend
+				}
+				return k.errorf("it is missing")
+			}
+			if v[j], err = k.number(); err != nil {
+				return err
+			}
+		}
+		r.option.Assets = append(r.option.Assets, option.Asset{Price: v[0], Volatility: v[1], Dividend: v[2]})
+	}
+	if len(items) > 1 && r.get("basket").null() {
+		return r.missing("basket")
+	}
+	return nil
+}
+
+// readCorrelation reads one number for all pairs, or the rows of the matrix.
+func (r *optionReader) readCorrelation() error {
+	e, d := r.get("correlation"), len(r.option.Assets)
+	r.option.Correlation = option.Uncorrelated()
+	if e.null() {
+		return nil
+	}
+	if _, ok := e.value.(*ast.SequenceNode); !ok {
+		rho, err := e.number()
+		r.option.Correlation = option.Correlated(rho)
+		return err
+	}
+	rows, err := e.sequence(d, "rows, one per asset (or one number for all pairs)")
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		numbers, err := row.sequence(d, "correlations, one per asset")
+		if err != nil {
+			return err
+		}
+		for j, n := range numbers {
+			if r.option.Correlation[i][j], err = n.number(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *optionReader) readWeights() error {
+	e := r.get("weights")
+	if e.null() {
+		return nil
+	}
+	if b := r.option.Basket; b != option.Arithmetic && b != option.Geometric {
+		return e.errorf("only an arithmetic or geometric basket has weights")
+	}
+	items, err := e.sequence(len(r.option.Assets), "weights, one per asset")
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		w, err := item.number()
+		if err != nil {
+			return err
+		}
+		r.option.Weights = append(r.option.Weights, w)
+	}
+	return nil
+}
+
+// word is the place of a word in a list; -1 where the key is absent and may be.
+func (r *optionReader) word(key string, known []string, absent bool) (int, error) {
+	e := r.get(key)
+	if e.null() && absent {
+		return -1, nil
+	}
+	if e.null() {
+		return -1, r.missing(key)
+	}
+	text, _ := e.text()
+	if i := slices.Index(known, text); i >= 0 {
+		return i, nil
+	}
+	return -1, e.errorf("there should be %s, not %s%s", strings.Join(known, ", "), kind(e.value), problems.Suggest(text, known))
+}
+
+func (r *optionReader) number(key string) (float64, error) {
+	if e := r.get(key); !e.null() {
+		return e.number()
+	}
+	return 0, r.missing(key)
+}
+
+func (r *optionReader) missing(key string) error {
+	return r.at.errorf("the key %s is missing", key)
+}
+
+// locate puts file and line to what the option's own check has found.
+func (r *optionReader) locate(err error) error {
+	var e *option.InputError
+	if !errors.As(err, &e) {
+		return err
+	}
+	at := r.get(e.Key)
+	if e.Key == "assets" && e.Item >= 0 && e.Item < len(r.assets) {
+		at = r.assets[e.Item][max(slices.Index(assetKeys(), e.Field), 0)]
+	} else if list, ok := at.value.(*ast.SequenceNode); ok && e.Item >= 0 && e.Item < len(list.Values) {
+		at.key = fmt.Sprintf("%s[%d]", e.Key, e.Item+1)
+		at.line = lineOf(list.Values[e.Item], at.line)
+	}
+	return at.errorf("%s", e.Reason)
+}
+
+// describeOption says what an option means.
+func describeOption(d *Description, o *option.Option) {
+	d.Equation = "V ≥ payoff, V_τ − ½ΔV − m·∇V + r·V ≥ 0, complementary; y = L⁻¹·log(S/S₀), L·Lᵀ the covariance"
+	add := func(key, format string, args ...any) {
+		d.Entries = append(d.Entries, Entry{key, fmt.Sprintf(format, args...)})
+	}
+	if o.Perpetual {
+		d.Equation = strings.Replace(d.Equation, "V_τ − ½", "−½", 1)
+	}
+	if p, err := o.Problem(d.Name, smallest(len(o.Assets))); err == nil {
+		d.Domain = nil
+		d.setDomain(p.Lo, p.Hi)
+		d.HasExact = p.Exact != nil
+	}
+	if d.Builtin {
+		return
+	}
+	add("contract", "%s", o)
+	for i, a := range o.Assets {
+		low, high := o.Reach(i)
+		add("asset", "today %g, volatility %g, dividend %g; the domain reaches from %.4g to %.4g", a.Price, a.Volatility, a.Dividend, low, high)
+	}
+	for i := 1; i < len(o.Assets); i++ {
+		add("correlation", "of asset %d with those before it: %v", i+1, o.Correlation[i][:i])
+	}
+	if !o.Perpetual {
+		add("time", "%d steps of implicit Euler from maturity, Δt = %g", o.Steps, o.Maturity/float64(o.Steps))
+	}
+}
