@@ -24,6 +24,7 @@ type Result struct {
 	Railed     uint64 // frames that came by adapters
 	Moves      uint64 // of sessions between rails
 	Changes    uint64 // of mode, at boundaries of time steps
+	Planes     int    // that have moved from peer to peer
 }
 
 // Play runs a scenario and checks how it ended.
@@ -47,6 +48,7 @@ func (c *Cluster) Check() (*Result, error) {
 	for _, p := range c.peers {
 		r.Outcomes = append(r.Outcomes, p.worker.Outcome())
 		r.Points += p.points
+		r.Planes += p.worker.Outcome().Given
 		r.Reconnects += p.node.Counters().Reconnects
 	}
 	for _, l := range c.links {
@@ -55,6 +57,9 @@ func (c *Cluster) Check() (*Result, error) {
 			r.Sent += st.Sent
 			r.Lost += st.Lost + st.Cut + st.Overflowed
 		}
+	}
+	if err := c.checkCover(); err != nil {
+		return r, err
 	}
 	var err error
 	if s.Problem.Steps() > 0 {

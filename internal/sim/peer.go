@@ -171,7 +171,7 @@ func (t tracer) Trace(now microproto.Instant, r microproto.TraceRecord) {
 func (s *Scenario) config(rank solver.Rank, e solver.Executor) solver.Config {
 	return solver.Config{
 		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Executor: e,
-		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat, Reconfigure: s.Reconfigure,
+		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat, Reconfigure: s.Reconfigure, Balance: s.Balance,
 	}
 }
 
@@ -320,7 +320,7 @@ func (p *peer) running() {
 		case solver.OpRelax:
 			p.worker.Relax(op)
 			p.points += uint64(op.Points)
-			p.spend(p.cost.Relax(op.Points))
+			p.spend(p.c.Scenario.costAt(p.rank, time.Duration(p.c.clock.Now())).Relax(op.Points))
 			p.todo = func() bool { p.poll(); return true }
 			return
 		case solver.OpSend:

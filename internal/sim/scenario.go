@@ -26,9 +26,11 @@ type Scenario struct {
 	Repeat    time.Duration
 
 	Reconfigure bool // at boundaries of time steps
+	Balance     bool // planes move between the peers
 
 	Clusters []int  // by rank: sessions between them take the inter-cluster columns; nil: one
 	Costs    []Cost // by rank
+	Shifts   []Shift
 	MTU      int
 
 	Faults  mptest.Faults // of every link, until Calm
@@ -50,6 +52,24 @@ type Cost struct {
 	Point time.Duration // a point relaxed on a peer of full speed
 	Slow  float64       // factor, ≥ 1
 	Send  time.Duration // handing a message over, whatever its length
+}
+
+// Shift is a change of a peer's speed in mid-run.
+type Shift struct {
+	At   time.Duration // virtual time
+	Rank solver.Rank
+	Slow float64 // the factor from then on
+}
+
+// costAt is the cost model of a rank at a time.
+func (s *Scenario) costAt(r solver.Rank, now time.Duration) Cost {
+	c, since := s.Costs[r], time.Duration(-1)
+	for _, h := range s.Shifts {
+		if h.Rank == r && h.At <= now && h.At > since {
+			c.Slow, since = h.Slow, h.At
+		}
+	}
+	return c
 }
 
 // Relax is what relaxing n points takes: at least a nanosecond, so that virtual
@@ -89,6 +109,9 @@ func (s *Scenario) String() string {
 	if s.Stop.At > 0 {
 		stop = fmt.Sprintf(", stopped at %v by %d", s.Stop.At, s.Stop.Rank)
 	}
+	if s.Balance {
+		stop += fmt.Sprintf(", planes move, speeds change %v", s.Shifts)
+	}
 	return fmt.Sprintf("%s, %d peers %v, %s, %v, tolerance %.0e, check every %d after %d, at most %d sweeps; %v; calm at %v, %d cuts, control breaks %.3f%s, adapters %v that fall %d times",
 		s.What, s.Peers(), s.Partition.Cuts, s.Scheme.Name(), s.Order, s.Tolerance, s.Every, s.Lag, s.MaxSweeps,
 		s.Faults, s.Calm, len(s.Cuts), s.Control.Break, stop, s.Adapters, len(s.Falls))
@@ -109,6 +132,7 @@ func Draw(seed uint64) (*Scenario, error) {
 	drawClusters(r, s)
 	drawSteps(r, s)
 	drawRails(r, s)
+	drawBalance(r, s)
 	return s, nil
 }
 

@@ -25,7 +25,7 @@ var (
 
 // tally counts what the seeds of one call of TestSeeds went through.
 type tally struct {
-	events, lost, reconnects, snapshots, changes, moves, railed, stepping, failed, played atomic.Uint64
+	events, lost, reconnects, snapshots, changes, moves, railed, stepping, planes, failed, played atomic.Uint64
 
 	mu       sync.Mutex
 	failures map[uint64]error
@@ -60,9 +60,9 @@ func TestSeeds(t *testing.T) {
 	for _, seed := range failed {
 		t.Errorf("%v\nreplay: go test ./internal/sim -run 'TestSeeds$' -count=1 -v -sim.seed=%d -sim.count=1", sum.failures[seed], seed)
 	}
-	t.Logf("%d seeds in %v: %.1f seeds a second; %d failed; %d events, %d frames lost, %d control connections made anew, %d snapshots that failed, %d frames by adapters and %d moves of sessions, %d runs in time steps with %d changes of mode, %v the longest run",
+	t.Logf("%d seeds in %v: %.1f seeds a second; %d failed; %d events, %d frames lost, %d control connections made anew, %d snapshots that failed, %d frames by adapters and %d moves of sessions, %d runs in time steps with %d changes of mode, %d planes moved, %v the longest run",
 		sum.played.Load(), took.Round(time.Millisecond), float64(sum.played.Load())/took.Seconds(), len(failed),
-		sum.events.Load(), sum.lost.Load(), sum.reconnects.Load(), sum.snapshots.Load(), sum.railed.Load(), sum.moves.Load(), sum.stepping.Load(), sum.changes.Load(), sum.longest.Round(time.Millisecond))
+		sum.events.Load(), sum.lost.Load(), sum.reconnects.Load(), sum.snapshots.Load(), sum.railed.Load(), sum.moves.Load(), sum.stepping.Load(), sum.changes.Load(), sum.planes.Load(), sum.longest.Round(time.Millisecond))
 	if *seedCount >= 200 && len(failed) == 0 {
 		require.Positive(t, sum.lost.Load(), "the faults are faults")
 		require.Positive(t, sum.reconnects.Load())
@@ -71,6 +71,7 @@ func TestSeeds(t *testing.T) {
 		require.Positive(t, sum.moves.Load(), "and fall")
 		require.Positive(t, sum.stepping.Load(), "time steps")
 		require.Positive(t, sum.changes.Load(), "changes of mode at their boundaries")
+		require.Positive(t, sum.planes.Load(), "planes move")
 		for _, name := range []string{"sync", "async", "delay:0", "delay:1", "hybrid"} {
 			require.Positive(t, sum.schemes[name], name)
 		}
@@ -106,6 +107,7 @@ func (y *tally) play(t *testing.T, seed uint64) {
 	y.changes.Add(r.Changes)
 	y.moves.Add(r.Moves)
 	y.railed.Add(r.Railed)
+	y.planes.Add(uint64(r.Planes))
 	if s.Problem.Steps() > 0 {
 		y.stepping.Add(1)
 	}

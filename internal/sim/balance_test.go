@@ -1,0 +1,56 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// uneven is four peers of even slabs of a long box, relaxing a point in that time; the
+// speeds follow.
+func uneven(t *testing.T, scheme solver.Scheme, balance bool) *Scenario {
+	s := plain(t, [3]int{8, 8, 40}, 4, scheme)
+	s.Balance, s.Tolerance = balance, 1e-5
+	for i := range s.Costs {
+		s.Costs[i].Point = time.Microsecond
+	}
+	return s
+}
+
+// TestBalance: one of four peers is five times slower, or becomes ten times slower in
+// mid-run, or faster again; planes move, the bits (in lockstep) or the residual stay what
+// they have to be, which play checks, and the run takes less virtual time.
+func TestBalance(t *testing.T) {
+	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0), solver.Asynchronous(), solver.Hybrid([]int{0, 0, 1, 1})} {
+		for name, c := range map[string]struct {
+			tune func(s *Scenario)
+			gain float64
+		}{
+			"5 times slower":                {func(s *Scenario) { s.Costs[2].Slow = 5 }, 2},
+			"10 times slower in mid-run":    {func(s *Scenario) { s.Shifts = []Shift{{200 * time.Millisecond, 1, 10}} }, 2},
+			"20 times slower, then as fast": {func(s *Scenario) { s.Shifts = []Shift{{100 * time.Millisecond, 0, 20}, {500 * time.Millisecond, 0, 1}} }, 1},
+		} {
+			t.Run(scheme.Name()+"/"+name, func(t *testing.T) {
+				if testing.Short() && c.gain == 1 {
+					t.Skip("-short")
+				}
+				t.Parallel()
+				var took [2]time.Duration
+				planes := 0
+				for i, balance := range []bool{false, true} {
+					s := uneven(t, scheme, balance)
+					c.tune(s)
+					r := play(t, s, nil)
+					require.Equal(t, solver.Converged, r.Outcomes[0].Reason)
+					took[i], planes = r.Virtual, r.Planes
+				}
+				t.Logf("%v without, %v with %d planes moved", took[0], took[1], planes)
+				require.Positive(t, planes)
+				require.Less(t, c.gain*took[1].Seconds(), took[0].Seconds())
+			})
+		}
+	}
+}
