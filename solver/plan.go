@@ -10,6 +10,7 @@ type step struct {
 	box    kernel.Box // relax: own points, local indices
 	chunks int        // relax: pieces for the executor
 	axis   int        // relax: axis that the pieces cut
+	points int        // relax: relaxations of a point
 }
 
 const (
@@ -49,7 +50,7 @@ func planSweep(l kernel.Layout, faces []*face, order Order) []step {
 	var out []step
 	for n, b := range parts {
 		chunks, axis := split(b, order, l.Dim)
-		out = append(out, step{part: n, box: b, chunks: chunks, axis: axis})
+		out = append(out, step{part: n, box: b, chunks: chunks, axis: axis, points: b.Points()})
 		for i := range faces {
 			if last[i] == n {
 				out = append(out, step{send: true, face: i})

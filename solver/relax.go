@@ -6,8 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// pass is one run over the own block: a sweep, a sweep that measures, or a
-// measurement of an array.
+// pass is one run over the own block: a sweep, a sweep that measures, a group of
+// sweeps, or a measurement of an array.
 type pass struct {
 	w       *Worker
 	sweep   []step // planned once
@@ -22,6 +22,7 @@ type pass struct {
 	current step
 	run     func(i int) // bound once: a closure a call would allocate
 	plane   kernel.Box
+	group   group
 }
 
 func (p *pass) init(w *Worker) {
@@ -48,6 +49,10 @@ func (p *pass) begin() {
 func (p *pass) sweeping() bool { return p.steps != nil && p.relaxes }
 
 func (p *pass) beginSweep(measure bool) {
+	if !measure && p.group.begin(p.w) {
+		p.steps, p.at, p.relaxes, p.gather = p.group.steps, 0, true, false
+		return
+	}
 	p.steps, p.at, p.relaxes, p.gather, p.array = p.sweep, 0, true, measure, p.w.cur
 	p.w.meter.begin()
 }
@@ -57,7 +62,7 @@ func (p *pass) beginMeasure(array []float64) {
 }
 
 // abandon drops a pass half done; the current iterate is intact.
-func (p *pass) abandon() { p.steps, p.array, p.gather = nil, nil, false }
+func (p *pass) abandon() { p.steps, p.array, p.gather, p.group.sweeps = nil, nil, false, 0 }
 
 // next is the next operation of the pass in progress.
 func (p *pass) next(now time.Duration) (Op, bool) {
@@ -81,7 +86,7 @@ func (p *pass) next(now time.Duration) (Op, bool) {
 		s := &p.steps[p.at]
 		if !s.send {
 			w.meter.asked = now
-			return Op{Kind: OpRelax, Part: s.part, Points: s.box.Points()}, true
+			return Op{Kind: OpRelax, Part: s.part, Points: s.points}, true
 		}
 		p.at++
 		if label := w.iterate + 1; !w.end.skipSend(label) {
@@ -100,6 +105,10 @@ func (w *Worker) Relax(op Op) {
 	p.current = p.steps[p.at]
 	p.at++
 	w.meter.relaxed = op.Points
+	if p.group.sweeps > 0 {
+		p.group.relax(w, p.current.part)
+		return
+	}
 	if p.relaxes && w.config.Order == InTurn {
 		p.relaxInTurn()
 		return
@@ -158,6 +167,10 @@ func (p *pass) collect() kernel.Sum {
 func (p *pass) finish() {
 	w := p.w
 	p.steps, p.array = nil, nil
+	if p.group.sweeps > 0 {
+		p.group.finish(w)
+		return
+	}
 	if p.relaxes {
 		old := w.cur
 		w.cur, w.iterate = w.next, w.iterate+1

@@ -67,6 +67,18 @@ func (e *lockstepEnd) gate() gate {
 	return gateSweepMeasure
 }
 
+// patience: of one peer, whose checks are decided where they are made.
+func (e *lockstepEnd) patience() Iteration {
+	switch k := e.p.iterate; {
+	case e.reason != Running:
+		return e.last - k
+	case e.none || k >= e.check:
+		return 1
+	default:
+		return e.check - k
+	}
+}
+
 // measures tells whether the open check is one with a residual.
 func (e *lockstepEnd) measures() bool {
 	return e.check >= e.due || e.check == e.p.rhythm.max

@@ -9,7 +9,7 @@ import (
 )
 
 // Config says what one peer of a run does. All peers of a run have the same
-// values but for Rank, Executor and Initial.
+// values but for Rank, Executor, Tiling and Initial.
 type Config struct {
 	Problem    *Problem
 	Partition  Partition
@@ -18,6 +18,7 @@ type Config struct {
 	Order      Order
 	Method     MethodConfig
 	Executor   Executor      // nil: Sequential
+	Tiling     Tiling        // of a peer alone; zero: chosen by the processor's caches
 	Tolerance  float64       // relative VI residual
 	MaxSweeps  Iteration     // 0: no bound
 	CheckEvery Iteration     // sync: residual of every such iterate; 0: a chance to stop every 32, the residual when it is likely to matter
@@ -298,6 +299,7 @@ func (w *Worker) Solution(dst []float64) {
 		copy(dst, w.steps.before)
 		return
 	}
+	w.pass.complete()
 	src := w.cur
 	if w.done && w.frozen != nil {
 		src = w.frozen

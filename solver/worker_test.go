@@ -91,6 +91,10 @@ func checkLockstep(t *rapid.T, s Scheme) {
 		CheckEvery: Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
 		MaxSweeps:  Iteration(rapid.SampledFrom([]int{1, 7, 16, 60, 200, 800}).Draw(t, "max")),
 		Executor:   backwards{},
+		Tiling:     Tiling{Sweeps: rapid.IntRange(0, 9).Draw(t, "together"), Rows: rapid.IntRange(0, 5).Draw(t, "rows"), Pieces: rapid.IntRange(0, 3).Draw(t, "pieces")},
+	}
+	if rapid.IntRange(0, 3).Draw(t, "alone") == 0 {
+		c.Partition, _ = GridOf(p.N, [3]int{1, 1, 1})
 	}
 	c.Lag = Iteration(rapid.IntRange(0, int(c.CheckEvery)).Draw(t, "lag"))
 	if s.Name() == "hybrid" {

@@ -30,6 +30,9 @@ func (s *Sweep) tiling(t Tiling, cache int) Tiling {
 	rows := int(cacheShare*float64(cache)) / (8 * unit * arrays) // of all planes of a tile
 	if t.Sweeps <= 0 {
 		t.Sweeps = 1
+		if 8*arrays*s.layout.Points() <= cache {
+			rows = 0 // all of the block stays in the cache
+		}
 		for n := 2; n <= mostSweeps && (n+2)*(leastRows+n+n) <= rows; n++ {
 			t.Sweeps = n
 		}

@@ -51,6 +51,9 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 	if c.Solver.Executor == nil && c.Threads > 1 {
 		r.pool = NewPool(c.Threads)
 		r.config.Solver.Executor = r.pool
+		if r.config.Solver.Tiling.Pieces == 0 {
+			r.config.Solver.Tiling.Pieces = c.Threads
+		}
 	}
 	var err error
 	if r.worker, err = solver.New(r.config.Solver); err != nil {

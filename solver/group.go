@@ -1,0 +1,68 @@
+package solver
+
+import "github.com/p2pdc/p2pdc/internal/kernel"
+
+// Tiling says how a peer that has the whole grid does several sweeps in one pass over
+// memory. Results do not depend on it.
+type Tiling = kernel.Tiling
+
+// group is a pass of several sweeps at once, which a peer without neighbours may do
+// in lockstep: it reads nothing but its own values, and the rule of termination knows
+// how long it wants no look at the iterates. A group half done has overwritten parts
+// of the iterate that it began from.
+type group struct {
+	of     *kernel.Sweep // what tiles was made for
+	tiles  *kernel.TimeTiles
+	steps  []step
+	sweeps int // of the group in progress; 0: there is none
+}
+
+// patient is a rule of termination that knows how many sweeps may be made before its
+// gate has to be asked again.
+type patient interface{ patience() Iteration }
+
+// begin plans a group; false if sweeps one by one are as good.
+func (g *group) begin(w *Worker) bool {
+	e, ok := w.end.(patient)
+	if !ok || len(w.faces) > 0 || w.config.Order != Jacobi {
+		return false
+	}
+	if g.of != w.stepper {
+		g.of, g.tiles = w.stepper, kernel.NewTimeTiles(w.stepper, w.config.Tiling)
+	}
+	most, left := Iteration(g.tiles.Sweeps()), e.patience()
+	if most < 2 || left < 2 {
+		return false
+	}
+	groups := (left + most - 1) / most
+	g.sweeps = int((left + groups - 1) / groups)
+	g.steps = g.steps[:0]
+	for n := range g.tiles.Parts(g.sweeps) {
+		g.steps = append(g.steps, step{part: n, points: g.tiles.Points(n, g.sweeps)})
+	}
+	return true
+}
+
+func (g *group) relax(w *Worker, part int) {
+	g.tiles.Relax(part, g.sweeps, w.cur, w.next, w.exec)
+}
+
+// finish makes the group's result the current iterate.
+func (g *group) finish(w *Worker) {
+	if g.sweeps%2 == 1 {
+		w.cur, w.next = w.next, w.cur
+	}
+	w.iterate += Iteration(g.sweeps)
+	g.sweeps = 0
+}
+
+// complete does what is left of a group, so that the current iterate is one.
+func (p *pass) complete() {
+	if p.group.sweeps == 0 {
+		return
+	}
+	for ; p.at < len(p.steps); p.at++ {
+		p.group.relax(p.w, p.steps[p.at].part)
+	}
+	p.finish()
+}

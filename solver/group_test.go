@@ -1,0 +1,81 @@
+package solver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// byItself is a peer that has the whole grid.
+func byItself(t *testing.T, p *Problem, tiling Tiling, most Iteration) *Worker {
+	part, err := GridOf(p.N, [3]int{1, 1, 1})
+	require.NoError(t, err)
+	w, err := NewWorker(Config{Problem: p, Partition: part, Scheme: Synchronous(), Tiling: tiling, MaxSweeps: most, Executor: threads{}})
+	require.NoError(t, err)
+	return w
+}
+
+// Between two checks a peer alone goes over its block a few times, not once a sweep.
+func TestOnePeerSweepsInGroups(t *testing.T) {
+	p := membrane([3]int{40, 30, 30}, 3)
+	w := byItself(t, p, Tiling{Sweeps: 8, Rows: 10, Pieces: 2}, 40)
+	points, before, longest := 0, Iteration(0), Iteration(0)
+	for op := w.Next(0); op.Kind != OpDone; op = w.Next(0) {
+		require.Equal(t, OpRelax, op.Kind)
+		longest, before = max(longest, w.iterate-before), w.iterate
+		w.Relax(op)
+		if w.pass.relaxes {
+			points += op.Points
+		}
+	}
+	require.EqualValues(t, 8, longest)
+	require.Equal(t, 40*p.Points(), points, "every sweep is counted")
+	want, err := SolveSequential(p, Jacobi, 0, 0, 0, 40)
+	require.NoError(t, err)
+	require.Equal(t, want.Sweeps, w.Outcome().Sweeps)
+	got := make([]float64, p.Points())
+	w.Solution(got)
+	requireSameBits(t, want.U, got)
+}
+
+// Whoever asks for the solution in the middle of a group gets an iterate, and the run
+// goes on from there.
+func TestSolutionInTheMiddleOfAGroupIsAnIterate(t *testing.T) {
+	p := membrane([3]int{40, 30, 30}, 3)
+	w := byItself(t, p, Tiling{Sweeps: 8, Rows: 10, Pieces: 2}, 40)
+	got := make([]float64, p.Points())
+	looked := 0
+	for op := w.Next(0); op.Kind != OpDone; op = w.Next(0) {
+		w.Relax(op)
+		if w.pass.group.sweeps > 0 && w.pass.at < len(w.pass.steps) {
+			looked++
+			w.Solution(got)
+			require.Positive(t, w.iterate)
+			want, err := SolveSequential(p, Jacobi, 0, 0, 0, w.iterate)
+			require.NoError(t, err)
+			requireSameBits(t, want.U, got)
+		}
+	}
+	require.Positive(t, looked)
+	require.EqualValues(t, 40, w.Outcome().Sweeps)
+}
+
+// A wish to end is heeded at the next check, as without groups.
+func TestGroupsHeedAWishToEnd(t *testing.T) {
+	p := membrane([3]int{40, 30, 30}, 3)
+	w := byItself(t, p, Tiling{Sweeps: 5, Rows: 10}, 4000)
+	for op := w.Next(0); op.Kind != OpDone; op = w.Next(0) {
+		if w.iterate >= 40 {
+			w.Stop(0, Interrupted)
+		}
+		w.Relax(op)
+	}
+	o := w.Outcome()
+	require.Equal(t, Interrupted, o.Reason)
+	require.LessOrEqual(t, o.Sweeps, Iteration(40+5+2*defaultCheckEvery))
+	want, err := SolveSequential(p, Jacobi, 0, 0, 0, o.Sweeps)
+	require.NoError(t, err)
+	got := make([]float64, p.Points())
+	w.Solution(got)
+	requireSameBits(t, want.U, got)
+}
