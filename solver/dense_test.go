@@ -47,6 +47,10 @@ func dense(p *Problem) (*mat.Dense, *mat.VecDense) {
 // step a dense solve, ending when the sets repeat.
 func solveActiveSet(t require.TestingT, p *Problem) []float64 {
 	a, f := dense(p)
+	return activeSet(t, p, a, f)
+}
+
+func activeSet(t require.TestingT, p *Problem, a *mat.Dense, f *mat.VecDense) []float64 {
 	n := p.Points()
 	phi, psi := make([]float64, n), make([]float64, n)
 	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {

@@ -82,24 +82,52 @@ func evaluate(p *Problem, before []float64, dt float64, u []float64, e Executor)
 	if e == nil {
 		e = Sequential{}
 	}
+	t, err := p.profileTransfer(e)
+	if err != nil {
+		return Evaluation{}, err
+	}
+	j := judgement{p: p, before: before, dt: dt, u: u, profile: t}
+	total, err := j.slabs(e)
+	for i := 0; i < profileAttempts && err == nil && t != nil && total.signs == "" && total.poor(); i++ {
+		if err = j.refine(i, e); err == nil {
+			total, err = j.slabs(e)
+		}
+	}
+	if err != nil {
+		return Evaluation{}, err
+	}
+	out := total.evaluation(p)
+	total.certify(p, &out, e)
+	return out, nil
+}
+
+// judgement is what all slabs share.
+type judgement struct {
+	p       *Problem
+	before  []float64 // of a time step, which is dt long
+	dt      float64
+	u       []float64
+	profile *cubicTransfer // nil: one row serves all points, or row sums will do
+}
+
+func (j *judgement) slabs(e Executor) (slabResult, error) {
+	p := j.p
 	slow := p.Dimension - 1
 	thick := max(1, evaluationPoints/(p.Points()/p.N[slow]))
 	slabs := make([]slabResult, (p.N[slow]+thick-1)/thick)
 	e.For(len(slabs), func(i int) {
 		box := Box{Hi: p.N}
 		box.Lo[slow], box.Hi[slow] = i*thick, min((i+1)*thick, p.N[slow])
-		slabs[i].evaluate(p, box, before, dt, u)
+		slabs[i].err = slabs[i].evaluate(j, box)
 	})
-	total := slabResult{excess: math.Inf(1)}
+	total := slabResult{excess: math.Inf(1), least: math.Inf(1)}
 	for i := range slabs {
 		if slabs[i].err != nil {
-			return Evaluation{}, slabs[i].err
+			return total, slabs[i].err
 		}
 		total.merge(&slabs[i])
 	}
-	out := total.evaluation(p)
-	total.certify(p, &out, e)
-	return out, nil
+	return total, nil
 }
 
 type slabResult struct {
@@ -114,27 +142,29 @@ type slabResult struct {
 	excess   float64 // least sum of a row's entries, rounded down
 	signs    string  // why A is no M-matrix: the first row that shows it
 	outside  string  // why u is not feasible
+
+	// Of the profile w: the least A·w, the largest w, the largest |r|/(A·w).
+	least, top, ratio float64
 }
 
-func (s *slabResult) evaluate(p *Problem, box Box, before []float64, dt float64, u []float64) {
+func (s *slabResult) evaluate(j *judgement, box Box) error {
+	p, u := j.p, j.u
 	b, err := newBlock(p, box)
 	if err != nil {
-		s.err = err
-		return
+		return err
 	}
-	if before != nil { // slabs are whole planes of the slowest axis
+	if j.before != nil { // slabs are whole planes of the slowest axis
 		slow := p.Dimension - 1
 		plane := p.Points() / p.N[slow]
-		b.remember(before[plane*box.Lo[slow]:plane*box.Hi[slow]], dt)
+		b.remember(j.before[plane*box.Lo[slow]:plane*box.Hi[slow]], j.dt)
 	}
 	stepper, err := b.sweep(1) // the step is not used: nothing is relaxed
 	if err != nil {
-		s.err = err
-		return
+		return err
 	}
 	v := make([]float64, b.layout.Len())
-	if s.err = b.fillReference(v); s.err != nil {
-		return
+	if err = b.fillReference(v); err != nil {
+		return err
 	}
 	stepper.Residual(&s.reference, v, b.layout.Interior())
 	at := func(idx [3]int) float64 { return u[idx[0]-1+p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))] }
@@ -169,6 +199,8 @@ func (s *slabResult) evaluate(p *Problem, box Box, before []float64, dt float64,
 	s.rounding = b.residualRounding(v)
 	s.inf = s.residual.Max + s.rounding
 	s.rows(b)
+	s.measure(j.profile, b, stepper, v)
+	return nil
 }
 
 func (s *slabResult) merge(o *slabResult) {
@@ -183,6 +215,10 @@ func (s *slabResult) merge(o *slabResult) {
 		s.inf = o.inf
 	}
 	s.rounding, s.excess = max(s.rounding, o.rounding), min(s.excess, o.excess)
+	s.least, s.top = min(s.least, o.least), max(s.top, o.top)
+	if !(o.ratio <= s.ratio) {
+		s.ratio = o.ratio
+	}
 	s.signs, s.outside = cmp.Or(s.signs, o.signs), cmp.Or(s.outside, o.outside)
 }
 
