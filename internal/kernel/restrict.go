@@ -150,7 +150,7 @@ func (r *restricted) plane(sums, rows []float64, stride int, room []float64, c, 
 			if i == 0 {
 				acc = r.none[:width]
 			}
-			r.kernel.loops.addRow(row, acc, in, w, 1)
+			r.kernel.loops.addRows(row, 0, acc, 0, in, 0, width, 1, w, 1)
 		}
 		r.axes[0].gatherRow(sum, row, c.Lo[0], fine.Lo[0])
 	}
@@ -181,22 +181,22 @@ func (r *restricted) add(sums []float64, c Box, z, fz int) {
 	if fz == s.end()-1 {
 		scale = r.scale
 	}
-	for y := c.Lo[1]; y < c.Hi[1]; y++ {
-		out := r.dst[l.Index(c.Lo[0], y, z):][:nx]
-		acc := out
-		if fz == s.first {
-			acc = r.none[:nx]
-		}
-		r.kernel.loops.addRow(out, acc, sums[(y-c.Lo[1])*nx:][:nx], w, scale)
+	out := r.dst[l.Index(c.Lo[0], c.Lo[1], z):]
+	acc, step := out, l.Row
+	if fz == s.first {
+		acc, step = r.none, 0
 	}
+	r.kernel.loops.addRows(out, l.Row, acc, step, sums, nx, nx, c.Hi[1]-c.Lo[1], w, scale)
 }
 
-// addRowPlain sets out to scale·(acc + w·in).
-func addRowPlain(out, acc, in []float64, w, scale float64) {
-	m := len(out)
-	acc, in = acc[:m], in[:m]
-	for i := range out {
-		out[i] = float64(scale * (acc[i] + float64(w*in[i])))
+// addRowsPlain sets ny rows of nx values of out to scale·(acc + w·in); rows lie so many
+// values apart, 0 for an array that is one row.
+func addRowsPlain(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64) {
+	for y := range ny {
+		o, a, b := out[y*outStep:][:nx], acc[y*accStep:][:nx], in[y*inStep:][:nx]
+		for i := range o {
+			o[i] = float64(scale * (a[i] + float64(w*b[i])))
+		}
 	}
 }
 

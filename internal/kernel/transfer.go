@@ -30,6 +30,7 @@ type Transfer struct {
 	fine, coarse Part
 	axes         [3]axis
 	scale        float64 // of restricted values
+	halves       bool    // nested along x; along the others nested or the same
 	kernel       *Kernel
 	none         []float64 // −0
 }
@@ -63,6 +64,10 @@ func NewTransferPart(fine, coarse Part, k *Kernel) (*Transfer, error) {
 		}
 		t.axes[a] = newAxis(fine.Global[a], fine.Lo[a], fine.Layout.N[a], coarse.Global[a], coarse.Lo[a], coarse.Layout.N[a])
 		t.scale *= t.axes[a].scale
+	}
+	t.halves = t.axes[0].nested
+	for a := 1; a < 3; a++ {
+		t.halves = t.halves && (t.axes[a].nested || fine.Global[a] == coarse.Global[a])
 	}
 	t.none = filled(max(fine.Layout.N[0], coarse.Layout.N[0])+2, math.Copysign(0, -1))
 	return t, nil
@@ -142,7 +147,11 @@ func (t *Transfer) Prolong(u, e []float64, lower, upper Field, b Box) {
 				b, lo, hi, a, x.coarse))
 		}
 	}
-	t.referenceProlong(u, e, lower, upper, b)
+	if t.kernel.loops == byPoint {
+		t.referenceProlong(u, e, lower, upper, b)
+		return
+	}
+	t.prolongFast(u, e, lower, upper, b)
 }
 
 // RestrictDefect is Restrict of the Defect of u without an array for that: the same

@@ -146,33 +146,3 @@ func (s *Sweep) defectTile(isa instructions, image bool, out *float64, step int,
 	}
 	s.residualTile(isa, &t)
 }
-
-// addRow sets out to scale·(acc + w·in), all of one length.
-func (isa instructions) addRow(out, acc, in []float64, w, scale float64) {
-	if isa < avx2 || len(out) == 0 {
-		addRowPlain(out, acc, in, w, scale)
-		return
-	}
-	t := tile{out: &out[0], c: &acc[0], s: &in[0], count: len(out), rows: 1, step: w, source: scale}
-	if isa == avx512 {
-		addRowsAVX512(&t.out)
-	} else {
-		addRowsAVX2(&t.out)
-	}
-}
-
-// restrict sums ny times three rows of 2·nx + 1 points with the weights 1, 2, 1, along y
-// and then x.
-func (isa instructions) restrict(out, rows []float64, stride, nx, ny int) {
-	if isa < avx2 || nx < 8 { // shorter than a vector
-		restrictRowsPlain(out, rows, stride, nx, ny)
-		return
-	}
-	_ = rows[(2*ny)*stride+2*nx]
-	t := tile{out: &out[0], outStep: 8 * nx, s: &rows[0], c: &rows[stride], n: &rows[2*stride], rowStep: 16 * stride, count: nx, rows: ny}
-	if isa == avx512 {
-		restrictRowsAVX512(&t.out)
-	} else {
-		restrictRowsAVX2(&t.out)
-	}
-}

@@ -17,12 +17,14 @@ func (s *Sweep) defectTile(instructions, bool, *float64, int, []float64, int, in
 	panic("kernel: this build has no assembly")
 }
 
-func (isa instructions) addRow(out, acc, in []float64, w, scale float64) {
-	addRowPlain(out, acc, in, w, scale)
+func (isa instructions) addRows(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64) {
+	addRowsPlain(out, outStep, acc, accStep, in, inStep, nx, ny, w, scale)
 }
 
 func (isa instructions) restrict(out, rows []float64, stride, nx, ny int) {
 	restrictRowsPlain(out, rows, stride, nx, ny)
 }
+
+func (isa instructions) prolong(r *prolonged) { r.rowsPlain() }
 
 func fence() {}

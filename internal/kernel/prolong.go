@@ -1,0 +1,205 @@
+package kernel
+
+// columns is how many fine points of a row are corrected at a time: rows that stand for
+// constant obstacles and rows of interpolated values lie on the stack.
+const columns = 1 << 10
+
+// prolonged is some rows of a plane that are being corrected. Rows lie so many values
+// apart, 0 for an array that is one row. Where every coarse row lies on fine rows or
+// halfway between, e holds the four coarse rows around each, rows of −0 for those that
+// are not needed, and the rows begin halfway between two coarse points; else e[0] holds
+// what was interpolated along y and z. Either is to be multiplied by scale.
+type prolonged struct {
+	u, phi, psi             []float64
+	uStep, phiStep, psiStep int
+	e                       [4][]float64
+	eStep                   [4]int
+	nx, ny                  int
+	scale                   float64
+	x                       []step // of the columns
+	first                   int    // coarse point that e[0] begins with
+}
+
+// prolongFast is Prolong by rows.
+func (t *Transfer) prolongFast(u, e []float64, lower, upper Field, b Box) {
+	var room [3 * columns]float64
+	phi, psi := room[:columns], room[columns:2*columns]
+	fill(phi, lower, b.Hi[0]-b.Lo[0])
+	fill(psi, upper, b.Hi[0]-b.Lo[0])
+	x := t.axes[0].to
+	for x0 := b.Lo[0]; x0 < b.Hi[0]; {
+		x1 := min(x0+columns, b.Hi[0])
+		halves := t.halves && x[x0].t != 0
+		if t.halves && !halves {
+			x1 = x0 + 1 // then the rest begins halfway
+		}
+		r := prolonged{phi: phi, psi: psi, nx: x1 - x0, x: x[x0:x1]}
+		for z := b.Lo[2]; z < b.Hi[2]; z++ {
+			if halves {
+				t.prolongPlane(&r, u, e, lower, upper, x0, b.Lo[1], b.Hi[1], z)
+				continue
+			}
+			for y := b.Lo[1]; y < b.Hi[1]; y++ {
+				t.place(&r, u, lower, upper, x0, y, z)
+				t.interpolateRow(&r, room[2*columns:], e, y, z)
+				r.rowPlain()
+			}
+		}
+		x0 = x1
+	}
+}
+
+func fill(row []float64, f Field, n int) {
+	if f.Array == nil {
+		row = row[:min(n, len(row))]
+		for i := range row {
+			row[i] = f.Value
+		}
+	}
+}
+
+// place points r at a row.
+func (t *Transfer) place(r *prolonged, u []float64, lower, upper Field, x, y, z int) {
+	l := t.fine.Layout
+	d := l.Dense(x, y, z)
+	r.u, r.uStep, r.ny = u[l.Index(x, y, z):], l.Row, 1
+	if lower.Array != nil {
+		r.phi, r.phiStep = lower.Array[d:], l.N[0]
+	}
+	if upper.Array != nil {
+		r.psi, r.psiStep = upper.Array[d:], l.N[0]
+	}
+}
+
+// prolongPlane corrects rows [lo, hi) of a plane, all that begin on a coarse row, and
+// all that begin between two, at once where the rows do so in turn.
+func (t *Transfer) prolongPlane(r *prolonged, u, e []float64, lower, upper Field, x, lo, hi, z int) {
+	l, c := t.fine.Layout, t.coarse.Layout
+	every := 1 // rows from one to the next of the same kind
+	if t.axes[1].nested {
+		every = 2
+	}
+	for y := lo; y < min(lo+every, hi); y++ {
+		t.place(r, u, lower, upper, x, y, z)
+		r.ny = (hi - y + every - 1) / every
+		r.uStep, r.phiStep, r.psiStep = every*l.Row, every*r.phiStep, every*r.psiStep
+		ty, tz := t.axes[1].to[y], t.axes[2].to[z]
+		at := c.Index(t.axes[0].to[x].at, ty.at, tz.at)
+		r.scale = 1
+		r.e, r.eStep = [4][]float64{t.none, t.none, t.none, t.none}, [4]int{}
+		r.e[0], r.eStep[0] = e[at:], c.Row
+		if ty.t != 0 {
+			r.e[1], r.eStep[1] = e[at+c.Row:], c.Row
+			r.scale *= 0.5
+		}
+		if tz.t != 0 {
+			r.e[2], r.eStep[2] = e[at+c.Plane:], c.Row
+			r.scale *= 0.5
+			if ty.t != 0 {
+				r.e[3], r.eStep[3] = e[at+c.Plane+c.Row:], c.Row
+			}
+		}
+		t.kernel.loops.prolong(r)
+	}
+}
+
+// interpolateRow interpolates along y and z to row, which becomes e[0] of r.
+func (t *Transfer) interpolateRow(r *prolonged, row, e []float64, y, z int) {
+	c, ty, tz := t.coarse.Layout, t.axes[1].to[y], t.axes[2].to[z]
+	lo, hi := reach(r.x)
+	row = row[:hi-lo+1]
+	at := c.Index(lo, ty.at, tz.at)
+	r.scale = ty.half() * tz.half()
+	switch {
+	case ty.t == 0 && tz.t == 0:
+		copy(row, e[at:])
+	case tz.t == 0:
+		combine(row, e[at:], e[at+c.Row:], ty)
+	case ty.t == 0:
+		combine(row, e[at:], e[at+c.Plane:], tz)
+	default:
+		combineFour(row, e[at:], e[at+c.Row:], e[at+c.Plane:], e[at+c.Plane+c.Row:], ty, tz)
+	}
+	r.e[0], r.first = row, lo
+}
+
+// weights are the factors of the two ends; halfway, half multiplies their sum later.
+func (s step) weights() (low, high float64) {
+	if s.t == 0.5 {
+		return 1, 1
+	}
+	return 1 - s.t, s.t
+}
+
+// half is the factor that is left for the end.
+func (s step) half() float64 {
+	if s.t == 0.5 {
+		return 0.5
+	}
+	return 1
+}
+
+func combine(dst, a, b []float64, s step) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	v, w := s.weights()
+	for i := range dst {
+		dst[i] = float64(v*a[i]) + float64(w*b[i])
+	}
+}
+
+func combineFour(dst, a, b, c, d []float64, y, z step) {
+	m := len(dst)
+	a, b, c, d = a[:m], b[:m], c[:m], d[:m]
+	yv, yw := y.weights()
+	zv, zw := z.weights()
+	for i := range dst {
+		low := float64(yv*a[i]) + float64(yw*b[i])
+		high := float64(yv*c[i]) + float64(yw*d[i])
+		dst[i] = float64(zv*low) + float64(zw*high)
+	}
+}
+
+// rowPlain corrects one row from the values in e[0].
+func (r *prolonged) rowPlain() {
+	u, phi, psi := r.u[:r.nx], r.phi[:r.nx], r.psi[:r.nx]
+	for i, at := range r.x[:r.nx] {
+		if !(phi[i] < u[i] && u[i] < psi[i]) {
+			continue
+		}
+		v := r.e[0][at.at-r.first]
+		scale := r.scale
+		if at.t != 0 {
+			low, high := at.weights()
+			v = float64(low*v) + float64(high*r.e[0][at.at+1-r.first])
+			scale *= at.half()
+		}
+		u[i] = projected(u[i]+float64(scale*v), phi[i], psi[i])
+	}
+}
+
+// rowsPlain corrects rows that begin halfway between two coarse points.
+func (r *prolonged) rowsPlain() {
+	half := (r.nx + 1) / 2
+	for y := range r.ny {
+		u, phi, psi := r.u[y*r.uStep:][:r.nx], r.phi[y*r.phiStep:][:r.nx], r.psi[y*r.psiStep:][:r.nx]
+		var e [4][]float64
+		for i := range e {
+			e[i] = r.e[i][y*r.eStep[i]:][:half+1]
+		}
+		last := (e[0][0] + e[1][0]) + (e[2][0] + e[3][0])
+		for i := range half {
+			v := (e[0][i+1] + e[1][i+1]) + (e[2][i+1] + e[3][i+1])
+			correct(u, phi, psi, 2*i, float64(r.scale/2*(last+v)))
+			if 2*i+1 < r.nx {
+				correct(u, phi, psi, 2*i+1, float64(r.scale*v))
+			}
+			last = v
+		}
+	}
+}
+
+func correct(u, phi, psi []float64, i int, d float64) {
+	if p, q := phi[i], psi[i]; p < u[i] && u[i] < q {
+		u[i] = projected(u[i]+d, p, q)
+	}
+}
