@@ -21,6 +21,7 @@ import (
 //	face, plane     iterate (8 bytes), the face's or plane's values
 //	load            two float64: speed and longest sweep beyond; planes (8 bytes)
 //	move, grant     iterate (8 bytes), planes (8 bytes)
+//	layers, shares, correction  iterate (8 bytes), values of 8 bytes each
 //	stop, finished, close  nothing
 //
 // The mark of a face is the age of the cut it belongs to; that of a residual is 1 when
@@ -41,6 +42,9 @@ const (
 	msgMove                            // to the upper neighbour: planes to be handed over, from iterate on
 	msgGrant                           // to the lower one: how many of them will be
 	msgPlane                           // from who gives planes: number counts them
+	msgLayers                          // to every peer whose region meets the own box: what a time step starts from
+	msgShares                          // up: shares of the coarse problem
+	msgCorrection                      // down: correction number
 	msgKinds
 )
 
@@ -60,7 +64,7 @@ type message struct {
 	iterate Iteration
 	squares kernel.Sum // residual
 	start   kernel.Sum // residual, number 0: of the reference vector
-	values  []byte     // face, plane
+	values  []byte     // face, plane, layers, shares, correction
 	count   int64      // load, move, grant: planes; those of a move go up if positive
 }
 
@@ -84,7 +88,7 @@ func (m *message) encode() []byte {
 	case msgVerdict:
 		out = appendFloat(appendFloat(out, m.a), m.b)
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
-	case msgFace, msgPlane:
+	case msgFace, msgPlane, msgLayers, msgShares, msgCorrection:
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
 		out = append(out, m.values...)
 	case msgLoad:
@@ -142,6 +146,11 @@ func decodeMessage(data []byte, faceBytes int) (m message, err error) {
 		m.iterate, m.values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
 	case msgLoad, msgMove, msgGrant:
 		err = m.decodeBalance(body)
+	case msgLayers, msgShares, msgCorrection:
+		if len(body) < 8 || len(body)%8 != 0 {
+			return m, errMessageLength
+		}
+		m.iterate, m.values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
 	case msgResidual:
 		err = m.decodeSums(body)
 	case msgStop, msgFinished, msgClose:

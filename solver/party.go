@@ -14,6 +14,7 @@ type party struct {
 	config     Config
 	subject    subject
 	faces      []*face // one a neighbour: edges of the tree are some of them
+	corners    []*face // of agreement sessions with peers that share no face
 	tree       tree
 	rhythm     rhythm
 	end        ending
@@ -104,6 +105,10 @@ func (p *party) dispatch(f *face, m *message) error {
 		if p.tree.parent != q {
 			return fmt.Errorf("kind %d, which only the parent in the tree sends", m.kind)
 		}
+	case msgFace:
+		if f.to.FaceBytes == 0 {
+			return fmt.Errorf("a frozen face, while the boxes share none")
+		}
 	}
 	switch m.kind {
 	case msgResidual, msgVerdict, msgFace, msgEstimate, msgFinished, msgClose:
@@ -131,9 +136,11 @@ func (p *party) want(r Reason) {
 }
 
 func (p *party) faceOf(q Rank) *face {
-	for _, f := range p.faces {
-		if f.to.Rank == q {
-			return f
+	for _, list := range [2][]*face{p.faces, p.corners} {
+		for _, f := range list {
+			if f.to.Rank == q {
+				return f
+			}
 		}
 	}
 	return nil

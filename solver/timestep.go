@@ -108,12 +108,14 @@ func (p *party) keepEarly(f *face, step int, msg []byte) error {
 
 // replay takes in what was kept.
 func (p *party) replay() error {
-	for _, f := range p.faces {
-		early := f.early
-		f.early = nil
-		for _, msg := range early {
-			if err := p.Agree(0, f.to.Rank, msg); err != nil {
-				return err
+	for _, list := range [2][]*face{p.faces, p.corners} {
+		for _, f := range list {
+			early := f.early
+			f.early = nil
+			for _, msg := range early {
+				if err := p.Agree(0, f.to.Rank, msg); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -1,0 +1,243 @@
+package solver
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
+)
+
+// schwarz is a peer of the restricted additive Schwarz method (Cai and Sarkis, SIAM J.
+// Sci. Comput. 21, 1999): it solves, by a method of its own, on its box grown by the
+// overlap, with the newest values of its neighbours, and keeps its own points of the
+// result. In lockstep, with a fixed amount of work, iterate k+1 is a function of the
+// assembled iterate k (and of what its local solver has observed of its rate before).
+type schwarz struct {
+	party
+	region
+	overlap int
+	exec    Executor
+	block   *block
+	sweep   *kernel.Sweep // measures; nil until what the step starts from is known
+	local   method.Solver
+	patches []*patch
+	coarse  *correction // nil: there is none
+
+	work      []float64 // of the region: what is being solved
+	cur, next []float64 // of the own box: iterate k; the one before
+	spare     []float64
+	frozen    []float64 // of the snapshot in progress or agreed; may be cur
+	past      []float64 // of the region, dense: what the time step starts from
+
+	pass schwarzPass
+	pace workPace
+}
+
+// newSchwarz builds the region's arrays.
+func newSchwarz(c Config) (*schwarz, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.Order != Jacobi {
+		return nil, fmt.Errorf("solver: the order %v is one of the Richardson method; Schwarz has none (--order jacobi)", c.Order)
+	}
+	if c.Method.Flexible && c.Scheme.Name() != Asynchronous().Name() {
+		return nil, fmt.Errorf("solver: values of a solve that is going on may only be read in the asynchronous scheme; the scheme is %s (--flexible)", c.Scheme.Name())
+	}
+	w := &schwarz{party: party{config: c, tree: treeOf(c.Partition, c.Rank)}, overlap: c.Method.Overlap, exec: c.Executor}
+	w.subject = w
+	if w.exec == nil {
+		w.exec = Sequential{}
+	}
+	if w.config.Repeat <= 0 {
+		w.config.Repeat = defaultRepeat
+	}
+	every := c.CheckEvery
+	if every == 0 {
+		every = 1 // an exchange is worth many sweeps
+	}
+	w.rhythm = newRhythm(every, c.Lag, c.MaxSweeps)
+	var err error
+	if w.region, err = newRegion(c.Problem, c.Partition, c.Rank, w.overlap); err != nil {
+		return nil, err
+	}
+	w.block = &block{box: w.ext, layout: w.layout}
+	if w.steps.of = c.Problem.Steps(); w.steps.of > 0 {
+		if w.steps.before, err = c.Problem.before(w.own, c.Initial); err != nil {
+			return nil, err
+		}
+		w.past = make([]float64, w.layout.Points())
+	}
+	if w.coarse, err = newCorrection(w); err != nil {
+		return nil, err
+	}
+	w.join()
+	w.work = make([]float64, w.layout.Len())
+	w.cur, w.next = make([]float64, w.ownPart.Len()), make([]float64, w.ownPart.Len())
+	w.pass.init(w)
+	w.pace.init(w)
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// join makes the patches and the edges.
+func (w *schwarz) join() {
+	c := &w.config
+	for _, n := range c.Partition.Neighbours(c.Rank) {
+		w.faces = append(w.faces, newFace(w.ownPart, n, Between(c.Scheme, c.Rank, n.Rank)))
+	}
+	for _, q := range c.Partition.meeting(c.Rank, w.overlap) {
+		p := newPatch(&w.region, c.Partition, q, w.overlap, c.Problem.N, Between(c.Scheme, c.Rank, q))
+		if p.edge = w.faceOf(q); p.edge == nil && w.steps.of > 0 {
+			p.edge = &face{to: Neighbour{Rank: q}}
+			w.corners = append(w.corners, p.edge)
+		}
+		p.header = w.patchHeader()
+		w.patches = append(w.patches, p)
+	}
+}
+
+// patchHeader is the length of what stands before the values of a patch.
+func (w *schwarz) patchHeader() int {
+	if w.coarse != nil && !inLockstep(w.config.Scheme) {
+		return 8
+	}
+	return 0
+}
+
+func (w *schwarz) flexible() bool { return w.config.Method.Flexible }
+
+// Next says what to do now; see Peer.
+func (w *schwarz) Next(now time.Duration) Op {
+	w.pace.asked(now)
+	for {
+		if len(w.outbox) > 0 {
+			return w.popOutbox()
+		}
+		if w.fault != nil {
+			return Op{Kind: OpFail, Err: w.fault}
+		}
+		if w.done {
+			return Op{Kind: OpDone}
+		}
+		if w.sweep == nil {
+			return Op{Kind: OpWait} // for what the time step starts from, which is sure to come
+		}
+		if w.end.over() {
+			w.pass.abandon()
+			w.conclude()
+			continue
+		}
+		if op, ok := w.pass.next(now); ok {
+			return op
+		}
+		g := w.end.gate()
+		if len(w.outbox) > 0 {
+			continue // the gate had something to say; that goes first
+		}
+		switch g {
+		case gateSweep, gateSweepMeasure, gateMeasureCurrent:
+			if !w.readable() {
+				return w.wait(now)
+			}
+			w.pass.begin(g)
+		case gateMeasureFrozen:
+			w.assembleFrozen()
+			w.pass.beginFrozen()
+		case gateDone:
+			w.conclude()
+		default:
+			return w.wait(now)
+		}
+	}
+}
+
+// assembleFrozen brings the frozen block and the frozen faces of the neighbours together.
+func (w *schwarz) assembleFrozen() {
+	w.copyOwn(w.work, w.frozen)
+	for _, f := range w.faces {
+		b := w.inside
+		if a := f.to.Axis; f.to.Side < 0 {
+			b.Lo[a], b.Hi[a] = b.Lo[a]-1, b.Lo[a]
+		} else {
+			b.Lo[a], b.Hi[a] = b.Hi[a], b.Hi[a]+1
+		}
+		w.layout.Unpack(w.work, f.agreed.data, b)
+	}
+}
+
+// freeze keeps the newest complete iterate as the block of a snapshot, without copying.
+func (w *schwarz) freeze() {
+	w.thaw()
+	w.frozen, w.frozenAt = w.cur, w.iterate
+}
+
+func (w *schwarz) thaw() {
+	if w.frozen != nil && !sameArray(w.frozen, w.cur) && !sameArray(w.frozen, w.next) {
+		w.spare = w.frozen
+	}
+	w.frozen = nil
+}
+
+func (w *schwarz) packFrozen(f *face, dst []byte) { w.ownPart.Pack(dst, w.frozen, f.own) }
+
+// room is an array of the own box that the next iterate may go to.
+func (w *schwarz) room() []float64 {
+	switch {
+	case !sameArray(w.next, w.frozen):
+		return w.next
+	case w.spare != nil:
+		out := w.spare
+		w.spare = nil
+		return out
+	}
+	return make([]float64, w.ownPart.Len())
+}
+
+// hear takes the messages of this method.
+func (w *schwarz) hear(f *face, m *message) error {
+	switch m.kind {
+	case msgLayers:
+		return w.layersFrom(f.to.Rank, m)
+	case msgShares, msgCorrection:
+		if w.coarse == nil {
+			return fmt.Errorf("kind %d, while there is no coarse correction here: do all peers use the same method?", m.kind)
+		}
+		return w.coarse.agree(w, f.to.Rank, m)
+	}
+	return fmt.Errorf("kind %d, which this method does not use", m.kind)
+}
+
+// Solution writes the agreed block after OpDone, and the newest complete iterate before;
+// of a nonstationary problem the end of the last complete step. See Peer.
+func (w *schwarz) Solution(dst []float64) {
+	if w.steps.of > 0 {
+		copy(dst, w.steps.before)
+		return
+	}
+	w.dense(dst)
+}
+
+// dense writes the agreed or the newest block to a dense array.
+func (w *schwarz) dense(dst []float64) {
+	src := w.cur
+	if w.frozen != nil && w.end.over() {
+		src = w.frozen
+	}
+	l := w.ownPart
+	for z := range l.N[2] {
+		for y := range l.N[1] {
+			from, to := l.Index(0, y, z), l.Dense(0, y, z)
+			copy(dst[to:to+l.N[0]], src[from:from+l.N[0]])
+		}
+	}
+}
+
+// Box is the peer's own box.
+func (w *schwarz) Box() Box { return w.own }
+
+// Links are the peers that this one exchanges anything with.
+func (w *schwarz) Links() []Link { return w.config.Links(w.config.Rank) }

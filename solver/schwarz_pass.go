@@ -1,0 +1,216 @@
+package solver
+
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// schwarzPass is one relaxation of the Schwarz method, or a measurement: stages that
+// follow each other.
+type schwarzPass struct {
+	w        *schwarz
+	stage    schwarzStage
+	relaxes  bool
+	measures bool
+	at       int  // patches sent
+	first    bool // iterate 0 has yet to be sent
+	cycles   int  // of the local solve, still to be done
+	done     int  // cycles done
+	cost     float64
+	part     bool // flexible: values go out between two cycles
+
+	chunks int
+	axis   int
+	norms  []kernel.Norm // one a chunk
+	run    func(i int)   // bound once: a closure a call would allocate
+}
+
+type schwarzStage int
+
+const (
+	stageIdle    schwarzStage = iota
+	stageSend                 // values of a whole iterate, or of a part of the next one, go out
+	stageMeasure              // the residual of what was assembled
+	stageShare                // the own share of the coarse problem
+	stageAwait                // lockstep: for the correction
+	stageCoarse               // root: the coarse problem is solved
+	stageCorrect              // the correction is added
+	stageSolve                // a cycle of the local solve
+)
+
+func (p *schwarzPass) init(w *schwarz) {
+	p.w = w
+	p.chunks, p.axis = split(w.inside, Jacobi, w.layout.Dim)
+	p.norms = make([]kernel.Norm, p.chunks)
+	p.run = func(i int) {
+		w.sweep.Residual(&p.norms[i], w.work, chunk(w.inside, p.axis, i, p.chunks))
+	}
+}
+
+// start is called when the run begins, or a time step.
+func (p *schwarzPass) start() {
+	p.abandon()
+	p.first = true
+	p.cost = 1
+}
+
+// abandon drops a pass half done; the current iterate is intact.
+func (p *schwarzPass) abandon() { p.stage, p.part = stageIdle, false }
+
+// begin assembles the iterate and begins a pass.
+func (p *schwarzPass) begin(g gate) {
+	w := p.w
+	news := w.assemble()
+	p.relaxes, p.measures, p.done = g != gateMeasureCurrent, g != gateSweep, 0
+	if p.relaxes {
+		p.cycles = w.pace.cycles(news)
+	}
+	p.stage = stageMeasure
+	if !p.measures {
+		p.next1()
+	}
+}
+
+// beginFrozen measures what assembleFrozen has assembled.
+func (p *schwarzPass) beginFrozen() { p.stage, p.relaxes, p.measures = stageMeasure, false, true }
+
+// next1 goes on after what was assembled has been measured.
+func (p *schwarzPass) next1() {
+	switch {
+	case !p.relaxes:
+		p.stage = stageIdle
+	case p.w.coarse != nil && p.w.coarse.due(p.w):
+		p.stage = stageShare
+	default:
+		p.stage = stageSolve
+	}
+}
+
+// next is the next operation of the pass in progress.
+func (p *schwarzPass) next(now time.Duration) (Op, bool) {
+	w := p.w
+	if p.first {
+		p.first, p.stage, p.at = false, stageSend, 0
+	}
+	for {
+		switch p.stage {
+		case stageIdle:
+			return Op{}, false
+		case stageSend:
+			if p.at < len(w.patches) {
+				p.at++
+				if label := p.sending(); p.part || !w.end.skipSend(w.iterate) {
+					return w.sendOp(now, w.patches[p.at-1], label), true
+				}
+				continue
+			}
+			p.stage = stageIdle
+			if p.part {
+				p.part, p.stage = false, stageSolve
+			}
+		case stageAwait:
+			switch {
+			case w.coarse.solvable(w):
+				p.stage = stageCoarse
+			case w.coarse.arrived(w):
+				p.stage = stageCorrect
+			default:
+				return w.wait(now), true
+			}
+		default:
+			return Op{Kind: OpRelax, Part: int(p.stage), Points: p.points()}, true
+		}
+	}
+}
+
+// sending is the label of what goes out.
+func (p *schwarzPass) sending() Iteration {
+	if p.part {
+		return p.w.label(p.w.iterate) + Iteration(min(p.done, 1<<partBits-1))
+	}
+	return p.w.label(p.w.iterate)
+}
+
+// points is what the stage is worth, in points relaxed.
+func (p *schwarzPass) points() int {
+	switch p.stage {
+	case stageCoarse:
+		return p.w.coarse.rootPoints()
+	case stageSolve:
+		return max(1, int(p.cost*float64(p.w.layout.Points())))
+	}
+	return p.w.inside.Points()
+}
+
+// Relax does the part that Next asked for; any other op is ignored.
+func (w *schwarz) Relax(op Op) {
+	p := &w.pass
+	if op.Kind != OpRelax || p.stage == stageIdle || op.Part != int(p.stage) {
+		return
+	}
+	switch p.stage {
+	case stageMeasure:
+		w.exec.For(p.chunks, p.run)
+		sum := p.collect()
+		p.next1() // measured may end the run, and with it the pass
+		w.end.measured(&sum)
+	case stageShare:
+		w.coarse.share(w)
+		p.stage = stageAwait
+		if !inLockstep(w.config.Scheme) {
+			p.stage = stageSolve
+			if w.coarse.solvable(w) {
+				p.stage = stageCoarse
+			}
+		}
+	case stageCoarse:
+		w.coarse.solve(w)
+		p.stage = stageAwait
+		if !inLockstep(w.config.Scheme) {
+			p.stage = stageSolve // it counts from the next relaxation on
+		}
+	case stageCorrect:
+		w.coarse.apply(w)
+		p.stage = stageSolve
+	case stageSolve:
+		p.solve()
+	}
+}
+
+// solve does a cycle of the local solve; the last one makes the next iterate.
+func (p *schwarzPass) solve() {
+	w := p.w
+	if p.done == 0 {
+		w.local.Changed()
+	}
+	p.cost = w.local.Cycle(w.work)
+	p.done++
+	if p.done < p.cycles {
+		if w.flexible() {
+			p.part, p.stage, p.at = true, stageSend, 0
+		}
+		return
+	}
+	room := w.room()
+	w.takeOwn(room, w.work)
+	w.cur, w.next = room, w.cur
+	w.iterate++
+	p.stage, p.at, p.part = stageSend, 0, false
+}
+
+// collect merges and empties what the chunks measured.
+func (p *schwarzPass) collect() kernel.Sum {
+	var sum kernel.Sum
+	for i := range p.norms {
+		sum.Merge(&p.norms[i].Squares)
+		p.norms[i].Reset()
+	}
+	return sum
+}
+
+// measureNow measures the residual of the working array at once.
+func (p *schwarzPass) measureNow() kernel.Sum {
+	p.w.exec.For(p.chunks, p.run)
+	return p.collect()
+}
