@@ -29,22 +29,22 @@ import (
 type messageKind uint8
 
 const (
-	msgDiagonal messageKind = iota + 1 // up: largest diagonal entry below
-	msgStep                            // down: the step δ
-	msgResidual                        // up: exact sums of check or snapshot number
-	msgVerdict                         // down: what they mean
-	msgFace                            // to every neighbour: frozen face of snapshot number
-	msgEstimate                        // up: a guess at the squared residual below
-	msgStop                            // up: somebody wants an early end
-	msgFinished                        // up: all below have reached the last iterate
-	msgClose                           // down: all have; nobody needs faces any more
-	msgLoad                            // to either neighbour: what the peers on the sender's side can do
-	msgMove                            // to the upper neighbour: planes to be handed over, from iterate on
-	msgGrant                           // to the lower one: how many of them will be
-	msgPlane                           // from who gives planes: number counts them
-	msgLayers                          // to every peer whose region meets the own box: what a time step starts from
-	msgShares                          // up: shares of the coarse problem
-	msgCorrection                      // down: correction number
+	msgDiagonal   messageKind = iota + 1 // up: largest diagonal entry below
+	msgStep                              // down: the step δ
+	msgResidual                          // up: exact sums of check or snapshot number
+	msgVerdict                           // down: what they mean
+	msgFace                              // to every neighbour: frozen face of snapshot number
+	msgEstimate                          // up: a guess at the squared residual below
+	msgStop                              // up: somebody wants an early end
+	msgFinished                          // up: all below have reached the last iterate
+	msgClose                             // down: all have; nobody needs faces any more
+	msgLoad                              // to either neighbour: what the peers on the sender's side can do
+	msgMove                              // to the upper neighbour: planes to be handed over, from iterate on
+	msgGrant                             // to the lower one: how many of them will be
+	msgPlane                             // from who gives planes: number counts them
+	msgLayers                            // to every peer whose region meets the own box: what a time step starts from
+	msgShares                            // up: shares of the coarse problem
+	msgCorrection                        // down: correction number
 	msgKinds
 )
 

@@ -145,6 +145,8 @@ func New(c Config) (Peer, error) {
 		return NewWorker(c)
 	case SOR, Multigrid:
 		return NewLevels(c)
+	case Schwarz:
+		return newSchwarz(c)
 	}
 	return nil, noMethod(c.Method.Name)
 }
@@ -153,6 +155,9 @@ func New(c Config) (Peer, error) {
 // configuration, whose Problem, Partition, Scheme and Method alone matter.
 func (c *Config) Links(rank Rank) []Link {
 	var out []Link
+	if c.Method.Name == Schwarz {
+		return c.schwarzLinks(rank)
+	}
 	for _, n := range c.Partition.Neighbours(rank) {
 		if c.Method.Name == SOR || c.Method.Name == Multigrid {
 			out = append(out, c.wire(rank, n))

@@ -100,6 +100,45 @@ func (w *schwarz) join() {
 	}
 }
 
+// schwarzLinks are the peers whose regions meet that of rank.
+func (c *Config) schwarzLinks(rank Rank) []Link {
+	p, part := c.Problem, c.Partition
+	g := region{own: part.Box(rank), ext: grow(part.Box(rank), c.Method.Overlap, p.N)}
+	n, coarse := coarseSize(p, part.Peers(), c.Method.Coarse)
+	header := 0
+	if coarse && !inLockstep(c.Scheme) {
+		header = 8
+	}
+	var grid *coarseGrid
+	if coarse {
+		grid, _ = newCoarseGrid(p, n) // a problem that is refused is refused by New
+	}
+	faces := part.Neighbours(rank)
+	var out []Link
+	for _, q := range part.meeting(rank, c.Method.Overlap) {
+		s := Between(c.Scheme, rank, q)
+		x := newPatch(&g, part, q, c.Method.Overlap, p.N, s)
+		l := Link{Rank: q, Asynchronous: s.Asynchronous()}
+		for range s.Slots() {
+			l.Slots = append(l.Slots, header+8*x.recv.Points())
+			l.Sent = append(l.Sent, header+8*x.send.Points())
+		}
+		if p.Steps() > 0 {
+			l.Agreement = messageHeader + 8 + 8*max(x.recv.Points(), x.send.Points())
+		}
+		for _, f := range faces {
+			if f.Rank == q {
+				l.Agreement = max(l.Agreement, AgreementBytes(f))
+			}
+		}
+		if grid != nil && (parentOf(part, rank) == q || parentOf(part, q) == rank) {
+			l.Agreement = max(l.Agreement, grid.messageBytes(part, max(rank, q), c.Method.Overlap))
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
 // patchHeader is the length of what stands before the values of a patch.
 func (w *schwarz) patchHeader() int {
 	if w.coarse != nil && !inLockstep(w.config.Scheme) {

@@ -196,6 +196,9 @@ func (p *schwarzPass) solve() {
 	w.takeOwn(room, w.work)
 	w.cur, w.next = room, w.cur
 	w.iterate++
+	if w.coarse != nil {
+		w.coarse.in = w.coarse.at
+	}
 	p.stage, p.at, p.part = stageSend, 0, false
 }
 

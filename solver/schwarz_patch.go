@@ -152,6 +152,9 @@ func (w *schwarz) Pack(op Op, dst []byte) {
 	values := dst[p.header:]
 	switch k := whole(label, w.flexible()); {
 	case label != w.label(k): // of a local solve that is going on
+		if p.header > 0 {
+			binary.LittleEndian.PutUint64(dst, w.coarse.at)
+		}
 		b := p.send
 		for a := range 3 {
 			b.Lo[a], b.Hi[a] = b.Lo[a]+w.inside.Lo[a], b.Hi[a]+w.inside.Lo[a]
@@ -207,6 +210,10 @@ func (w *schwarz) wait(now time.Duration) Op {
 // relaxation read.
 func (w *schwarz) assemble() (news bool) {
 	w.copyOwn(w.work, w.cur)
+	if w.patchHeader() > 0 {
+		w.coarse.at = w.coarse.newest
+		w.coarse.catchUp(w, w.inside, w.coarse.in)
+	}
 	for _, p := range w.patches {
 		s := p.pick(w.iterate, w.flexible())
 		news = news || !p.known || s.label > p.read
