@@ -15,7 +15,8 @@ import (
 // doubled or overtaken, and a slot shows the age of its oldest segment.
 type network struct {
 	rng      *rand.Rand
-	workers  []*Worker
+	peers    []Peer
+	workers  []*Worker // the same, of runs of the Richardson method
 	scheme   Scheme
 	now      time.Duration
 	nextAt   []time.Duration // −1: waits for an arrival
@@ -93,11 +94,14 @@ func newNetwork(seed uint64, configs []Config) (*network, error) {
 		jitter: 200 * time.Microsecond, stopAt: -1,
 	}
 	for _, c := range configs {
-		w, err := NewWorker(c)
+		p, err := New(c)
 		if err != nil {
 			return nil, err
 		}
-		n.workers = append(n.workers, w)
+		n.peers = append(n.peers, p)
+		if w, ok := p.(*Worker); ok {
+			n.workers = append(n.workers, w)
+		}
 		n.nextAt = append(n.nextAt, 0)
 		n.done = append(n.done, false)
 		n.waiting = append(n.waiting, false)
@@ -134,7 +138,7 @@ func (n *network) run() error {
 		n.now = max(n.now, at)
 		if n.stopAt >= 0 && !n.stopped && n.now >= n.stopAt {
 			n.stopped = true
-			n.workers[n.stopRank].Stop(n.now, Interrupted)
+			n.peers[n.stopRank].Stop(n.now, Interrupted)
 			n.wake(n.stopRank)
 		}
 		if arrival {
@@ -161,8 +165,8 @@ func (n *network) allDone() bool {
 
 func (n *network) state() string {
 	s := ""
-	for i, w := range n.workers {
-		s += fmt.Sprintf("[%d: iterate %d done %v %+v] ", i, w.iterate, n.done[i], w.Outcome())
+	for i, w := range n.peers {
+		s += fmt.Sprintf("[%d: iterate %d done %v %+v] ", i, w.Progress().Sweep, n.done[i], w.Outcome())
 	}
 	return s
 }
@@ -174,7 +178,7 @@ func (n *network) wake(r Rank) {
 }
 
 func (n *network) act(i int) {
-	w := n.workers[i]
+	w := n.peers[i]
 	n.waiting[i] = false
 	op := w.Next(n.now)
 	switch op.Kind {
@@ -227,9 +231,9 @@ func (n *network) act(i int) {
 
 // adapted lets those go on whose sessions have all switched: both ends have asked.
 func (n *network) adapted() {
-	for i, w := range n.workers {
+	for i, w := range n.peers {
 		ready := n.adapting[i]
-		for _, nb := range w.Neighbours() {
+		for _, nb := range w.Links() {
 			if Between(n.scheme, Rank(i), nb.Rank).Asynchronous() {
 				ready = ready && n.adapts[nb.Rank] >= n.adapts[i]
 			}
@@ -290,7 +294,7 @@ func (n *network) deliver(p packet) error {
 	if n.done[p.to] {
 		return nil
 	}
-	w := n.workers[p.to]
+	w := n.peers[p.to]
 	n.wake(p.to)
 	if p.agree {
 		return w.Agree(n.now, p.from, p.data)
@@ -308,9 +312,9 @@ func (n *network) deliver(p packet) error {
 	b := n.slots[key]
 	if b == nil {
 		length := 0
-		for _, nb := range w.Neighbours() {
+		for _, nb := range w.Links() {
 			if nb.Rank == p.from {
-				length = nb.FaceBytes
+				length = nb.Slots[p.tag]
 			}
 		}
 		segments := (length + segmentBytes - 1) / segmentBytes
@@ -336,7 +340,7 @@ func (n *network) deliver(p packet) error {
 // assemble puts the answers of all boxes together.
 func (n *network) assemble(p *Problem, _ Partition) []float64 {
 	u := make([]float64, p.Points())
-	for _, w := range n.workers {
+	for _, w := range n.peers {
 		box := w.Box()
 		v := make([]float64, box.Points())
 		w.Solution(v)

@@ -53,11 +53,9 @@ func newSchwarz(c Config) (*schwarz, error) {
 	if w.config.Repeat <= 0 {
 		w.config.Repeat = defaultRepeat
 	}
-	every := c.CheckEvery
-	if every == 0 {
-		every = 1 // an exchange is worth many sweeps
-	}
-	w.rhythm = newRhythm(every, c.Lag, c.MaxSweeps)
+	// An exchange is worth many sweeps: all are judged, and the verdict on one is known
+	// before the next is over.
+	w.rhythm = newRhythm(max(1, c.CheckEvery), 1, c.MaxSweeps)
 	var err error
 	if w.region, err = newRegion(c.Problem, c.Partition, c.Rank, w.overlap); err != nil {
 		return nil, err
@@ -260,12 +258,32 @@ func (w *schwarz) Solution(dst []float64) {
 	w.dense(dst)
 }
 
+// answer is the block that was judged, and its iterate, or the newest one. In lockstep the
+// verdict on iterate k comes while k+1 is made; it is k that met the tolerance.
+func (w *schwarz) answer() ([]float64, Iteration) {
+	switch e := w.end.(type) {
+	case *lockstepEnd:
+		if e.reason == Converged && w.iterate == e.check+1 {
+			return w.next, e.check
+		}
+	default:
+		if w.frozen != nil && w.end.over() {
+			return w.frozen, w.frozenAt
+		}
+	}
+	return w.cur, w.iterate
+}
+
+// Outcome tells how the run ended, or how far it has come.
+func (w *schwarz) Outcome() Outcome {
+	o := w.party.Outcome()
+	_, o.Iterate = w.answer()
+	return o
+}
+
 // dense writes the agreed or the newest block to a dense array.
 func (w *schwarz) dense(dst []float64) {
-	src := w.cur
-	if w.frozen != nil && w.end.over() {
-		src = w.frozen
-	}
+	src, _ := w.answer()
 	l := w.ownPart
 	for z := range l.N[2] {
 		for y := range l.N[1] {

@@ -60,7 +60,7 @@ func (p *workPace) omega() float64 {
 	switch {
 	case m.Omega != 0:
 		return m.Omega
-	case !p.w.block.problem.symmetric():
+	case !p.w.block.problem.Symmetric():
 		return 1
 	}
 	longest := 1
@@ -78,14 +78,14 @@ func (p *workPace) omega() float64 {
 func (p *workPace) asked(now time.Duration) {
 	p.now = max(p.now, now)
 	pass := &p.w.pass
-	if p.asking && (pass.stage != stageSolve || pass.done != p.done) {
+	if p.asking && (pass.stage != partSolve || pass.done != p.done) {
 		p.cycle = mixed(p.cycle, (p.now - p.askedAt).Seconds())
 		p.asking = false
-		if pass.stage != stageSolve {
+		if pass.stage != partSolve {
 			p.ended = p.now
 		}
 	}
-	if pass.stage == stageSolve && !p.asking {
+	if pass.stage == partSolve && !p.asking {
 		p.asking, p.askedAt, p.done = true, p.now, pass.done
 	}
 }

@@ -10,7 +10,7 @@ import (
 // follow each other.
 type schwarzPass struct {
 	w        *schwarz
-	stage    schwarzStage
+	stage    schwarzPart
 	relaxes  bool
 	measures bool
 	at       int  // patches sent
@@ -18,7 +18,7 @@ type schwarzPass struct {
 	cycles   int  // of the local solve, still to be done
 	done     int  // cycles done
 	cost     float64
-	part     bool // flexible: values go out between two cycles
+	partial  bool // flexible: values go out between two cycles
 
 	chunks int
 	axis   int
@@ -26,17 +26,17 @@ type schwarzPass struct {
 	run    func(i int)   // bound once: a closure a call would allocate
 }
 
-type schwarzStage int
+type schwarzPart int
 
 const (
-	stageIdle    schwarzStage = iota
-	stageSend                 // values of a whole iterate, or of a part of the next one, go out
-	stageMeasure              // the residual of what was assembled
-	stageShare                // the own share of the coarse problem
-	stageAwait                // lockstep: for the correction
-	stageCoarse               // root: the coarse problem is solved
-	stageCorrect              // the correction is added
-	stageSolve                // a cycle of the local solve
+	partIdle    schwarzPart = iota
+	partSend                // values of a whole iterate, or of a part of the next one, go out
+	partMeasure             // the residual of what was assembled
+	partShare               // the own share of the coarse problem
+	partAwait               // lockstep: for the correction
+	partCoarse              // root: the coarse problem is solved
+	partCorrect             // the correction is added
+	partSolve               // a cycle of the local solve
 )
 
 func (p *schwarzPass) init(w *schwarz) {
@@ -56,7 +56,7 @@ func (p *schwarzPass) start() {
 }
 
 // abandon drops a pass half done; the current iterate is intact.
-func (p *schwarzPass) abandon() { p.stage, p.part = stageIdle, false }
+func (p *schwarzPass) abandon() { p.stage, p.partial = partIdle, false }
 
 // begin assembles the iterate and begins a pass.
 func (p *schwarzPass) begin(g gate) {
@@ -66,24 +66,24 @@ func (p *schwarzPass) begin(g gate) {
 	if p.relaxes {
 		p.cycles = w.pace.cycles(news)
 	}
-	p.stage = stageMeasure
+	p.stage = partMeasure
 	if !p.measures {
 		p.next1()
 	}
 }
 
 // beginFrozen measures what assembleFrozen has assembled.
-func (p *schwarzPass) beginFrozen() { p.stage, p.relaxes, p.measures = stageMeasure, false, true }
+func (p *schwarzPass) beginFrozen() { p.stage, p.relaxes, p.measures = partMeasure, false, true }
 
 // next1 goes on after what was assembled has been measured.
 func (p *schwarzPass) next1() {
 	switch {
 	case !p.relaxes:
-		p.stage = stageIdle
+		p.stage = partIdle
 	case p.w.coarse != nil && p.w.coarse.due(p.w):
-		p.stage = stageShare
+		p.stage = partShare
 	default:
-		p.stage = stageSolve
+		p.stage = partSolve
 	}
 }
 
@@ -91,30 +91,30 @@ func (p *schwarzPass) next1() {
 func (p *schwarzPass) next(now time.Duration) (Op, bool) {
 	w := p.w
 	if p.first {
-		p.first, p.stage, p.at = false, stageSend, 0
+		p.first, p.stage, p.at = false, partSend, 0
 	}
 	for {
 		switch p.stage {
-		case stageIdle:
+		case partIdle:
 			return Op{}, false
-		case stageSend:
+		case partSend:
 			if p.at < len(w.patches) {
 				p.at++
-				if label := p.sending(); p.part || !w.end.skipSend(w.iterate) {
+				if label := p.sending(); p.partial || !w.end.skipSend(w.iterate) {
 					return w.sendOp(now, w.patches[p.at-1], label), true
 				}
 				continue
 			}
-			p.stage = stageIdle
-			if p.part {
-				p.part, p.stage = false, stageSolve
+			p.stage = partIdle
+			if p.partial {
+				p.partial, p.stage = false, partSolve
 			}
-		case stageAwait:
+		case partAwait:
 			switch {
 			case w.coarse.solvable(w):
-				p.stage = stageCoarse
+				p.stage = partCoarse
 			case w.coarse.arrived(w):
-				p.stage = stageCorrect
+				p.stage = partCorrect
 			default:
 				return w.wait(now), true
 			}
@@ -126,7 +126,7 @@ func (p *schwarzPass) next(now time.Duration) (Op, bool) {
 
 // sending is the label of what goes out.
 func (p *schwarzPass) sending() Iteration {
-	if p.part {
+	if p.partial {
 		return p.w.label(p.w.iterate) + Iteration(min(p.done, 1<<partBits-1))
 	}
 	return p.w.label(p.w.iterate)
@@ -135,9 +135,9 @@ func (p *schwarzPass) sending() Iteration {
 // points is what the stage is worth, in points relaxed.
 func (p *schwarzPass) points() int {
 	switch p.stage {
-	case stageCoarse:
+	case partCoarse:
 		return p.w.coarse.rootPoints()
-	case stageSolve:
+	case partSolve:
 		return max(1, int(p.cost*float64(p.w.layout.Points())))
 	}
 	return p.w.inside.Points()
@@ -146,34 +146,34 @@ func (p *schwarzPass) points() int {
 // Relax does the part that Next asked for; any other op is ignored.
 func (w *schwarz) Relax(op Op) {
 	p := &w.pass
-	if op.Kind != OpRelax || p.stage == stageIdle || op.Part != int(p.stage) {
+	if op.Kind != OpRelax || p.stage == partIdle || op.Part != int(p.stage) {
 		return
 	}
 	switch p.stage {
-	case stageMeasure:
+	case partMeasure:
 		w.exec.For(p.chunks, p.run)
 		sum := p.collect()
 		p.next1() // measured may end the run, and with it the pass
 		w.end.measured(&sum)
-	case stageShare:
+	case partShare:
 		w.coarse.share(w)
-		p.stage = stageAwait
+		p.stage = partAwait
 		if !inLockstep(w.config.Scheme) {
-			p.stage = stageSolve
+			p.stage = partSolve
 			if w.coarse.solvable(w) {
-				p.stage = stageCoarse
+				p.stage = partCoarse
 			}
 		}
-	case stageCoarse:
+	case partCoarse:
 		w.coarse.solve(w)
-		p.stage = stageAwait
+		p.stage = partAwait
 		if !inLockstep(w.config.Scheme) {
-			p.stage = stageSolve // it counts from the next relaxation on
+			p.stage = partSolve // it counts from the next relaxation on
 		}
-	case stageCorrect:
+	case partCorrect:
 		w.coarse.apply(w)
-		p.stage = stageSolve
-	case stageSolve:
+		p.stage = partSolve
+	case partSolve:
 		p.solve()
 	}
 }
@@ -188,7 +188,7 @@ func (p *schwarzPass) solve() {
 	p.done++
 	if p.done < p.cycles {
 		if w.flexible() {
-			p.part, p.stage, p.at = true, stageSend, 0
+			p.partial, p.stage, p.at = true, partSend, 0
 		}
 		return
 	}
@@ -199,7 +199,7 @@ func (p *schwarzPass) solve() {
 	if w.coarse != nil {
 		w.coarse.in = w.coarse.at
 	}
-	p.stage, p.at, p.part = stageSend, 0, false
+	p.stage, p.at, p.partial = partSend, 0, false
 }
 
 // collect merges and empties what the chunks measured.

@@ -53,7 +53,7 @@ func (p *patch) pick(k Iteration, flexible bool) *slot {
 	var best *slot
 	for i := range p.slots {
 		s := &p.slots[i]
-		if s.have && s.step == p.step && p.scheme.Admit(k, whole(s.label, flexible), p.rank) && (best == nil || s.label > best.label) {
+		if s.have && s.step == p.step && p.scheme.Admit(k, iterateOf(s.label, flexible), p.rank) && (best == nil || s.label > best.label) {
 			best = s
 		}
 	}
@@ -65,7 +65,7 @@ func (p *patch) pick(k Iteration, flexible bool) *slot {
 const partBits = 12
 
 // whole is the iterate of a label.
-func whole(label Iteration, flexible bool) Iteration {
+func iterateOf(label Iteration, flexible bool) Iteration {
 	if flexible {
 		return label >> partBits
 	}
@@ -89,7 +89,10 @@ func (w *schwarz) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data [
 	if p == nil {
 		return fmt.Errorf("solver: values from rank %d, whose box rank %d does not reach", q, w.config.Rank)
 	}
-	step, at := unpackLabel(label)
+	step, age, at := unpackLabel(label)
+	if age != 0 {
+		return fmt.Errorf("solver: values from rank %d belong to a cut that has moved, which this method's do not", q)
+	}
 	if step < w.steps.at {
 		w.steps.stale++
 		return nil
@@ -121,14 +124,14 @@ func (w *schwarz) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data [
 
 // tagOf is the slot that values of a label travel in.
 func (w *schwarz) tagOf(label Iteration, p *patch) uint32 {
-	return uint32(uint64(w.steps.parity+whole(label, w.flexible())) % uint64(len(p.slots)))
+	return uint32(uint64(w.steps.parity+iterateOf(label, w.flexible())) % uint64(len(p.slots)))
 }
 
 // sendOp is the operation that sends values of a label: an iterate, or a part of the
 // next one.
 func (w *schwarz) sendOp(now time.Duration, p *patch, label Iteration) Op {
 	p.lastSent, p.sent = now, true
-	return Op{Kind: OpSend, To: p.rank, Bytes: p.sentBytes(), Label: packLabel(w.steps.at, label), Tag: w.tagOf(label, p)}
+	return Op{Kind: OpSend, To: p.rank, Bytes: p.sentBytes(), Label: packLabel(w.steps.at, 0, label), Tag: w.tagOf(label, p)}
 }
 
 // label is that of a whole iterate.
@@ -148,9 +151,9 @@ func (w *schwarz) Pack(op Op, dst []byte) {
 	if p.header > 0 {
 		binary.LittleEndian.PutUint64(dst, w.coarse.in)
 	}
-	_, label := unpackLabel(op.Label)
+	_, _, label := unpackLabel(op.Label)
 	values := dst[p.header:]
-	switch k := whole(label, w.flexible()); {
+	switch k := iterateOf(label, w.flexible()); {
 	case label != w.label(k): // of a local solve that is going on
 		if p.header > 0 {
 			binary.LittleEndian.PutUint64(dst, w.coarse.at)

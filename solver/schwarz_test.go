@@ -1,10 +1,12 @@
 package solver
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/solver/method"
 )
 
 // together lets the peers of a run take turns, every message arriving at once and in
@@ -65,23 +67,125 @@ func collected(p *Problem, peers []Peer) []float64 {
 	return u
 }
 
-func TestProto(t *testing.T) {
-	p := membrane([3]int{64, 64, 64}, 3)
-	for _, parts := range [][3]int{{2, 2, 2}, {4, 4, 4}} {
-		part, err := GridOf(p.N, parts)
-		require.NoError(t, err)
-		for _, coarse := range []int{-1, 0, 512} {
-			for _, overlap := range []int{1, 2, 4} {
-				for _, work := range []int{1, 2, 4} {
-					c := Config{Problem: p, Partition: part, Scheme: Synchronous(), Tolerance: 1e-6, MaxSweeps: 60,
-						Method: MethodConfig{Name: Schwarz, Overlap: overlap, Work: work, Coarse: coarse}}
-					peers := together(t, configsFor(c))
-					o := peers[0].Outcome()
-					e, err := Evaluate(p, collected(p, peers), nil)
-					require.NoError(t, err)
-					fmt.Println(parts, "coarse", coarse, "overlap", overlap, "work", work, "exchanges", o.Iterate, o.Reason, e.RelativeResidual)
-				}
-			}
+// anySchwarz draws a method without a coarse correction and with a fixed amount of work.
+func anySchwarz(t *rapid.T) MethodConfig {
+	return MethodConfig{
+		Name: Schwarz, Coarse: -1, Omega: 1.2,
+		Local:   rapid.SampledFrom([]string{Richardson, SOR, Multigrid}).Draw(t, "local"),
+		Overlap: rapid.SampledFrom([]int{0, 1, 2, 3, 8}).Draw(t, "overlap"),
+		Work:    rapid.IntRange(1, 3).Draw(t, "work"),
+	}
+}
+
+// emulated is the Schwarz method on one machine, on a vector of the whole grid: every box
+// grown by the overlap is solved from the same iterate, and its own points are kept.
+func emulated(t require.TestingT, p *Problem, part Partition, m MethodConfig, exchanges int) []float64 {
+	side := [3]int{p.N[0] + 2, p.N[1] + 2, p.N[2] + 2}
+	at := func(idx [3]int) int { return idx[0] + side[0]*(idx[1]+side[1]*idx[2]) }
+	u := make([]float64, side[0]*side[1]*side[2])
+	_, reference, err := NewSystem(p, Box{Hi: p.N})
+	require.NoError(t, err)
+	whole, err := newBlock(p, Box{Hi: p.N})
+	require.NoError(t, err)
+	_, err = whole.start(reference, nil)
+	require.NoError(t, err)
+	each := func(b *block, f func(i int, idx [3]int)) {
+		b.box.each(func(_ int, idx [3]int) bool { f(b.index(idx), idx); return true })
+		b.eachGhost(func(i int, idx [3]int) bool { f(i, idx); return true })
+	}
+	each(whole, func(i int, idx [3]int) { u[at(idx)] = reference[i] })
+	var solvers []method.Solver
+	var blocks []*block
+	for r := range part.Peers() {
+		ext := part.Box(Rank(r))
+		for a := range 3 {
+			ext.Lo[a], ext.Hi[a] = max(0, ext.Lo[a]-m.Overlap), min(p.N[a], ext.Hi[a]+m.Overlap)
 		}
+		s, _, err := NewSystem(p, ext)
+		require.NoError(t, err)
+		solver, err := method.New(m.Local, s, method.Options{Omega: m.Omega})
+		require.NoError(t, err)
+		b, err := newBlock(p, ext)
+		require.NoError(t, err)
+		solvers, blocks = append(solvers, solver), append(blocks, b)
+	}
+	for range exchanges {
+		next := append([]float64(nil), u...)
+		for r, solver := range solvers {
+			b := blocks[r]
+			v := make([]float64, b.layout.Len())
+			each(b, func(i int, idx [3]int) { v[i] = u[at(idx)] })
+			solver.Changed()
+			for range m.Work {
+				solver.Cycle(v)
+			}
+			part.Box(Rank(r)).each(func(_ int, idx [3]int) bool { next[at(idx)] = v[b.index(idx)]; return true })
+		}
+		u = next
+	}
+	out := make([]float64, 0, p.Points())
+	Box{Hi: p.N}.each(func(_ int, idx [3]int) bool { out = append(out, u[at(idx)]); return true })
+	return out
+}
+
+func TestSchwarzInLockstepIsItsEmulation(t *testing.T) {
+	for _, s := range []Scheme{Synchronous(), BoundedDelay(0)} {
+		t.Run(s.Name(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				p := anyProblem(t)
+				c := Config{
+					Problem: p, Partition: anyPartition(t, p), Scheme: s, Method: anySchwarz(t),
+					MaxSweeps: Iteration(rapid.IntRange(1, 6).Draw(t, "exchanges")), Executor: backwards{},
+				}
+				n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+				require.NoError(t, err)
+				if s.Asynchronous() {
+					n.loss, n.double = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
+				}
+				require.NoError(t, n.run())
+				o := n.peers[0].Outcome()
+				if o.Reason == Converged { // nothing was left to do, to the last bit
+					return
+				}
+				require.Equal(t, ReachedSweeps, o.Reason)
+				require.Equal(t, c.MaxSweeps, o.Sweeps)
+				requireSameBits(t, emulated(t, p, c.Partition, c.Method, int(c.MaxSweeps)), n.assemble(p, c.Partition))
+			})
+		})
+	}
+}
+
+// TestSchwarzConverges: whatever the scheme, the local method, the overlap, the work and
+// the coarse correction, over a network that loses and reorders, the residual of the
+// answer is what was asked for and what the peers believe.
+func TestSchwarzConverges(t *testing.T) {
+	for _, s := range []Scheme{Synchronous(), Asynchronous(), BoundedDelay(2), Hybrid(nil)} {
+		t.Run(s.Name(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				p := anyProblem(t)
+				m := anySchwarz(t)
+				m.Omega = 0
+				m.Coarse = rapid.SampledFrom([]int{-1, 0, 30}).Draw(t, "coarse")
+				m.Work = rapid.IntRange(0, 3).Draw(t, "work")
+				m.Flexible = s.Name() == "async" && rapid.Bool().Draw(t, "flexible")
+				c := Config{Problem: p, Partition: anyPartition(t, p), Scheme: s, Method: m, Tolerance: 1e-6}
+				if s.Name() == "hybrid" {
+					c.Scheme = Hybrid(Clusters(c.Partition, rapid.IntRange(1, 3).Draw(t, "clusters")))
+				}
+				n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+				require.NoError(t, err)
+				if c.Scheme.Asynchronous() {
+					n.loss, n.double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+				}
+				require.NoError(t, n.run())
+				for r, q := range n.peers {
+					require.Equal(t, Converged, q.Outcome().Reason, "rank %d", r)
+				}
+				e, err := Evaluate(p, n.assemble(p, c.Partition), nil)
+				require.NoError(t, err)
+				require.LessOrEqual(t, e.RelativeResidual, c.Tolerance)
+				require.Equal(t, e.RelativeResidual, n.peers[0].Outcome().Residual, "what the peers believe of it")
+			})
+		})
 	}
 }
