@@ -20,9 +20,17 @@ type Level struct {
 	// blocks; nil: it is computed on the way, which needs all fine points in this block.
 	Residual []float64
 	// Down leads to the next coarser grid; nil on the coarsest.
-	Down     *kernel.Transfer
-	operator kernel.Operator
-	near     [3][]place // of own points of the next coarser grid
+	Down *kernel.Transfer
+	// Walls, padded, are what cuts the arms of the stencil below level 0, or nil: see Wall.
+	// Like Residual they are exchanged between blocks, for Restrict.
+	Walls []float64
+
+	operator  kernel.Operator
+	parity    int
+	near      [3][]place // of own points of the next coarser grid
+	walled    []walled
+	touched   []bool // rows of own points in which there is contact or a wall; nil: not known
+	walledRow []bool
 }
 
 // place is where a coarse point lies among the fine own points of an axis: weight of the
@@ -38,6 +46,7 @@ type LevelConfig struct {
 	Operator kernel.Operator
 	Parity   int            // of own point (0, 0, 0)
 	Kernel   *kernel.Kernel // nil: the best
+	Walls    bool           // below level 0: arms are cut at points in contact
 	// Source, Lower, Upper are those of level 0. Below, they are made.
 	Source, Lower, Upper kernel.Field
 }
@@ -47,11 +56,14 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 	l := &Level{Part: c.Part, Source: c.Source, Lower: c.Lower, Upper: c.Upper}
 	if below {
 		l.Values = make([]float64, c.Part.Layout.Len())
+		if c.Walls {
+			l.Walls = make([]float64, c.Part.Layout.Len())
+		}
 		for _, f := range []*kernel.Field{&l.Source, &l.Lower, &l.Upper} {
 			*f = kernel.Field{Array: make([]float64, c.Part.Layout.Points())}
 		}
 	}
-	l.operator = c.Operator
+	l.operator, l.parity = c.Operator, c.Parity
 	var err error
 	l.Sweep, err = kernel.New(kernel.Config{
 		Layout: c.Part.Layout, Operator: c.Operator, Source: l.Source, Lower: l.Lower, Upper: l.Upper,
@@ -90,34 +102,66 @@ func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
 	return nil
 }
 
+// Relax relaxes the points of one colour in b.
+func (l *Level) Relax(colour int, omega float64, b kernel.Box) {
+	l.Sweep.RelaxColour(l.Values, colour, omega, b)
+	l.relaxWalled(colour, b)
+}
+
+// Walled tells whether any point of the level has a wall; where none has, the kernels do
+// all that Relax and Defect do.
+func (l *Level) Walled() bool { return len(l.walled) > 0 }
+
+// Defect writes the residual at the points of b to Residual, for Restrict.
+func (l *Level) Defect(b kernel.Box) {
+	l.Sweep.Defect(l.Residual, l.Values, b)
+	l.defectWalled(b)
+	l.mark(b)
+}
+
 // Restrict makes the problem of the correction at the coarse points of b: see the stage.
 // The coarse obstacles keep the fine point that lies nearest admissible, and where that
 // one is in contact the coarse point is held, or the correction would lift it off, be
-// projected, and come back in the next cycle.
+// projected, and come back in the next cycle. Where the coarse level has walls, its Wall
+// has to be called when all boxes are done.
 func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 	if l.Residual != nil {
 		l.Down.Restrict(coarse.Values, l.Residual, b)
 	} else {
 		l.Sweep.RestrictDefect(coarse.Values, l.Down, l.Values, b)
 	}
-	fine, c := l.Part.Layout, coarse.Part.Layout
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		fz := l.near[2][z].nearest
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			fy := l.near[1][y].nearest
-			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				fx := l.near[0][x].nearest
-				i, d := c.Index(x, y, z), c.Dense(x, y, z)
-				coarse.Source.Array[d] = -coarse.Values[i]
-				coarse.Values[i] = 0
-				u, at := l.Values[fine.Index(fx, fy, fz)], fine.Dense(fx, fy, fz)
-				lo, hi := l.Lower.At(at)-u, l.Upper.At(at)-u
-				if lo >= 0 || hi <= 0 {
-					lo, hi = 0, 0
-				}
-				coarse.Lower.Array[d], coarse.Upper.Array[d] = lo, hi
+			l.restrictRow(coarse, b.Lo[0], b.Hi[0], y, z)
+		}
+	}
+}
+
+// restrictRow does all of Restrict but the restriction itself.
+func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
+	fine, c := l.Part.Layout, coarse.Part.Layout
+	quiet := coarse.Walls == nil || l.quiet(coarse, y, z)
+	fy, fz := l.near[1][y].nearest, l.near[2][z].nearest
+	i, d := c.Index(x0, y, z), c.Dense(x0, y, z)
+	row, rowAt := fine.Index(0, fy, fz), fine.Dense(0, fy, fz)
+	for x := x0; x < x1; x++ {
+		fx := l.near[0][x].nearest
+		coarse.Source.Array[d] = -coarse.Values[i]
+		coarse.Values[i] = 0
+		u := l.Values[row+fx]
+		lo, hi := l.Lower.At(rowAt+fx)-u, l.Upper.At(rowAt+fx)-u
+		held := (lo >= 0 || hi <= 0) && l.inContact([3]int{fx, fy, fz})
+		if held {
+			lo, hi = 0, 0
+		}
+		coarse.Lower.Array[d], coarse.Upper.Array[d] = lo, hi
+		if coarse.Walls != nil {
+			coarse.Walls[i] = 0
+			if !quiet && !held {
+				coarse.Walls[i] = l.wallsOf(coarse, [3]int{x, y, z}, [3]int{fx, fy, fz})
 			}
 		}
+		i, d = i+1, d+1
 	}
 }
 
@@ -141,6 +185,7 @@ func (l *Level) Interpolate(coarse *Level, b kernel.Box) {
 // Data samples the source and the obstacles at the coarse points of b, linearly between
 // fine points.
 func (l *Level) Data(coarse *Level, b kernel.Box) {
+	coarse.NoWalls()
 	for _, f := range [][2]kernel.Field{{l.Source, coarse.Source}, {l.Lower, coarse.Lower}, {l.Upper, coarse.Upper}} {
 		l.sample(f[1].Array, f[0], coarse.Part.Layout, b)
 	}
@@ -181,6 +226,9 @@ func mix(low, high, weight float64) float64 {
 	}
 	return float64((1-weight)*low) + float64(weight*high)
 }
+
+// NoWalls forgets the walls: the level holds the problem itself, not a correction.
+func (l *Level) NoWalls() { l.walled = l.walled[:0] }
 
 // ClearGhosts sets the ghosts to 0: a correction is 0 on the boundary.
 func (l *Level) ClearGhosts() {

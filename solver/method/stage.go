@@ -20,7 +20,11 @@ const (
 	// residual of Level, which reads values (faces) at the fine points that a coarse point
 	// touches (own points, faces, edges and corners of the residual, so two layers of
 	// values where the residual is not exchanged); the obstacles from the fine obstacles
-	// and values (own points of nested grids). The values of Level+1 become 0, ghosts too.
+	// and values (own points of nested grids); the Walls of Level+1 from the contact of
+	// Level, which the marked Residual tells (Level.Defect), and from its Walls, both at the
+	// fine points between two coarse ones (faces: exchange the two arrays together). When
+	// all of them are there, or a whole level was gathered, Level+1 needs Wall. The values of
+	// Level+1 become 0, ghosts too.
 	Restrict
 	// Solve is as many sweeps on Level, the coarsest, as solve it.
 	Solve
