@@ -11,6 +11,7 @@ import (
 type grid struct {
 	p           *solver.Problem
 	u           []float64
+	extra       []Extra
 	first, last [3]int
 }
 
@@ -18,7 +19,7 @@ func newGrid(s Solution) (*grid, error) {
 	if len(s.U) != s.Problem.Points() {
 		return nil, fmt.Errorf("%d values for a grid of %d points", len(s.U), s.Problem.Points())
 	}
-	g := &grid{p: s.Problem, u: s.U, first: [3]int{1, 1, 1}, last: [3]int{1, 1, 1}}
+	g := &grid{p: s.Problem, u: s.U, extra: s.Extra, first: [3]int{1, 1, 1}, last: [3]int{1, 1, 1}}
 	for a := range g.p.Dimension {
 		g.first[a], g.last[a] = 0, g.p.N[a]+1
 	}

@@ -28,6 +28,13 @@ import (
 type Solution struct {
 	Problem *solver.Problem
 	U       []float64
+	Extra   []Extra // what else is known of a point: arrays of .vti, columns of .csv
+}
+
+// Extra is a named function of place.
+type Extra struct {
+	Name string
+	Of   solver.Function
 }
 
 type writer func(w io.Writer, g *grid) error
@@ -54,7 +61,7 @@ func Extensions() []string {
 // CheckPath tells, before a long run, whether Write could write to path: a known
 // extension, a directory that exists, no directory or device of that name.
 func CheckPath(path string) error {
-	if IsSeries(path) {
+	if IsSeries(path) || IsExercise(path) {
 		return writable(path)
 	}
 	_, err := check(path)

@@ -38,7 +38,7 @@ func sample(dimension int) Solution {
 	for i := range u {
 		u[i] = 20 + float64(i)
 	}
-	return Solution{p, u}
+	return Solution{Problem: p, U: u}
 }
 
 // closed is the same on the closed grid, written the long way round.
@@ -212,7 +212,7 @@ func TestPNG(t *testing.T) {
 			u[i] = 1
 		}
 	}
-	_, content := write(t, "u.png", Solution{p, u})
+	_, content := write(t, "u.png", Solution{Problem: p, U: u})
 	picture := decode(t, content)
 	light := func(x, y int) uint32 { r, g, b, _ := picture.At(x, y).RGBA(); return r + g + b }
 	const white = 3 * 0xffff

@@ -7,9 +7,13 @@ import (
 
 // writeCSV writes a line x,y,z,u,phi per point, in memory order, with as many
 // digits as it takes to read the same numbers back. Coordinates of unused axes
-// are 0; phi is empty where there is no obstacle.
+// are 0; phi is empty where there is no obstacle. Extra fields follow.
 func writeCSV(w io.Writer, g *grid) error {
-	if _, err := io.WriteString(w, "x,y,z,u,phi\n"); err != nil {
+	head := "x,y,z,u,phi"
+	for _, e := range g.extra {
+		head += "," + e.Name
+	}
+	if _, err := io.WriteString(w, head+"\n"); err != nil {
 		return err
 	}
 	var line []byte
@@ -21,6 +25,9 @@ func writeCSV(w io.Writer, g *grid) error {
 		line = append(strconv.AppendFloat(line, n.u, 'g', -1, 64), ',')
 		if g.p.Obstacle != nil {
 			line = strconv.AppendFloat(line, g.p.Obstacle(n.at), 'g', -1, 64)
+		}
+		for _, e := range g.extra {
+			line = strconv.AppendFloat(append(line, ','), e.Of(n.at), 'g', -1, 64)
 		}
 		_, err := w.Write(append(line, '\n'))
 		return err

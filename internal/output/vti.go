@@ -30,6 +30,11 @@ func writeVTI(w io.Writer, g *grid) error {
 		last := &arrays[len(arrays)-1]
 		last.name, last.write = "upper", func(n node, b []byte) { putFloat(b, g.p.Upper(n.at)) }
 	}
+	for _, e := range g.extra {
+		arrays = append(arrays, arrays[0])
+		last := &arrays[len(arrays)-1]
+		last.name, last.write = e.Name, func(n node, b []byte) { putFloat(b, e.Of(n.at)) }
+	}
 	extent := fmt.Sprintf("0 %d 0 %d 0 %d", g.nodes(0)-1, g.nodes(1)-1, g.nodes(2)-1)
 	var head strings.Builder
 	fmt.Fprintf(&head, `<?xml version="1.0"?>

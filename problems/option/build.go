@@ -97,3 +97,16 @@ func (o *Option) Reach(i int) (low, high float64) {
 	}
 	return f.spot[i] * math.Exp(-reach), f.spot[i] * math.Exp(reach)
 }
+
+// Prices are the assets' prices as functions of a point of the domain.
+func (o *Option) Prices() ([]solver.Function, error) {
+	f, err := newFrame(o)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]solver.Function, f.d)
+	for i := range out {
+		out[i] = func(y solver.Point) float64 { return f.prices(y)[i] }
+	}
+	return out, nil
+}

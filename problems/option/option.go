@@ -48,9 +48,9 @@ const MaxAssets = 3
 
 // Asset is one underlying.
 type Asset struct {
-	Price      float64 // S₀, today's, positive
-	Volatility float64 // σ, a year's, positive
-	Dividend   float64 // q, continuous, a year's
+	Price      float64 `json:"price"`      // S₀, today's, positive
+	Volatility float64 `json:"volatility"` // σ, a year's, positive
+	Dividend   float64 `json:"dividend"`   // q, continuous, a year's
 }
 
 // Option is a contract and its market. Money is in any one unit, time in years.

@@ -12,6 +12,7 @@ type reward struct {
 	sign   float64 // of B − K: -1 put, 1 call
 	basket Basket
 	strike float64
+	level  float64 // its logarithm
 	d      int
 	// The logarithm of an asset's price (of the whole geometric basket: one line only) is
 	// offset + slope·y.
@@ -21,7 +22,7 @@ type reward struct {
 }
 
 func newReward(o *Option, f *frame) *reward {
-	w := &reward{sign: -1, basket: o.Basket, strike: o.Strike, d: f.d}
+	w := &reward{sign: -1, basket: o.Basket, strike: o.Strike, level: math.Log(o.Strike), d: f.d}
 	if o.Payoff == Call {
 		w.sign = 1
 	}
@@ -106,15 +107,16 @@ func (w *reward) extreme(y solver.Point) (int, float64) {
 
 // branch numbers the smooth pieces of the payoff: 0 where it is nothing.
 func (w *reward) branch(y solver.Point) int {
-	which, value := 0, 0.0
-	if w.basket == Minimum || w.basket == Maximum {
-		var log float64
+	which, log := 0, 0.0
+	switch w.basket {
+	case Minimum, Maximum:
 		which, log = w.extreme(y)
-		value = math.Exp(log)
-	} else {
-		value = w.value(y)
+	case Arithmetic:
+		log = math.Log(w.value(y))
+	default:
+		log = w.log(0, y)
 	}
-	if w.sign*(value-w.strike) > 0 {
+	if w.sign*(log-w.level) > 0 {
 		return 1 + which
 	}
 	return 0

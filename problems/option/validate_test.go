@@ -142,12 +142,47 @@ func TestRewards(t *testing.T) {
 				}
 				s := f.prices(y)
 				require.InEpsilon(t, 1+pays(s[:]), 1+w.at(y), 1e-12)
-				require.Equal(t, w.at(y) > 0, w.branch(y) > 0)
+				if v := w.value(y); math.Abs(v-o.Strike) > 1e-9 { // rounding does not decide
+					require.Equal(t, w.sign*(v-o.Strike) > 0, w.branch(y) > 0)
+				}
 				for i := range s {
 					s[i] *= math.Exp(f.growth[i] * 0.7)
 				}
 				require.InEpsilon(t, 1+pays(s[:]), 1+w.later(o, f, 0.7).at(y), 1e-12)
 			})
 		}
+	}
+}
+
+// The cheap test for kinks passes over none that the corners of a cell see.
+func TestKinksAreSeen(t *testing.T) {
+	for basket := Minimum; basket <= Geometric; basket++ {
+		o := several(Put, basket, 3)
+		p, err := o.Problem("p", [3]int{11, 11, 11})
+		require.NoError(t, err)
+		f, err := newFrame(o)
+		require.NoError(t, err)
+		s := newSmoothed(newReward(o, f), p)
+		kinks := 0
+		for k := range 11 {
+			for j := range 11 {
+				for i := range 11 {
+					y := p.At(i+1, j+1, k+1)
+					here, seen := s.reward.branch(y), false
+					for corner := range 8 {
+						q := y
+						for a := range 3 {
+							q[a] += s.half[a] * float64(2*(corner>>a&1)-1)
+						}
+						seen = seen || s.reward.branch(q) != here
+					}
+					require.Equal(t, seen, s.kinked(y))
+					if seen {
+						kinks++
+					}
+				}
+			}
+		}
+		require.Positive(t, kinks)
 	}
 }

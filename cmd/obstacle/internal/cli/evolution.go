@@ -29,6 +29,7 @@ type recorder struct {
 	problem *solver.Problem
 	every   int
 	series  []*output.Series
+	option  *optionRecord
 
 	worst     float64 // largest error; NaN: no exact solution
 	worstStep int
@@ -40,6 +41,10 @@ func newRecorder(w *work, out []string, every int) (*recorder, error) {
 	r := &recorder{problem: w.problem, every: every, worst: math.NaN()}
 	if every < 1 {
 		return nil, usage("--out-every %d: want 1 or more", every)
+	}
+	var err error
+	if r.option, err = newOptionRecord(w, out); err != nil {
+		return nil, err
 	}
 	for _, name := range out {
 		if !output.IsSeries(name) {
@@ -63,11 +68,14 @@ func (r *recorder) step(m int, t float64, u []float64) error {
 	if e := solver.MaxError(at, u); m > 0 && (!(e <= r.worst)) && !math.IsNaN(e) {
 		r.worst, r.worstStep = e, m
 	}
+	if err := r.option.step(m, t, at, u); err != nil {
+		return err
+	}
 	if m%r.every != 0 && m != r.problem.Steps() {
 		return nil
 	}
 	for _, s := range r.series {
-		if err := s.Add(m, t, output.Solution{Problem: at, U: u}); err != nil {
+		if err := s.Add(m, t, output.Solution{Problem: at, U: u, Extra: r.option.extra()}); err != nil {
 			return err
 		}
 	}

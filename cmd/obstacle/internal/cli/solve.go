@@ -100,6 +100,9 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	s.Evolution = evolution
 	s.Add(o, w.partition, e)
 	end := w.problem.AtStep(o.Steps)
+	if s.Option, err = steps.option.quote(end, o.U); err != nil {
+		return failed(err)
+	}
 	for _, p := range places {
 		s.Probes = append(s.Probes, probe(end, o.U, p))
 	}
@@ -108,10 +111,16 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	}
 	writing := time.Now()
 	for _, name := range out {
-		if !output.IsSeries(name) {
-			if err := output.Write(name, output.Solution{Problem: end, U: o.U}); err != nil {
-				return failed(err)
-			}
+		var err error
+		switch {
+		case output.IsSeries(name): // written step by step
+		case output.IsExercise(name):
+			err = steps.option.write(name)
+		default:
+			err = output.Write(name, output.Solution{Problem: end, U: o.U, Extra: steps.option.extra()})
+		}
+		if err != nil {
+			return failed(err)
 		}
 		s.Outputs = append(s.Outputs, name)
 	}

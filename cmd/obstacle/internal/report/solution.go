@@ -69,6 +69,8 @@ type Solution struct {
 
 	*Evolution // nil: the problem is stationary
 
+	Option *Option `json:"option,omitempty"` // nil: it is none
+
 	Composition []string  `json:"composition"`
 	Sessions    []Session `json:"sessions"` // each as either end saw it
 	PerPeer     []Peer    `json:"per_peer"`

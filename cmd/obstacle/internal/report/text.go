@@ -39,6 +39,7 @@ func (s *Solution) Text(w io.Writer) {
 		fmt.Fprintf(t, "\t%s against the exact solution of the continuous problem\n", value(s.MaxError))
 	}
 	s.Evolution.text(t)
+	s.Option.text(t)
 	fmt.Fprintf(t, "contact\t%d points (%.1f %%)\n", s.ContactPoints, 100*float64(s.ContactPoints)/float64(s.Points))
 	fmt.Fprintf(t, "sweeps\t%s, as many points as %.1f sequential sweeps\n", span(s.Sweeps), s.SequentialEquivalentSweeps)
 	fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",

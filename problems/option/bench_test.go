@@ -1,0 +1,33 @@
+package option
+
+import (
+	"testing"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// What a point of a grid of three assets costs: the payoff, and what a run begins with.
+func BenchmarkPoint(b *testing.B) {
+	for basket := Minimum; basket <= Geometric; basket++ {
+		o := several(Put, basket, 3)
+		p, err := o.Problem("p", [3]int{63, 63, 63})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for name, f := range map[string]solver.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial} {
+			b.Run(basket.String()+"/"+name, func(b *testing.B) {
+				sum := 0.0
+				for b.Loop() {
+					for k := 1; k <= 63; k += 6 {
+						for j := 1; j <= 63; j += 2 {
+							for i := 1; i <= 63; i++ {
+								sum += f(p.At(i, j, k))
+							}
+						}
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(11*32*63), "ns/point")
+			})
+		}
+	}
+}
