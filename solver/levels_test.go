@@ -205,7 +205,7 @@ func TestRedBlackOnAnyPartition(t *testing.T) {
 		p := anyProblem(t)
 		c := Config{
 			Problem: p, Partition: anyPartition(t, p), Tolerance: 1e-5, MaxSweeps: 2000,
-				Method: MethodConfig{Name: SOR, Omega: rapid.SampledFrom([]float64{0, 1.2, 1.6}).Draw(t, "omega")},
+			Method: MethodConfig{Name: SOR, Omega: rapid.SampledFrom([]float64{0, 1.2, 1.6}).Draw(t, "omega")},
 			Lag:    Iteration(rapid.IntRange(0, 3).Draw(t, "lag")),
 		}
 		c.Scheme = rapid.SampledFrom([]Scheme{Synchronous(), BoundedDelay(0), Hybrid(make([]int, c.Partition.Peers()))}).Draw(t, "scheme")

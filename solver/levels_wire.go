@@ -13,11 +13,11 @@ import (
 type cargo int
 
 const (
-	cargoGhosts  cargo = iota // values for the other's ghosts, both ways
-	cargoSums                 // exact sums below, from a child in the tree to its parent
-	cargoTotal                // what they come to, from the parent
-	cargoGather               // values of a level, to the parent
-	cargoSpread               // that level's, from the parent
+	cargoGhosts cargo = iota // values for the other's ghosts, both ways
+	cargoSums                // exact sums below, from a child in the tree to its parent
+	cargoTotal               // what they come to, from the parent
+	cargoGather              // values of a level, to the parent
+	cargoSpread              // that level's, from the parent
 	cargoKinds
 )
 
