@@ -49,8 +49,9 @@ func NewLevels(c Config) (*Levels, error) {
 		g.exec = Sequential{}
 	}
 	g.piece = g.runPiece
-	for _, n := range c.Partition.Neighbours(c.Rank) {
-		g.wires = append(g.wires, &wire{to: n, link: c.wire(c.Rank, n)})
+	links := c.levelLinks(c.Rank)
+	for i, n := range c.Partition.Neighbours(c.Rank) {
+		g.wires = append(g.wires, &wire{to: n, link: links[i]})
 	}
 	g.total.init(g)
 	var err error
@@ -122,12 +123,12 @@ func (g *Levels) proceed(s *stage) (Op, bool) {
 				return Op{Kind: OpRelax, Part: p.part, Points: p.box.Points() * max(1, s.passes)}, true
 			}
 			g.at++
-			return g.sendLeg(s.x, p.face)
+			return g.sendLeg(s.x, p.face), true
 		}
 	case stageSend:
 		if g.at < len(s.x.legs) {
 			g.at++
-			return g.sendLeg(s.x, g.at-1)
+			return g.sendLeg(s.x, g.at-1), true
 		}
 	case stageAwait:
 		for ; g.at < len(s.x.legs); g.at++ {
@@ -138,11 +139,28 @@ func (g *Levels) proceed(s *stage) (Op, bool) {
 				return Op{Kind: OpWait}, true
 			}
 		}
+	case stageDo:
+		s.do() // it may fail
+	case stageGather, stageScatter:
+		return g.carry(s)
 	default:
-		return g.total.proceed(s)
+		return g.total.proceed()
 	}
 	g.stage = nil
 	return Op{}, false
+}
+
+// carry does a gather or a scatter.
+func (g *Levels) carry(s *stage) (op Op, more bool) {
+	if s.kind == stageGather {
+		op, more, g.fault = s.gather.proceed()
+	} else {
+		op, more, g.fault = s.scatter.proceed()
+	}
+	if !more && g.fault == nil {
+		g.stage = nil
+	}
+	return op, more
 }
 
 // Relax does the part that Next asked for; any other op is ignored.

@@ -11,27 +11,28 @@ type whole interface {
 	// build prepares for a problem: the reference vector in values, and its residual's own
 	// share. Arrays that an earlier build made are used again.
 	build(p *Problem, before []float64, dt float64) (reference kernel.Sum, err error)
-	// start sets the own values to the starting iterate: values, dense own-box, or the
-	// problem's.
-	start(values []float64) error
-	// refresh is the exchange that brings all ghosts of the values up to date.
-	refresh() *exchange
+	// begin sets the own values to the starting iterate: values, dense own-box, or the
+	// problem's. The stages of open then bring the ghosts up to date.
+	begin(values []float64) error
+	open() []stage
 	// next is the next stage of the cycle in progress, nil when it is complete: the ghosts
 	// of the values are then up to date. The call after that begins another cycle. At
 	// most limit cycles may be done at once; done tells how many, and what they cost in
 	// sweeps over the own points.
 	next(limit Iteration) *stage
 	done() (cycles Iteration, work float64)
-	// measure is the stage that takes the residual of the current values, and sums the
-	// sums that it has made, of which the first is that of the residual's squares.
+	// measure is the stage that takes the residual of the current values, nil where the
+	// cycle has done so; sums are what it has made, of which the first is that of the
+	// residual's squares.
 	measure() *stage
 	sums(s *[maxSums]kernel.Sum) int
-	// judged hands the totals of the sums of iterate k on. It may take the iterate back;
-	// then its residual is the one returned.
-	judged(k Iteration, totals []float64) (squares float64)
+	// judged hands the totals on, none where the cycle knows them, and tells that of the
+	// squares.
+	judged(totals []float64) (squares float64)
 	copyOut(dst []float64)
-	// rhythm is how often iterates are checked where the configuration leaves it open.
-	rhythm() (every, lag Iteration)
+	// rhythm is how often iterates are checked and when that takes effect; the
+	// configuration may ask for another, unless it is fixed.
+	rhythm() (every, lag Iteration, fixed bool)
 }
 
 // course is the order of a run: cycles, and between them checks of the residual, which
@@ -53,18 +54,17 @@ type course struct {
 	reason   Reason
 	spent    float64 // work of all steps
 
-	reference  kernel.Sum
-	send, wait stage
-	contribute stage
-	verdict    stage
+	reference kernel.Sum
+	opening   []stage
+	at        int
+	verdict   stage
 }
 
 type coursePhase int
 
 const (
-	courseSend coursePhase = iota
-	courseAwait
-	courseCheck // at an iterate: a check may begin
+	courseOpen  coursePhase = iota
+	courseCheck             // at an iterate: a check may begin
 	courseGive
 	courseEffect // a verdict may be due
 	courseJudge
@@ -77,22 +77,23 @@ func (c *course) init(g *Levels) error {
 	switch g.config.Method.Name {
 	case SOR:
 		c.method, err = newRedBlack(g)
+	case Multigrid:
+		c.method, err = newMultigrid(g)
 	default:
 		err = noMethod(g.config.Method.Name)
 	}
 	if err != nil {
 		return err
 	}
-	every, lag := c.method.rhythm()
-	c.pace = newRhythm(every, max(lag, 1), g.config.MaxSweeps)
-	c.pace.lag, c.pace.fixed = lag, false
-	if given := g.config.CheckEvery; given > 0 {
+	every, lag, fixed := c.method.rhythm()
+	c.pace = rhythm{every: every, lag: lag, max: g.config.MaxSweeps, fixed: fixed}
+	if given := g.config.CheckEvery; given > 0 && !fixed {
 		c.pace.every, c.pace.fixed, c.pace.lag = given, true, min(lag, given)
 	}
-	if g.config.Lag > 0 {
+	if g.config.Lag > 0 && !fixed {
 		c.pace.lag = min(g.config.Lag, c.pace.every)
 	}
-	c.contribute, c.verdict = stage{kind: stageContribute}, stage{kind: stageTotal}
+	c.verdict = stage{kind: stageTotal}
 	return nil
 }
 
@@ -111,14 +112,13 @@ func (c *course) begin(p *Problem) error {
 	if values == nil {
 		values = g.config.Initial
 	}
-	if err := c.method.start(values); err != nil {
+	if err := c.method.begin(values); err != nil {
 		return err
 	}
 	g.config.Initial = nil
-	c.phase, c.cycle, c.check, c.due, c.open = courseSend, 0, 0, 0, false
+	c.phase, c.cycle, c.check, c.due, c.open = courseOpen, 0, 0, 0, false
 	c.plan, c.reason, c.residual, c.norm0 = schedule{}, Running, notYet(), notYet()
-	x := c.method.refresh()
-	c.send, c.wait = stage{kind: stageSend, x: x}, stage{kind: stageAwait, x: x}
+	c.opening, c.at = c.method.open(), 0
 	return nil
 }
 
@@ -126,24 +126,29 @@ func (c *course) begin(p *Problem) error {
 func (c *course) next() *stage {
 	for {
 		switch c.phase {
-		case courseSend:
-			c.phase = courseAwait
-			return &c.send
-		case courseAwait:
+		case courseOpen:
+			if c.at < len(c.opening) {
+				c.at++
+				return &c.opening[c.at-1]
+			}
 			c.phase = courseCheck
-			return &c.wait
 		case courseCheck:
 			c.phase = courseEffect
-			if c.checks() {
-				c.phase = courseGive
-				if c.measured {
-					return c.method.measure()
-				}
+			if !c.checks() {
+				break
 			}
+			c.phase = courseGive
+			if !c.measured {
+				break
+			}
+			if s := c.method.measure(); s != nil {
+				return s
+			}
+			c.phase = courseCheck
+			c.judge(nil)
 		case courseGive:
 			c.phase = courseEffect
 			c.give()
-			return &c.contribute
 		case courseEffect:
 			c.phase = courseCycle
 			if c.open && c.cycle == c.pace.effect(c.check) {
@@ -152,7 +157,8 @@ func (c *course) next() *stage {
 			}
 		case courseJudge:
 			c.phase = courseCheck // the next one may begin at the same iterate
-			c.judge()
+			c.open = false
+			c.judge(c.g.total.values[:c.g.total.n])
 		case courseCycle:
 			if c.reason != Running && c.cycle == c.last {
 				return nil
@@ -207,23 +213,21 @@ func (c *course) give() {
 	c.open = true
 }
 
-// judge is what a total means.
-func (c *course) judge() {
-	t, r, k := &c.g.total, c.pace, c.check
-	c.open = false
+// judge is what the totals of the open check mean; none where the method knows its own.
+func (c *course) judge(totals []float64) {
+	r, k := c.pace, c.check
 	reason := Running
 	if c.measured {
-		n := t.n
 		if k == 0 {
-			n--
-			c.norm0 = math.Sqrt(t.values[n])
+			n := len(totals) - 1
+			c.norm0, totals = math.Sqrt(totals[n]), totals[:n]
 		}
 		tol := c.g.config.Tolerance
-		c.residual, reason = r.judge(k, math.Sqrt(c.method.judged(k, t.values[:n])), c.norm0, tol)
+		c.residual, reason = r.judge(k, math.Sqrt(c.method.judged(totals)), c.norm0, tol)
 		c.due = c.plan.next(r, k, c.residual, tol)
 	}
 	if reason == Running {
-		reason = t.wish
+		reason = c.g.total.wish
 	}
 	if reason != Running {
 		c.reason, c.last = reason, r.effect(k)

@@ -20,7 +20,7 @@ type redBlack struct {
 	parity  int
 	omega   float64
 	norms   []kernel.Norm
-	full    *exchange
+	opening []stage
 	stages  []stage // of a sweep
 	at      int
 	sweeps  Iteration // that the stages do at once
@@ -53,7 +53,9 @@ func newRedBlack(g *Levels) (*redBlack, error) {
 		m.omega = c.Method.Omega
 	}
 	values := grid{array: m.u, layout: l, parity: m.parity, colour: -1}
-	m.full = faceExchange(g.wires, values, m.own)
+	if len(g.wires) > 0 {
+		m.opening = bring(nil, faceExchange(g.wires, values, m.own))
+	}
 	m.residue = stage{kind: stageCompute, steps: planParts(m.own, l.Dim, nil)}
 	m.residue.piece = func(b kernel.Box, i int) { m.sweeper.Residual(&m.norms[i], m.u, b) }
 	m.norms = make([]kernel.Norm, pieces(m.residue.steps))
@@ -99,12 +101,12 @@ func (m *redBlack) build(p *Problem, before []float64, dt float64) (kernel.Sum, 
 	return m.collect(), nil
 }
 
-func (m *redBlack) start(values []float64) error {
+func (m *redBlack) begin(values []float64) error {
 	_, err := m.block.start(m.u, values)
 	return err
 }
 
-func (m *redBlack) refresh() *exchange { return m.full }
+func (m *redBlack) open() []stage { return m.opening }
 
 func (m *redBlack) next(limit Iteration) *stage {
 	if m.at == 0 {
@@ -131,7 +133,7 @@ func (m *redBlack) sums(s *[maxSums]kernel.Sum) int {
 	return 1
 }
 
-func (m *redBlack) judged(_ Iteration, totals []float64) float64 { return totals[0] }
+func (m *redBlack) judged(totals []float64) float64 { return totals[0] }
 
 // collect merges and empties what the pieces measured.
 func (m *redBlack) collect() kernel.Sum {
@@ -145,4 +147,4 @@ func (m *redBlack) collect() kernel.Sum {
 
 func (m *redBlack) copyOut(dst []float64) { m.block.copyOut(dst, m.u) }
 
-func (m *redBlack) rhythm() (every, lag Iteration) { return sorEvery, sorLag }
+func (m *redBlack) rhythm() (every, lag Iteration, fixed bool) { return sorEvery, sorLag, false }

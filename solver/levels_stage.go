@@ -12,19 +12,22 @@ type stage struct {
 	piece func(b kernel.Box, piece int) // does points b of a part
 	whole func()                        // instead of pieces: does all of the only part
 	// passes is how many times a part is gone over, for whoever counts points; 0: once.
-	passes int
+	passes  int
+	do      func() // of a stageDo
+	gather  *gather
+	scatter *scatter
 }
 
 type stageKind int
 
 const (
-	stageCompute    stageKind = iota + 1
-	stageSend                 // send every leg of x
-	stageAwait                // wait for every leg of x
-	stageContribute           // give the own sums to the total
-	stageTotal                // wait for the total
-	stageGather               // bring a level to the root
-	stageSpread               // and back to everyone
+	stageCompute stageKind = iota + 1
+	stageSend              // send every leg of x
+	stageAwait             // wait for every leg of x
+	stageTotal             // wait for the total
+	stageDo                // something that takes no time worth telling
+	stageGather            // bring arrays of a grid to the root
+	stageScatter           // bring its values back to everyone
 )
 
 // planParts cuts own points into parts so that the layers that a neighbour reads come
@@ -107,24 +110,4 @@ func pieces(steps []step) int {
 		most = max(most, steps[i].chunks)
 	}
 	return most
-}
-
-// faceExchange brings the outermost layers of own points to the neighbours' ghosts;
-// own is the peer's box within the layout.
-func faceExchange(wires []*wire, g grid, own kernel.Box) *exchange {
-	x := &exchange{grids: []grid{g}}
-	for _, w := range wires {
-		a := w.to.Axis
-		send, receive := own, own
-		if w.to.Side < 0 {
-			send.Hi[a] = own.Lo[a] + 1
-			receive.Lo[a], receive.Hi[a] = own.Lo[a]-1, own.Lo[a]
-		} else {
-			send.Lo[a] = own.Hi[a] - 1
-			receive.Lo[a], receive.Hi[a] = own.Hi[a], own.Hi[a]+1
-		}
-		x.legs = append(x.legs, leg{wire: w, send: []kernel.Box{send}, receive: []kernel.Box{receive}})
-	}
-	x.close()
-	return x
 }

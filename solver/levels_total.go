@@ -59,15 +59,15 @@ func (t *total) give(n int) {
 	t.wish = t.g.wish
 }
 
-// proceed does a stage of totals: contribute is over at once, the total when it is
-// known.
-func (t *total) proceed(s *stage) (Op, bool) {
-	if s.kind == stageTotal && t.phase != totalKnown {
+// proceed waits for the total.
+func (t *total) proceed() (Op, bool) {
+	if op, ok := t.advance(); ok || t.g.fault != nil {
+		return op, ok
+	}
+	if t.phase != totalKnown {
 		return Op{Kind: OpWait}, true
 	}
-	if s.kind == stageTotal {
-		t.phase = totalClosed
-	}
+	t.phase = totalClosed
 	t.g.stage = nil
 	return Op{}, false
 }

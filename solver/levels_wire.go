@@ -1,23 +1,19 @@
 package solver
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
 	"time"
-
-	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
 // cargo is what a message between two neighbours carries.
 type cargo int
 
 const (
-	cargoGhosts cargo = iota // values for the other's ghosts, both ways
-	cargoSums                // exact sums below, from a child in the tree to its parent
-	cargoTotal               // what they come to, from the parent
-	cargoGather              // values of a level, to the parent
-	cargoSpread              // that level's, from the parent
+	cargoGhosts  cargo = iota // values for the other's ghosts, both ways
+	cargoSums                 // exact sums below, from a child in the tree to its parent
+	cargoTotal                // what they come to, from the parent
+	cargoGather               // values of a level, to the parent
+	cargoScatter              // that level's, from the parent
 	cargoKinds
 )
 
@@ -42,27 +38,41 @@ type arrival struct {
 // sumsBytes is more than sums, or their totals, take.
 const sumsBytes = 2 + maxSums*(2+maxSumBytes)
 
-// ghostBytes is at least what an exchange sends to a neighbour.
-func (c *Config) ghostBytes(n Neighbour) int { return n.FaceBytes }
-
-// gatherBytes is at least what a gathered level takes; 0: none is.
-func (c *Config) gatherBytes() int { return 0 }
-
-// wire is the link between two neighbours. Both ends declare the same slots.
-func (c *Config) wire(rank Rank, n Neighbour) Link {
-	lengths := []int{c.ghostBytes(n)}
-	if parentOf(c.Partition, rank) == n.Rank || parentOf(c.Partition, n.Rank) == rank {
-		lengths = append(lengths, sumsBytes, sumsBytes)
-		if gathered := c.gatherBytes(); gathered > 0 {
-			lengths = append(lengths, gathered, gathered)
+// levelLinks are the links of a rank to the peers it shares a face with. Both ends of one
+// declare the same slots.
+func (c *Config) levelLinks(rank Rank) []Link {
+	deep, gathered := [3]int{1, 1, 1}, 0
+	if c.Method.Name == Multigrid {
+		p := c.planLevels()
+		for a := range 3 {
+			deep[a] = p.deepest(a)
 		}
+		gathered = p.gatherBytes()
 	}
-	l := Link{Rank: n.Rank}
-	for _, b := range lengths {
-		l.Slots = append(l.Slots, b, b)
+	var out []Link
+	size := c.Partition.Box(rank).Size()
+	for _, n := range c.Partition.Neighbours(rank) {
+		ghosts := 8 * deep[n.Axis]
+		for a := range c.Problem.Dimension {
+			if a != n.Axis {
+				ghosts *= size[a] + 2*deep[a]
+			}
+		}
+		lengths := []int{ghosts}
+		if parentOf(c.Partition, rank) == n.Rank || parentOf(c.Partition, n.Rank) == rank {
+			lengths = append(lengths, sumsBytes, sumsBytes)
+			if gathered > 0 {
+				lengths = append(lengths, gathered, gathered)
+			}
+		}
+		l := Link{Rank: n.Rank}
+		for _, b := range lengths {
+			l.Slots = append(l.Slots, b, b)
+		}
+		l.Sent = l.Slots
+		out = append(out, l)
 	}
-	l.Sent = l.Slots
-	return l
+	return out
 }
 
 // Halo takes a message in; see Peer.
@@ -75,7 +85,7 @@ func (g *Levels) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []
 		return fmt.Errorf("solver: a message of %d bytes from rank %d under tag %d: do both peers use the same partition and method?", len(data), q, tag)
 	}
 	kind := cargo(tag / 2)
-	upward, downward := kind == cargoSums || kind == cargoGather, kind == cargoTotal || kind == cargoSpread
+	upward, downward := kind == cargoSums || kind == cargoGather, kind == cargoTotal || kind == cargoScatter
 	if upward && g.tree.child(q) < 0 || downward && g.tree.parent != q {
 		return fmt.Errorf("solver: rank %d sent cargo %d, which goes the other way in the tree", q, kind)
 	}
@@ -133,130 +143,13 @@ func (g *Levels) Pack(op Op, dst []byte) {
 	copy(dst, g.packs.bytes)
 }
 
-// sendLeg sends a leg, if there is anything to send.
-func (g *Levels) sendLeg(x *exchange, leg int) (Op, bool) {
+func (g *Levels) sendLeg(x *exchange, leg int) Op {
 	l := &x.legs[leg]
-	if l.sendBytes == 0 {
-		return Op{}, false
-	}
 	g.packs = packing{x: x, leg: leg}
-	return l.wire.send(cargoGhosts, l.sendBytes), true
+	return l.wire.send(cargoGhosts, l.sendBytes)
 }
 
 func (g *Levels) sendBytes(w *wire, k cargo, data []byte) Op {
 	g.packs = packing{bytes: data}
 	return w.send(k, len(data))
-}
-
-// exchange brings own values of some arrays to the neighbours that read them as ghosts.
-type exchange struct {
-	grids []grid
-	legs  []leg
-}
-
-// grid is an array of an exchange: index (x, y, z), own or ghost, lies where layout
-// says; only points of a colour travel, all if it is negative.
-type grid struct {
-	array  []float64
-	layout kernel.Layout
-	parity int
-	colour int
-}
-
-// leg is an exchange with one neighbour: for each grid what goes and what comes.
-type leg struct {
-	wire                 *wire
-	send, receive        []kernel.Box
-	sendBytes, readBytes int
-}
-
-// close counts the bytes of the legs once they are complete.
-func (x *exchange) close() {
-	for i := range x.legs {
-		l := &x.legs[i]
-		l.sendBytes, l.readBytes = 0, 0
-		for k := range x.grids {
-			l.sendBytes += 8 * x.grids[k].count(l.send[k])
-			l.readBytes += 8 * x.grids[k].count(l.receive[k])
-		}
-	}
-}
-
-func (x *exchange) pack(dst []byte, leg int) {
-	for k := range x.grids {
-		dst = x.grids[k].pack(dst, x.legs[leg].send[k])
-	}
-}
-
-// read brings what a neighbour sent to the ghosts, false while it has not come.
-func (x *exchange) read(leg int) (bool, error) {
-	l := &x.legs[leg]
-	if l.readBytes == 0 {
-		return true, nil
-	}
-	data, came := l.wire.next(cargoGhosts)
-	if !came {
-		return false, nil
-	}
-	if len(data) != l.readBytes {
-		return false, fmt.Errorf("solver: rank %d sent %d bytes of ghosts where %d belong: do both peers use the same partition and method?",
-			l.wire.to.Rank, len(data), l.readBytes)
-	}
-	for k := range x.grids {
-		data = x.grids[k].unpack(data, l.receive[k])
-	}
-	l.wire.taken(cargoGhosts)
-	return true, nil
-}
-
-// first is where a row begins, and how far apart its points are.
-func (g *grid) first(x, y, z int) (from, stride int) {
-	switch {
-	case g.colour < 0:
-		return x, 1
-	case (x+y+z+g.parity)&1 == g.colour:
-		return x, 2
-	}
-	return x + 1, 2
-}
-
-func (g *grid) count(b kernel.Box) int {
-	n := 0
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			from, stride := g.first(b.Lo[0], y, z)
-			n += max(0, (b.Hi[0]-from+stride-1)/stride)
-		}
-	}
-	return n
-}
-
-func (g *grid) pack(dst []byte, b kernel.Box) []byte {
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			from, stride := g.first(b.Lo[0], y, z)
-			at := g.layout.Index(from, y, z)
-			for x := from; x < b.Hi[0]; x += stride {
-				binary.LittleEndian.PutUint64(dst, math.Float64bits(g.array[at]))
-				dst = dst[8:]
-				at += stride
-			}
-		}
-	}
-	return dst
-}
-
-func (g *grid) unpack(data []byte, b kernel.Box) []byte {
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			from, stride := g.first(b.Lo[0], y, z)
-			at := g.layout.Index(from, y, z)
-			for x := from; x < b.Hi[0]; x += stride {
-				g.array[at] = math.Float64frombits(binary.LittleEndian.Uint64(data))
-				data = data[8:]
-				at += stride
-			}
-		}
-	}
-	return data
 }

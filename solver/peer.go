@@ -154,15 +154,14 @@ func New(c Config) (Peer, error) {
 // Links are the peers that rank exchanges anything with in a run of this
 // configuration, whose Problem, Partition, Scheme and Method alone matter.
 func (c *Config) Links(rank Rank) []Link {
+	if c.Method.Name == SOR || c.Method.Name == Multigrid {
+		return c.levelLinks(rank)
+	}
 	var out []Link
 	if c.Method.Name == Schwarz {
 		return c.schwarzLinks(rank)
 	}
 	for _, n := range c.Partition.Neighbours(rank) {
-		if c.Method.Name == SOR || c.Method.Name == Multigrid {
-			out = append(out, c.wire(rank, n))
-			continue
-		}
 		s := Between(c.Scheme, rank, n.Rank)
 		l := Link{Rank: n.Rank, Agreement: AgreementBytes(n), Asynchronous: s.Asynchronous()}
 		for range s.Slots() {

@@ -96,21 +96,31 @@ func (p *Problem) region(box Box, n [3]int) *Problem {
 
 // coarseOperator is A on a coarser grid of a box's region, an M-matrix there too.
 func (p *Problem) coarseOperator(box Box, n [3]int) (kernel.Operator, error) {
-	l, err := kernel.NewLayout(p.Dimension, n)
+	return p.coarseOperatorIn(box, n, Box{Hi: n})
+}
+
+// coarseOperatorIn is the part of that grid that lies in a box of it.
+func (p *Problem) coarseOperatorIn(box Box, n [3]int, part Box) (kernel.Operator, error) {
+	l, err := kernel.NewLayout(p.Dimension, part.Size())
 	if err != nil {
 		return kernel.Operator{}, err
 	}
 	q := p.region(box, n)
 	q.Upwind = true
-	op, _, err := newStencil(q).operator(Box{Hi: n}, l, [kernel.Directions][]float64{})
+	op, _, err := newStencil(q).operator(part, l, [kernel.Directions][]float64{})
 	return op, err
 }
 
 // coarseFields evaluates source and obstacles on a coarser grid of the domain.
 func (p *Problem) coarseFields(n [3]int, source, lower, upper []float64) error {
+	return p.coarseFieldsIn(n, Box{Hi: n}, source, lower, upper)
+}
+
+// coarseFieldsIn evaluates them in a box of that grid.
+func (p *Problem) coarseFieldsIn(n [3]int, part Box, source, lower, upper []float64) error {
 	q := p.region(Box{Hi: p.N}, n)
 	var err error
-	Box{Hi: n}.each(func(d int, idx [3]int) bool {
+	part.each(func(d int, idx [3]int) bool {
 		x := q.At(idx[0], idx[1], idx[2])
 		source[d], lower[d], upper[d] = p.Source.At(x), math.Inf(-1), math.Inf(1)
 		if p.Obstacle != nil {
@@ -130,18 +140,27 @@ func (p *Problem) coarseFields(n [3]int, source, lower, upper []float64) error {
 // coarseBoundary evaluates the boundary data on a coarser grid of the domain, on faces,
 // edges and corners.
 func (p *Problem) coarseBoundary(n [3]int, l kernel.Layout, values []float64) error {
+	return p.coarseBoundaryIn(n, Box{Hi: n}, l, values)
+}
+
+// coarseBoundaryIn evaluates them at those ghosts of a box of that grid that lie on the
+// boundary.
+func (p *Problem) coarseBoundaryIn(n [3]int, part Box, l kernel.Layout, values []float64) error {
 	q := p.region(Box{Hi: p.N}, n)
 	var err error
 	for a := range p.Dimension {
 		for _, end := range []int{-1, n[a]} {
-			side := Box{Hi: n}
+			if end < 0 && part.Lo[a] > 0 || end > part.Hi[a] {
+				continue
+			}
+			side := part
 			for c := range p.Dimension {
-				side.Lo[c], side.Hi[c] = -1, n[c]+1
+				side.Lo[c], side.Hi[c] = part.Lo[c]-1, part.Hi[c]+1
 			}
 			side.Lo[a], side.Hi[a] = end, end+1
 			side.each(func(_ int, idx [3]int) bool {
 				v := q.Boundary(q.At(idx[0], idx[1], idx[2]))
-				values[l.Index(idx[0]-1, idx[1]-1, idx[2]-1)] = v
+				values[l.Index(idx[0]-1-part.Lo[0], idx[1]-1-part.Lo[1], idx[2]-1-part.Lo[2])] = v
 				if !finite(v) {
 					err = p.refuse("the boundary data are %v at %v", v, q.place(idx))
 				}

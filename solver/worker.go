@@ -32,6 +32,8 @@ type Config struct {
 	// to be made synchronous, so that the first faces of the step travel there, and
 	// asynchronous again. Otherwise those faces travel on the agreement sessions.
 	Reconfigure bool
+
+	gatherPoints int // multigrid: grids of at most that many points are the root's; 0: gatherPoints
 }
 
 const defaultRepeat = 5 * time.Millisecond

@@ -1,0 +1,231 @@
+package solver
+
+import (
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
+)
+
+// compile turns the stages of the method into those of this peer: what it does on its
+// own boxes, what it exchanges before, and at the root the grids that it has alone.
+func (m *multigrid) compile() {
+	h := &m.plan.hierarchy
+	smoothing := method.DefaultSmoothing(method.Options{Cycle: m.g.config.Method.Cycle})
+	cycle, start := h.Cycle(smoothing, 0), h.Start(smoothing)
+	if h.Coarsest() == 0 {
+		cycle, start = append(cycle, method.Stage{Kind: method.Measure}), nil
+	}
+	join := m.newJoin()
+	m.cycle, m.cycleWork = m.translate(cycle, join)
+	m.start, m.startWork = m.translate(start, join)
+	sweep, _ := m.translate(h.Relaxation(1)[:1], join)
+	m.back = m.translateBack(sweep, join)
+	m.opening = join.opening
+	m.ask = []stage{{kind: stageTotal}}
+	m.energy = nil
+	if f := m.home(0); f != nil {
+		s := f.compute(nil, func(b kernel.Box, i int) { f.Sweep.Energy(&m.changes[i], m.keep, f.Values, b) })
+		m.changes = make([]kernel.Sum, pieces(s.steps))
+		m.energy = []stage{s}
+	}
+}
+
+// join is where grids that are cut and those of the root meet.
+type join struct {
+	gather  *gather
+	scatter *scatter
+	opening []stage
+}
+
+// newJoin prepares it, and what brings the ghosts of the start up to date.
+func (m *multigrid) newJoin() join {
+	var j join
+	if !m.shared() {
+		return j
+	}
+	p, g := &m.plan, m.g
+	if p.gathered > 0 {
+		j.opening = bring(nil, m.levels[0].faces[:]...)
+	}
+	part, n, dim := p.parts[p.gathered], p.hierarchy.Grids[p.gathered], p.hierarchy.Dim
+	var whole []grid
+	var all grid
+	if m.root() {
+		whole, all = m.whole[0].fields(), m.whole[0].values()
+	}
+	if p.gathered > 0 {
+		c := m.levels[p.gathered]
+		j.gather = newGather(g, part, c.own, c.fields(), whole)
+		j.scatter = newScatter(g, part, n, dim, c.own, 1, c.values(), all)
+		return j
+	}
+	// Nothing can be cut: the root gets the problem itself.
+	b := m.block
+	u := grid{array: m.u, layout: b.layout, colour: -1}
+	local := []grid{u}
+	for _, f := range []kernel.Field{b.source, b.lower, b.upper} {
+		local = append(local, denseGrid(b.array(f), b.layout.N))
+	}
+	if m.root() {
+		whole = append([]grid{all}, whole...)
+	}
+	j.gather = newGather(g, part, m.own, local, whole)
+	j.scatter = newScatter(g, part, n, dim, m.own, 1, u, all)
+	j.opening = []stage{{kind: stageGather, gather: j.gather}, {kind: stageScatter, scatter: j.scatter}}
+	return j
+}
+
+// array is a field as an array.
+func (b *block) array(f kernel.Field) []float64 {
+	if f.Array != nil {
+		return f.Array
+	}
+	out := make([]float64, b.layout.Points())
+	for i := range out {
+		out[i] = f.Value
+	}
+	return out
+}
+
+// home is the grid on which this peer does stages of level l; nil: it does none.
+func (m *multigrid) home(l int) *gridLevel {
+	switch {
+	case l < m.plan.gathered:
+		return m.levels[l]
+	case m.root():
+		return m.whole[l-m.plan.gathered]
+	}
+	return nil
+}
+
+// translate tells also what the stages cost, in sweeps over the grid.
+func (m *multigrid) translate(list []method.Stage, j join) (out []stage, work float64) {
+	for i, s := range list {
+		corners := i+1 < len(list) && list[i+1].Level == s.Level-1 &&
+			(list[i+1].Kind == method.Prolong || list[i+1].Kind == method.Interpolate)
+		out = m.append(out, s, j, corners)
+		part := float64(boxPoints(m.plan.hierarchy.Grids[s.Level])) / float64(boxPoints(m.plan.hierarchy.Grids[0]))
+		switch s.Kind {
+		case method.Relax, method.Solve:
+			work += part * float64(s.Sweeps)
+		case method.Restrict, method.Measure:
+			work += part
+		case method.Prolong, method.Interpolate:
+			work += part / 2
+		}
+	}
+	return out, work
+}
+
+// append adds what a stage is to this peer; corners: interpolation follows.
+func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []stage {
+	f := m.home(s.Level)
+	if s.Kind == method.Measure {
+		if m.shared() && m.plan.gathered == 0 {
+			out = append(out, stage{kind: stageScatter, scatter: j.scatter})
+		}
+		return append(out, m.residue)
+	}
+	if f == nil {
+		return out
+	}
+	switch s.Kind {
+	case method.Relax, method.Solve:
+		return f.relax(out, s.Sweeps, s.Omega, corners && f.faces[0] != nil)
+	case method.Keep:
+		return append(out, f.copies(m.keep, f.Values))
+	}
+	meets := m.shared() && s.Level+1 == m.plan.gathered
+	c := m.below(s.Level, meets)
+	switch s.Kind {
+	case method.Restrict:
+		if f.faces[0] != nil {
+			out = append(out, f.compute(nil, func(b kernel.Box, _ int) { f.Sweep.Defect(f.Residual, f.Values, b) }))
+			out = bring(out, f.residual...)
+		}
+		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Restrict(c.Level, b) }),
+			stage{kind: stageDo, do: c.ClearGhosts})
+		if meets {
+			out = append(out, stage{kind: stageGather, gather: j.gather})
+			if m.root() {
+				out = append(out, stage{kind: stageDo, do: func() { clear(m.whole[0].Values) }})
+			}
+		}
+	case method.Data:
+		out = m.data(out, s.Level, f, c)
+		if meets {
+			out = append(out, stage{kind: stageGather, gather: j.gather})
+			if m.root() {
+				out = append(out, m.boundary(m.plan.gathered, m.whole[0]))
+			}
+		}
+	case method.Prolong, method.Interpolate:
+		if meets {
+			out = append(out, stage{kind: stageScatter, scatter: j.scatter})
+		}
+		if s.Kind == method.Prolong {
+			return f.correct(out, func(b kernel.Box, _ int) { f.Prolong(c.Level, b) })
+		}
+		out = f.correct(out, func(b kernel.Box, _ int) { f.Interpolate(c.Level, b) })
+		out = append(out, stage{kind: stageDo, do: c.ClearGhosts})
+		if meets && m.root() {
+			out = append(out, stage{kind: stageDo, do: m.whole[0].ClearGhosts})
+		}
+	}
+	return out
+}
+
+// below is the next coarser grid of level l's, where this peer writes what it restricts.
+func (m *multigrid) below(l int, meets bool) *gridLevel {
+	if meets {
+		return m.levels[l+1]
+	}
+	return m.home(l + 1)
+}
+
+// data are the stages that make the problem itself on a coarser grid, as package method
+// does on one block.
+func (m *multigrid) data(out []stage, l int, f, c *gridLevel) []stage {
+	n, p := m.plan.hierarchy.Grids[l+1], m.problem
+	if p.Evolution == nil && !m.plan.hierarchy.Nested(l) {
+		out = append(out, stage{kind: stageDo, do: func() {
+			m.fail(p.coarseFieldsIn(n, c.window, c.Source.Array, c.Lower.Array, c.Upper.Array))
+		}})
+	} else {
+		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Data(c.Level, b) }))
+	}
+	return append(out, m.boundary(l+1, c))
+}
+
+// boundary is the stage that evaluates the boundary data of a coarser grid.
+func (m *multigrid) boundary(l int, c *gridLevel) stage {
+	n, p := m.plan.hierarchy.Grids[l], m.problem
+	return stage{kind: stageDo, do: func() { m.fail(p.coarseBoundaryIn(n, c.window, c.Part.Layout, c.Values)) }}
+}
+
+func (m *multigrid) fail(err error) {
+	if err != nil {
+		m.g.fault = err
+	}
+}
+
+// copies is a stage that copies padded arrays of a grid, ghosts and all.
+func (g *gridLevel) copies(dst, src []float64) stage {
+	share := func(i int) {
+		lo, hi := i*len(src)/maxChunks, (i+1)*len(src)/maxChunks
+		copy(dst[lo:hi], src[lo:hi])
+	}
+	return stage{kind: stageCompute, steps: []step{{box: g.own, chunks: 1}}, whole: func() { g.exec.For(maxChunks, share) }}
+}
+
+// back is what is done instead of a cycle that was not accepted: the values kept, sweeps
+// from there, and a measurement.
+type back struct{ restore, sweep, measure []stage }
+
+func (m *multigrid) translateBack(sweep []stage, j join) back {
+	b := back{sweep: sweep}
+	if f := m.home(0); f != nil {
+		b.restore = []stage{f.copies(f.Values, m.keep)}
+	}
+	b.measure = m.append(nil, method.Stage{Kind: method.Measure}, j, false)
+	return b
+}

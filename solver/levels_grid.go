@@ -1,0 +1,113 @@
+package solver
+
+import (
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
+)
+
+// gridLevel is a grid of multigrid, or the block of it that this peer holds.
+type gridLevel struct {
+	*method.Level
+	window   Box        // the block, in the grid
+	own      kernel.Box // own points, in the block
+	exec     Executor
+	faces    [2]*exchange // of values, by colour; nil where nobody shares the grid
+	all      []*exchange  // of values, edges and corners too
+	residual []*exchange  // of what restriction reads
+}
+
+// smallLevel points are not worth sharing out among threads.
+const smallLevel = 1 << 14
+
+// newGridLevel makes a grid's block; own is the peer's box in the grid. The operator is
+// that of the block, fields those of grid 0.
+func (m *multigrid) newGridLevel(l int, window, own Box, op kernel.Operator, b *block) (*gridLevel, error) {
+	layout, err := kernel.NewLayout(m.plan.hierarchy.Dim, window.Size())
+	if err != nil {
+		return nil, err
+	}
+	c := method.LevelConfig{
+		Part:     kernel.Part{Layout: layout, Global: m.plan.hierarchy.Grids[l], Lo: window.Lo},
+		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1,
+	}
+	if b != nil {
+		c.Source, c.Lower, c.Upper = b.source, b.lower, b.upper
+	}
+	g := &gridLevel{window: window, own: within(own, window), exec: m.g.exec}
+	if g.Level, err = method.NewLevel(c, b == nil); err != nil {
+		return nil, err
+	}
+	if layout.Points() < smallLevel {
+		g.exec = Sequential{}
+	}
+	return g, nil
+}
+
+// share prepares the exchanges of a grid that is cut; Values must be there.
+func (g *gridLevel) share(wires []*wire, d depth) {
+	l := g.Part.Layout
+	values := grid{array: g.Values, layout: l, colour: -1, parity: (g.window.Lo[0] + g.window.Lo[1] + g.window.Lo[2]) & 1}
+	g.all = phases(wires, values, g.own, oneLayer())
+	g.Residual = make([]float64, l.Len())
+	g.residual = phases(wires, grid{array: g.Residual, layout: l, colour: -1}, g.own, d)
+	for c := range g.faces {
+		values.colour = c
+		g.faces[c] = faceExchange(wires, values, g.own)
+	}
+}
+
+// compute is a stage that does f for the pieces of own points, and sends an exchange (nil:
+// none).
+func (g *gridLevel) compute(x *exchange, f func(b kernel.Box, piece int)) stage {
+	return stage{kind: stageCompute, x: x, steps: planParts(g.own, g.Part.Layout.Dim, x), piece: f}
+}
+
+// bring are the stages of exchanges one after the other.
+func bring(out []stage, xs ...*exchange) []stage {
+	for _, x := range xs {
+		out = append(out, stage{kind: stageSend, x: x}, stage{kind: stageAwait, x: x})
+	}
+	return out
+}
+
+// relax are the stages of red-black sweeps. Afterwards the ghosts on faces are up to
+// date, those on edges and corners, too, if they are asked for.
+func (g *gridLevel) relax(out []stage, sweeps int, omega float64, corners bool) []stage {
+	if g.faces[0] == nil {
+		return append(out, stage{
+			kind: stageCompute, steps: []step{{box: g.own, chunks: 1}}, passes: sweeps,
+			whole: func() { g.Sweep.RedBlack(g.Values, omega, sweeps, g.exec) },
+		})
+	}
+	for half := range 2 * sweeps {
+		colour := half % 2
+		f := func(b kernel.Box, _ int) { g.Sweep.RelaxColour(g.Values, colour, omega, b) }
+		if corners && half == 2*sweeps-1 {
+			return bring(append(out, g.compute(nil, f)), g.all...)
+		}
+		x := g.faces[colour]
+		out = append(out, g.compute(x, f), stage{kind: stageAwait, x: x})
+	}
+	return out
+}
+
+// correct is a stage that writes the values and lets the neighbours know those that the
+// next relaxation reads first.
+func (g *gridLevel) correct(out []stage, f func(b kernel.Box, piece int)) []stage {
+	if g.faces[0] == nil {
+		return append(out, g.compute(nil, f))
+	}
+	x := g.faces[1]
+	return append(out, g.compute(x, f), stage{kind: stageAwait, x: x})
+}
+
+// fields are the arrays of the data below grid 0, as a gather takes them.
+func (g *gridLevel) fields() []grid {
+	n := g.Part.Layout.N
+	return []grid{denseGrid(g.Source.Array, n), denseGrid(g.Lower.Array, n), denseGrid(g.Upper.Array, n)}
+}
+
+// values is the array of values, as a scatter takes it.
+func (g *gridLevel) values() grid {
+	return grid{array: g.Values, layout: g.Part.Layout, colour: -1}
+}

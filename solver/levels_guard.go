@@ -1,0 +1,112 @@
+package solver
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
+)
+
+// guardPhase is where a cycle under the safeguard stands.
+type guardPhase int
+
+const (
+	guardBetween guardPhase = iota // two cycles
+	guardStart                     // the full multigrid start
+	guardCycle                     // a cycle, measured at its end
+	guardJudge                     // the total of its residual is awaited
+	guardEnergy                    // the change of the energy is measured
+	guardDecide                    // its total is awaited
+	guardSweep                     // relaxation instead of the cycle
+	guardBack                      // measured
+	guardRelaxed                   // the total is awaited
+)
+
+// next is the next stage of the cycle in progress; see whole.
+func (m *multigrid) next(Iteration) *stage {
+	for {
+		if m.at < len(m.list) {
+			m.at++
+			return &m.list[m.at-1]
+		}
+		switch m.phase {
+		case guardBetween:
+			m.cost = 0
+			if m.warm || len(m.start) == 0 {
+				m.run(guardCycle, m.cycle, m.cycleWork)
+			} else {
+				m.run(guardStart, m.start, m.startWork)
+			}
+			m.warm = true
+		case guardStart:
+			m.run(guardCycle, m.cycle, m.cycleWork)
+		case guardCycle:
+			m.offer(guardJudge, m.collect())
+		case guardEnergy:
+			var sum kernel.Sum
+			for i := range m.changes {
+				sum.Merge(&m.changes[i])
+				m.changes[i] = kernel.Sum{}
+			}
+			m.offer(guardDecide, sum)
+		case guardSweep:
+			if m.sweeps--; m.sweeps >= 0 {
+				m.run(guardSweep, m.back.sweep, 1)
+			} else {
+				m.run(guardBack, m.back.measure, 1)
+			}
+		case guardBack:
+			m.offer(guardRelaxed, m.collect())
+		default:
+			if m.decide() {
+				m.phase, m.list, m.at = guardBetween, nil, 0
+				return nil
+			}
+		}
+	}
+}
+
+func (m *multigrid) run(p guardPhase, list []stage, work float64) {
+	m.phase, m.list, m.at = p, list, 0
+	m.cost += work
+}
+
+// offer gives a sum to the total, for which phase p waits.
+func (m *multigrid) offer(p guardPhase, sum kernel.Sum) {
+	m.g.total.sums[0] = sum
+	m.g.total.give(1)
+	m.run(p, m.ask, 0)
+}
+
+// decide takes a total, and tells whether the cycle is complete.
+func (m *multigrid) decide() bool {
+	v := m.g.total.values[0]
+	verdict := method.Accepted
+	switch m.phase {
+	case guardRelaxed:
+		m.squares = v
+		m.guard.Relaxed(math.Sqrt(v))
+		return true
+	case guardJudge:
+		m.squares = v
+		if m.plan.hierarchy.Coarsest() == 0 {
+			return true
+		}
+		verdict = m.guard.Judge(math.Sqrt(v))
+	case guardDecide:
+		if math.IsNaN(v) {
+			v = math.Inf(1)
+		}
+		verdict = m.guard.JudgeEnergy(v, math.Sqrt(m.squares))
+	}
+	switch verdict {
+	case method.Undecided:
+		m.run(guardEnergy, m.energy, 2)
+	case method.Rejected:
+		m.sweeps = m.guard.Sweeps()
+		m.run(guardSweep, m.back.restore, 0)
+	default:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,235 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
+)
+
+// multigrid is projected multigrid on the whole grid: the stages of package method, each
+// done by everybody on the own box of a grid, with an exchange of ghosts between them.
+// The coarse grids, from one of them on, are the root's alone: what it needs is gathered
+// there and the correction scattered. The safeguard decides by totals.
+type multigrid struct {
+	g      *Levels
+	plan   levelPlan
+	block  *block // of the own part of grid 0
+	own    kernel.Box
+	u      []float64
+	gauge  *kernel.Sweep // of the block
+	levels []*gridLevel  // of grids that are cut, and the own box of the first that is not
+	whole  []*gridLevel  // at the root: grids from plan.gathered on
+	keep   []float64
+	guard  method.Safeguard
+
+	problem              *Problem // of the time step
+	norms                []kernel.Norm
+	changes              []kernel.Sum
+	residue              stage
+	opening, start       []stage
+	cycle, energy, ask   []stage
+	back                 back
+	startWork, cycleWork float64
+	warm                 bool // there is a start from which cycles can begin
+
+	phase   guardPhase
+	list    []stage // in progress
+	at      int
+	sweeps  int     // to come, after a rejection
+	squares float64 // of the current values, NaN before a total
+	cost    float64
+}
+
+func newMultigrid(g *Levels) (*multigrid, error) {
+	c := &g.config
+	m := &multigrid{g: g, plan: c.planLevels()}
+	if n := m.plan.hierarchy.Grids; len(g.wires) > 0 && boxPoints(n[m.plan.gathered]) > maxGatherPoints {
+		return nil, fmt.Errorf("solver: multigrid: the boxes of %d peers are too thin to hold a coarser grid of the %v points, too many for one peer: use fewer peers, or boxes rather than slabs",
+			c.Partition.Peers(), n[m.plan.gathered])
+	}
+	window := g.box
+	if len(m.plan.parts) > 1 {
+		window = m.plan.window(0, c.Rank)
+	}
+	l, err := kernel.NewLayout(c.Problem.Dimension, window.Size())
+	if err != nil {
+		return nil, err
+	}
+	m.block, m.own = &block{box: window, layout: l}, within(g.box, window)
+	m.u = make([]float64, l.Len())
+	m.keep = make([]float64, l.Len())
+	steps := planParts(m.own, l.Dim, nil)
+	m.norms = make([]kernel.Norm, pieces(steps))
+	m.residue = stage{kind: stageCompute, steps: steps, piece: func(b kernel.Box, i int) {
+		m.gauge.Residual(&m.norms[i], m.u, b)
+	}}
+	return m, nil
+}
+
+func (m *multigrid) root() bool { return m.g.tree.parent < 0 }
+
+// shared tells whether there are other peers.
+func (m *multigrid) shared() bool { return len(m.g.wires) > 0 }
+
+// embed puts values of the own box where they belong in the block.
+func (m *multigrid) embed(values []float64) []float64 {
+	if values == nil || len(values) == m.block.layout.Points() {
+		return values
+	}
+	out := denseGrid(make([]float64, m.block.layout.Points()), m.block.layout.N)
+	size := m.g.box.Size()
+	from := denseGrid(values, size)
+	out.copy(m.own, &from, kernel.Box{Hi: size})
+	return out.array
+}
+
+func (m *multigrid) build(p *Problem, before []float64, dt float64) (kernel.Sum, error) {
+	b := m.block
+	m.problem = p
+	if err := b.build(p); err != nil {
+		return kernel.Sum{}, err
+	}
+	if before != nil {
+		b.remember(m.embed(before), dt)
+	}
+	var err error
+	if m.gauge, err = b.sweep(1); err != nil {
+		return kernel.Sum{}, err
+	}
+	if err = b.fillReference(m.u); err != nil {
+		return kernel.Sum{}, err
+	}
+	if err = m.buildLevels(p); err != nil {
+		return kernel.Sum{}, err
+	}
+	m.guard = method.Safeguard{Symmetric: p.Symmetric()}
+	m.guard.Reset()
+	m.compile()
+	m.phase, m.squares = guardBetween, math.NaN()
+	m.g.now(&m.residue)
+	return m.collect(), nil
+}
+
+func (m *multigrid) begin(values []float64) error {
+	warm, err := m.block.start(m.u, m.embed(values))
+	m.warm = warm
+	return err
+}
+
+// buildLevels makes the grids of a problem.
+func (m *multigrid) buildLevels(p *Problem) error {
+	h, rank, domain := &m.plan.hierarchy, m.g.config.Rank, Box{Hi: p.N}
+	m.levels, m.whole = nil, nil
+	for l := 0; l < len(m.plan.parts) && m.plan.gathered > 0; l++ {
+		window, own, op, b := m.plan.window(l, rank), m.plan.parts[l].Box(rank), m.block.operator, m.block
+		var err error
+		switch {
+		case l == 0:
+		case l == m.plan.gathered: // only to gather from and scatter to
+			op, b = kernel.Operator{Diag: 1}, nil
+		default:
+			op, err = p.coarseOperatorIn(domain, h.Grids[l], window)
+			b = nil
+		}
+		if err != nil {
+			return err
+		}
+		g, err := m.newGridLevel(l, window, own, op, b)
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			g.Values = m.u
+		}
+		if m.shared() && l < m.plan.gathered {
+			g.share(m.g.wires, m.plan.depthOf(l, rank))
+		}
+		if m.levels = append(m.levels, g); l > 0 {
+			if err = m.levels[l-1].Over(g.Level, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if !m.shared() || !m.root() {
+		return nil
+	}
+	return m.buildWhole(p)
+}
+
+// buildWhole makes the grids that the root has alone.
+func (m *multigrid) buildWhole(p *Problem) error {
+	h := &m.plan.hierarchy
+	for l := m.plan.gathered; l <= h.Coarsest(); l++ {
+		box := Box{Hi: h.Grids[l]}
+		var op kernel.Operator
+		var err error
+		if l == 0 {
+			op, _, err = newStencil(p).operator(box, kernel.Layout{N: p.N}, [kernel.Directions][]float64{})
+		} else {
+			op, err = p.coarseOperatorIn(Box{Hi: p.N}, h.Grids[l], box)
+		}
+		if err != nil {
+			return err
+		}
+		g, err := m.newGridLevel(l, box, box, op, nil)
+		if err != nil {
+			return err
+		}
+		if l == 0 {
+			m.keep = make([]float64, len(g.Values))
+			if err = p.coarseBoundary(p.N, g.Part.Layout, g.Values); err != nil {
+				return err
+			}
+		}
+		if m.whole = append(m.whole, g); len(m.whole) > 1 {
+			if err = m.whole[len(m.whole)-2].Over(g.Level, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// collect merges and empties what the pieces measured.
+func (m *multigrid) collect() kernel.Sum {
+	var sum kernel.Sum
+	for i := range m.norms {
+		sum.Merge(&m.norms[i].Squares)
+		m.norms[i].Reset()
+	}
+	return sum
+}
+
+func (m *multigrid) open() []stage { return m.opening }
+
+func (m *multigrid) measure() *stage {
+	if !math.IsNaN(m.squares) {
+		return nil
+	}
+	return &m.residue
+}
+
+func (m *multigrid) sums(s *[maxSums]kernel.Sum) int {
+	s[0] = m.collect()
+	return 1
+}
+
+func (m *multigrid) judged(totals []float64) float64 {
+	if len(totals) > 0 {
+		m.squares = totals[0]
+	}
+	return m.squares
+}
+
+func (m *multigrid) done() (Iteration, float64) { return 1, m.cost }
+
+func (m *multigrid) rhythm() (every, lag Iteration, fixed bool) { return 1, 0, true }
+
+func (m *multigrid) copyOut(dst []float64) {
+	size := m.g.box.Size()
+	to := denseGrid(dst, size)
+	from := grid{array: m.u, layout: m.block.layout}
+	to.copy(kernel.Box{Hi: size}, &from, m.own)
+}

@@ -1,0 +1,99 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// One peer's multigrid is that of package method, bit by bit and cycle by cycle.
+func TestMultigridOfOnePeer(t *testing.T) {
+	check := func(t require.TestingT, p *Problem, tol float64) {
+		want, err := SolveBy(p, MethodConfig{Name: Multigrid}, tol, 40, nil)
+		require.NoError(t, err)
+		c := alone(Config{Problem: p, Scheme: Synchronous(), Tolerance: tol, MaxSweeps: 40, Method: MethodConfig{Name: Multigrid}})
+		k := newCrew(t, 1, c).run()
+		o := k.peers[0].Outcome()
+		require.Equal(t, want.Reason, o.Reason)
+		require.EqualValues(t, want.Cycles, o.Sweeps)
+		require.Equal(t, want.Residual, o.Residual)
+		require.InDelta(t, want.Work, o.Work, 1e-9*want.Work+1e-300)
+		if p.Evolution == nil {
+			requireSameBits(t, want.U, k.answer(p))
+		}
+	}
+	for _, n := range [][3]int{{31, 31, 31}, {16, 20, 24}, {33, 15, 1}, {100, 1, 1}} {
+		dim := 3
+		for dim > 1 && n[dim-1] == 1 {
+			dim--
+		}
+		check(t, membrane(n, dim), 1e-8)
+	}
+	rapid.Check(t, func(t *rapid.T) { check(t, anyProblem(t), 1e-7) })
+}
+
+func TestMultigridOnAnyPartition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyProblem(t)
+		c := Config{
+			Problem: p, Partition: anyPartition(t, p), Tolerance: 1e-7, MaxSweeps: 30, Scheme: Synchronous(),
+			Method: MethodConfig{Name: Multigrid, Cycle: rapid.SampledFrom([]string{"", "v", "w"}).Draw(t, "cycle")}, Executor: threads{},
+		}
+		c.gatherPoints = rapid.SampledFrom([]int{1, 10, 100, 0}).Draw(t, "gather")
+		one, _ := sameAsAlone(t, rapid.Uint64().Draw(t, "seed"), c)
+		if o := one.peers[0].Outcome(); o.Reason == Converged {
+			e, err := Evaluate(p, one.answer(p), nil)
+			require.NoError(t, err)
+			require.LessOrEqual(t, e.RelativeResidual, c.Tolerance)
+		}
+	})
+}
+
+// Grids of which several levels are cut.
+func TestMultigridOverManyPeers(t *testing.T) {
+	for _, c := range []struct {
+		n, parts [3]int
+		dim      int
+		small    int // points of grids that are gathered
+		cut      int // grids that are cut
+	}{
+		{[3]int{47, 47, 47}, [3]int{1, 1, 2}, 3, 100, 4},
+		{[3]int{35, 35, 35}, [3]int{1, 1, 2}, 3, 0, 1},
+		{[3]int{31, 23, 19}, [3]int{2, 2, 2}, 3, 100, 2},
+		{[3]int{32, 20, 32}, [3]int{1, 2, 2}, 3, 100, 2},
+		{[3]int{127, 63, 1}, [3]int{2, 3, 1}, 2, 10, 5},
+		{[3]int{100, 50, 1}, [3]int{4, 1, 1}, 2, 10, 4},
+		{[3]int{2001, 1, 1}, [3]int{3, 1, 1}, 1, 10, 8},
+		{[3]int{15, 15, 15}, [3]int{1, 1, 15}, 3, 1, 0},
+		{[3]int{8, 20, 20}, [3]int{8, 1, 1}, 3, 1, 1},
+	} {
+		t.Run(fmt.Sprint(c.n, c.parts), func(t *testing.T) {
+			p := membrane(c.n, c.dim)
+			part, err := GridOf(c.n, c.parts)
+			require.NoError(t, err)
+			config := Config{
+				Problem: p, Partition: part, Tolerance: 1e-6, MaxSweeps: 12, Scheme: Synchronous(),
+				Method: MethodConfig{Name: Multigrid}, gatherPoints: c.small,
+			}
+			plan := config.planLevels()
+			require.Equal(t, c.cut, plan.gathered)
+			one, _ := sameAsAlone(t, 3, config)
+			require.NotEqual(t, Diverged, one.peers[0].Outcome().Reason)
+		})
+	}
+}
+
+func TestMultigridInTimeSteps(t *testing.T) {
+	p := heating(17, 3)
+	for _, parts := range [][3]int{{1, 1, 1}, {2, 1, 1}, {2, 2, 2}, {1, 1, 9}} {
+		part, err := GridOf(p.N, parts)
+		require.NoError(t, err)
+		one, _ := sameAsAlone(t, 5, Config{Problem: p, Partition: part, Scheme: Synchronous(), Tolerance: 1e-7, Method: MethodConfig{Name: Multigrid}})
+		require.Len(t, one.steps[0], p.Evolution.Steps)
+		require.Equal(t, Converged, one.peers[0].Outcome().Reason)
+		require.False(t, math.IsNaN(one.peers[0].Outcome().Worst))
+	}
+}
