@@ -13,27 +13,36 @@ func (s *Sweep) Defect(r, u []float64, b Box) {
 		return
 	}
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		s.defectRows(r[s.layout.Index(b.Lo[0], b.Lo[1], z):], s.layout.Row, false, u, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
+		s.defectRows(r[s.layout.Index(b.Lo[0], b.Lo[1], z):], s.layout.Row, atObstacles, u, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
 	}
 }
 
-// defectRows writes the defect of rows [lo, hi) of plane z to out, a row every step
-// values. image: A·u.
-func (s *Sweep) defectRows(out []float64, step int, image bool, u []float64, x0, x1, lo, hi, z int) {
+// residualKind says what rows of a residual hold.
+type residualKind int
+
+const (
+	atObstacles residualKind = iota // the VI residual
+	everywhere                      // A·u − f
+	image                           // A·u
+)
+
+// defectRows writes residuals of rows [lo, hi) of plane z to out, a row every step
+// values.
+func (s *Sweep) defectRows(out []float64, step int, kind residualKind, u []float64, x0, x1, lo, hi, z int) {
 	if s.kernel.loops >= avx2 {
-		s.defectTile(s.kernel.loops, image, &out[0], 8*step, u, x0, x1, lo, hi, z)
+		s.defectTile(s.kernel.loops, kind, &out[0], 8*step, u, x0, x1, lo, hi, z)
 		return
 	}
 	for y := lo; y < hi; y++ {
 		l := s.line(nil, u, u, x0, x1, y, z)
 		r := out[(y-lo)*step:][:x1-x0]
-		if image {
+		if kind == image {
 			l.f = s.rows.nothing[:x1-x0]
-			s.defect(r, &l)
-			continue
 		}
 		s.defect(r, &l)
-		clampRow(r, &l)
+		if kind == atObstacles {
+			clampRow(r, &l)
+		}
 	}
 }
 
@@ -60,7 +69,7 @@ func (s *Sweep) Apply(dst, u []float64, b Box) {
 		return
 	}
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		s.defectRows(dst[s.layout.Index(b.Lo[0], b.Lo[1], z):], s.layout.Row, true, u, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
+		s.defectRows(dst[s.layout.Index(b.Lo[0], b.Lo[1], z):], s.layout.Row, image, u, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
 	}
 }
 
@@ -85,7 +94,31 @@ func (s *Sweep) Energy(e *Sum, u, v []float64, b Box) {
 	if b.Empty() {
 		return
 	}
-	s.referenceEnergy(e, u, v, b)
+	if s.kernel.loops == byPoint {
+		s.referenceEnergy(e, u, v, b)
+		return
+	}
+	var room [2 * residualBatch]float64
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x += residualBatch {
+				m := min(residualBatch, b.Hi[0]-x)
+				s.energyRow(e, u, v, room[:m], room[m:2*m], x, y, z)
+			}
+		}
+	}
+}
+
+// energyRow adds the part of as many points as low and high have room for.
+func (s *Sweep) energyRow(e *Sum, u, v, low, high []float64, x, y, z int) {
+	s.defectRows(low, 0, everywhere, u, x, x+len(low), y, y+1, z)
+	s.defectRows(high, 0, everywhere, v, x, x+len(low), y, y+1, z)
+	i := s.layout.Index(x, y, z)
+	u, v, high = u[i:][:len(low)], v[i:][:len(low)], high[:len(low)]
+	for i := range low {
+		low[i] = float64((v[i] - u[i]) * (low[i] + high[i]))
+	}
+	s.kernel.loops.addValues(e, low)
 }
 
 func (s *Sweep) referenceEnergy(e *Sum, u, v []float64, b Box) {

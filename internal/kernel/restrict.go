@@ -126,7 +126,7 @@ func (r *restricted) rows(fine Box, room []float64) (rows []float64, stride int,
 		return r.u[l.Index(fine.Lo[0], fine.Lo[1], fine.Lo[2]):], l.Row, room
 	}
 	if nx > 0 && ny > 0 {
-		r.sweep.defectRows(room, nx, false, r.u, fine.Lo[0], fine.Hi[0], fine.Lo[1], fine.Hi[1], fine.Lo[2])
+		r.sweep.defectRows(room, nx, atObstacles, r.u, fine.Lo[0], fine.Hi[0], fine.Lo[1], fine.Hi[1], fine.Lo[2])
 	}
 	return room, nx, room[nx*ny:]
 }

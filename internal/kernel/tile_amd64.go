@@ -159,6 +159,21 @@ func restrictRowsAVX2(tile **float64)
 //go:noescape
 func prolongRowsAVX2(tile **float64)
 
+// largestAVX2 finds the largest bits of a row of values without their signs, a candidate a lane.
+//
+//go:noescape
+func largestAVX2(tile **float64)
+
+// sumRowAVX2 sums a row in three parts, a sum a lane.
+//
+//go:noescape
+func sumRowAVX2(tile **float64)
+
+// sumSquaresAVX2 sums a row in three parts, a sum a lane.
+//
+//go:noescape
+func sumSquaresAVX2(tile **float64)
+
 // addRowsAVX512 sets out to source times the sum of c and step times s.
 //
 //go:noescape
@@ -173,6 +188,21 @@ func restrictRowsAVX512(tile **float64)
 //
 //go:noescape
 func prolongRowsAVX512(tile **float64)
+
+// largestAVX512 finds the largest bits of a row of values without their signs, a candidate a lane.
+//
+//go:noescape
+func largestAVX512(tile **float64)
+
+// sumRowAVX512 sums a row in three parts, a sum a lane.
+//
+//go:noescape
+func sumRowAVX512(tile **float64)
+
+// sumSquaresAVX512 sums a row in three parts, a sum a lane.
+//
+//go:noescape
+func sumSquaresAVX512(tile **float64)
 
 // storeFence orders the stores that passed the caches before all that follow.
 func storeFence()

@@ -5275,6 +5275,307 @@ next:
 	VZEROUPPER
 	RET
 
+// func largestAVX2(tile **float64)
+// Requires: AVX, AVX2
+TEXT ·largestAVX2(SB), NOSPLIT, $0-8
+	MOVQ tile+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 72(AX), BX
+
+row:
+	XORQ   SI, SI
+	VXORPD Y0, Y0, Y0
+	MOVQ   BX, DI
+	SUBQ   $0x08, DI
+	CMPQ   SI, DI
+	JG     pairDone
+
+pair:
+	VMOVUPD   (DX)(SI*8), Y1
+	VPSLLQ    $0x01, Y1, Y1
+	VPSRLQ    $0x01, Y1, Y1
+	VPCMPGTQ  Y0, Y1, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	VMOVUPD   32(DX)(SI*8), Y1
+	VPSLLQ    $0x01, Y1, Y1
+	VPSRLQ    $0x01, Y1, Y1
+	VPCMPGTQ  Y0, Y1, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	ADDQ      $0x08, SI
+	CMPQ      SI, DI
+	JLE       pair
+
+pairDone:
+	MOVQ BX, DI
+	SUBQ $0x04, DI
+	CMPQ SI, DI
+	JG   oneDone
+
+one:
+	VMOVUPD   (DX)(SI*8), Y1
+	VPSLLQ    $0x01, Y1, Y1
+	VPSRLQ    $0x01, Y1, Y1
+	VPCMPGTQ  Y0, Y1, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	ADDQ      $0x04, SI
+	CMPQ      SI, DI
+	JLE       one
+
+oneDone:
+	MOVQ       BX, DI
+	SUBQ       SI, DI
+	JZ         next
+	NEGQ       DI
+	LEAQ       firstLanes<>+0(SB), R8
+	VMOVUPD    32(R8)(DI*8), Y1
+	VMASKMOVPD (DX)(SI*8), Y1, Y1
+	VPSLLQ     $0x01, Y1, Y1
+	VPSRLQ     $0x01, Y1, Y1
+	VPCMPGTQ   Y0, Y1, Y2
+	VBLENDVPD  Y2, Y1, Y0, Y0
+
+next:
+	VMOVUPD Y0, (CX)
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	DECQ    80(AX)
+	JNZ     row
+	VZEROUPPER
+	RET
+
+// func sumRowAVX2(tile **float64)
+// Requires: AVX, AVX2
+TEXT ·sumRowAVX2(SB), NOSPLIT, $0-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	VBROADCASTSD 152(AX), Y0
+	VBROADCASTSD 160(AX), Y1
+	VBROADCASTSD 168(AX), Y2
+	MOVQ         72(AX), BX
+
+row:
+	XORQ   SI, SI
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	MOVQ   BX, DI
+	SUBQ   $0x08, DI
+	CMPQ   SI, DI
+	JG     pairDone
+
+pair:
+	VMOVUPD (DX)(SI*8), Y7
+	VADDPD  Y0, Y7, Y8
+	VSUBPD  Y0, Y8, Y8
+	VADDPD  Y8, Y3, Y3
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y1, Y7, Y8
+	VSUBPD  Y1, Y8, Y8
+	VADDPD  Y8, Y4, Y4
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y2, Y7, Y8
+	VSUBPD  Y2, Y8, Y8
+	VADDPD  Y8, Y5, Y5
+	VSUBPD  Y8, Y7, Y7
+	VPOR    Y7, Y6, Y6
+	VMOVUPD 32(DX)(SI*8), Y7
+	VADDPD  Y0, Y7, Y8
+	VSUBPD  Y0, Y8, Y8
+	VADDPD  Y8, Y3, Y3
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y1, Y7, Y8
+	VSUBPD  Y1, Y8, Y8
+	VADDPD  Y8, Y4, Y4
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y2, Y7, Y8
+	VSUBPD  Y2, Y8, Y8
+	VADDPD  Y8, Y5, Y5
+	VSUBPD  Y8, Y7, Y7
+	VPOR    Y7, Y6, Y6
+	ADDQ    $0x08, SI
+	CMPQ    SI, DI
+	JLE     pair
+
+pairDone:
+	MOVQ BX, DI
+	SUBQ $0x04, DI
+	CMPQ SI, DI
+	JG   oneDone
+
+one:
+	VMOVUPD (DX)(SI*8), Y7
+	VADDPD  Y0, Y7, Y8
+	VSUBPD  Y0, Y8, Y8
+	VADDPD  Y8, Y3, Y3
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y1, Y7, Y8
+	VSUBPD  Y1, Y8, Y8
+	VADDPD  Y8, Y4, Y4
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y2, Y7, Y8
+	VSUBPD  Y2, Y8, Y8
+	VADDPD  Y8, Y5, Y5
+	VSUBPD  Y8, Y7, Y7
+	VPOR    Y7, Y6, Y6
+	ADDQ    $0x04, SI
+	CMPQ    SI, DI
+	JLE     one
+
+oneDone:
+	MOVQ       BX, DI
+	SUBQ       SI, DI
+	JZ         next
+	NEGQ       DI
+	LEAQ       firstLanes<>+0(SB), R8
+	VMOVUPD    32(R8)(DI*8), Y7
+	VMASKMOVPD (DX)(SI*8), Y7, Y7
+	VADDPD     Y0, Y7, Y8
+	VSUBPD     Y0, Y8, Y8
+	VADDPD     Y8, Y3, Y3
+	VSUBPD     Y8, Y7, Y7
+	VADDPD     Y1, Y7, Y8
+	VSUBPD     Y1, Y8, Y8
+	VADDPD     Y8, Y4, Y4
+	VSUBPD     Y8, Y7, Y7
+	VADDPD     Y2, Y7, Y8
+	VSUBPD     Y2, Y8, Y8
+	VADDPD     Y8, Y5, Y5
+	VSUBPD     Y8, Y7, Y7
+	VPOR       Y7, Y6, Y6
+
+next:
+	VMOVUPD Y3, (CX)
+	VMOVUPD Y4, 32(CX)
+	VMOVUPD Y5, 64(CX)
+	VMOVUPD Y6, 96(CX)
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	DECQ    80(AX)
+	JNZ     row
+	VZEROUPPER
+	RET
+
+// func sumSquaresAVX2(tile **float64)
+// Requires: AVX, AVX2
+TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	VBROADCASTSD 152(AX), Y0
+	VBROADCASTSD 160(AX), Y1
+	VBROADCASTSD 168(AX), Y2
+	MOVQ         72(AX), BX
+
+row:
+	XORQ   SI, SI
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	MOVQ   BX, DI
+	SUBQ   $0x08, DI
+	CMPQ   SI, DI
+	JG     pairDone
+
+pair:
+	VMOVUPD (DX)(SI*8), Y7
+	VMULPD  Y7, Y7, Y7
+	VADDPD  Y0, Y7, Y8
+	VSUBPD  Y0, Y8, Y8
+	VADDPD  Y8, Y3, Y3
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y1, Y7, Y8
+	VSUBPD  Y1, Y8, Y8
+	VADDPD  Y8, Y4, Y4
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y2, Y7, Y8
+	VSUBPD  Y2, Y8, Y8
+	VADDPD  Y8, Y5, Y5
+	VSUBPD  Y8, Y7, Y7
+	VPOR    Y7, Y6, Y6
+	VMOVUPD 32(DX)(SI*8), Y7
+	VMULPD  Y7, Y7, Y7
+	VADDPD  Y0, Y7, Y8
+	VSUBPD  Y0, Y8, Y8
+	VADDPD  Y8, Y3, Y3
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y1, Y7, Y8
+	VSUBPD  Y1, Y8, Y8
+	VADDPD  Y8, Y4, Y4
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y2, Y7, Y8
+	VSUBPD  Y2, Y8, Y8
+	VADDPD  Y8, Y5, Y5
+	VSUBPD  Y8, Y7, Y7
+	VPOR    Y7, Y6, Y6
+	ADDQ    $0x08, SI
+	CMPQ    SI, DI
+	JLE     pair
+
+pairDone:
+	MOVQ BX, DI
+	SUBQ $0x04, DI
+	CMPQ SI, DI
+	JG   oneDone
+
+one:
+	VMOVUPD (DX)(SI*8), Y7
+	VMULPD  Y7, Y7, Y7
+	VADDPD  Y0, Y7, Y8
+	VSUBPD  Y0, Y8, Y8
+	VADDPD  Y8, Y3, Y3
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y1, Y7, Y8
+	VSUBPD  Y1, Y8, Y8
+	VADDPD  Y8, Y4, Y4
+	VSUBPD  Y8, Y7, Y7
+	VADDPD  Y2, Y7, Y8
+	VSUBPD  Y2, Y8, Y8
+	VADDPD  Y8, Y5, Y5
+	VSUBPD  Y8, Y7, Y7
+	VPOR    Y7, Y6, Y6
+	ADDQ    $0x04, SI
+	CMPQ    SI, DI
+	JLE     one
+
+oneDone:
+	MOVQ       BX, DI
+	SUBQ       SI, DI
+	JZ         next
+	NEGQ       DI
+	LEAQ       firstLanes<>+0(SB), R8
+	VMOVUPD    32(R8)(DI*8), Y7
+	VMASKMOVPD (DX)(SI*8), Y7, Y7
+	VMULPD     Y7, Y7, Y7
+	VADDPD     Y0, Y7, Y8
+	VSUBPD     Y0, Y8, Y8
+	VADDPD     Y8, Y3, Y3
+	VSUBPD     Y8, Y7, Y7
+	VADDPD     Y1, Y7, Y8
+	VSUBPD     Y1, Y8, Y8
+	VADDPD     Y8, Y4, Y4
+	VSUBPD     Y8, Y7, Y7
+	VADDPD     Y2, Y7, Y8
+	VSUBPD     Y2, Y8, Y8
+	VADDPD     Y8, Y5, Y5
+	VSUBPD     Y8, Y7, Y7
+	VPOR       Y7, Y6, Y6
+
+next:
+	VMOVUPD Y3, (CX)
+	VMOVUPD Y4, 32(CX)
+	VMOVUPD Y5, 64(CX)
+	VMOVUPD Y6, 96(CX)
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	DECQ    80(AX)
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func addRowsAVX512(tile **float64)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·addRowsAVX512(SB), NOSPLIT, $0-8
@@ -5535,6 +5836,303 @@ next:
 	ADDQ 128(AX), R9
 	DECQ 80(AX)
 	JNZ  row
+	VZEROUPPER
+	RET
+
+// func largestAVX512(tile **float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·largestAVX512(SB), NOSPLIT, $0-8
+	MOVQ tile+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 72(AX), BX
+
+row:
+	XORQ   SI, SI
+	VPXORQ Z0, Z0, Z0
+	MOVQ   BX, DI
+	SUBQ   $0x10, DI
+	CMPQ   SI, DI
+	JG     pairDone
+
+pair:
+	VMOVUPD (DX)(SI*8), Z1
+	VPSLLQ  $0x01, Z1, Z1
+	VPSRLQ  $0x01, Z1, Z1
+	VPMAXUQ Z1, Z0, Z0
+	VMOVUPD 64(DX)(SI*8), Z1
+	VPSLLQ  $0x01, Z1, Z1
+	VPSRLQ  $0x01, Z1, Z1
+	VPMAXUQ Z1, Z0, Z0
+	ADDQ    $0x10, SI
+	CMPQ    SI, DI
+	JLE     pair
+
+pairDone:
+	MOVQ BX, DI
+	SUBQ $0x08, DI
+	CMPQ SI, DI
+	JG   oneDone
+
+one:
+	VMOVUPD (DX)(SI*8), Z1
+	VPSLLQ  $0x01, Z1, Z1
+	VPSRLQ  $0x01, Z1, Z1
+	VPMAXUQ Z1, Z0, Z0
+	ADDQ    $0x08, SI
+	CMPQ    SI, DI
+	JLE     one
+
+oneDone:
+	MOVQ      BX, DI
+	SUBQ      SI, DI
+	JZ        next
+	MOVQ      $0x000000ff, R8
+	BZHIQ     DI, R8, R8
+	KMOVW     R8, K1
+	VMOVUPD.Z (DX)(SI*8), K1, Z1
+	VPSLLQ    $0x01, Z1, Z1
+	VPSRLQ    $0x01, Z1, Z1
+	VPMAXUQ   Z1, Z0, Z0
+
+next:
+	VMOVUPD Z0, (CX)
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	DECQ    80(AX)
+	JNZ     row
+	VZEROUPPER
+	RET
+
+// func sumRowAVX512(tile **float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·sumRowAVX512(SB), NOSPLIT, $0-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	VBROADCASTSD 152(AX), Z0
+	VBROADCASTSD 160(AX), Z1
+	VBROADCASTSD 168(AX), Z2
+	MOVQ         72(AX), BX
+
+row:
+	XORQ   SI, SI
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	MOVQ   BX, DI
+	SUBQ   $0x10, DI
+	CMPQ   SI, DI
+	JG     pairDone
+
+pair:
+	VMOVUPD (DX)(SI*8), Z7
+	VADDPD  Z0, Z7, Z8
+	VSUBPD  Z0, Z8, Z8
+	VADDPD  Z8, Z3, Z3
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z1, Z7, Z8
+	VSUBPD  Z1, Z8, Z8
+	VADDPD  Z8, Z4, Z4
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z2, Z7, Z8
+	VSUBPD  Z2, Z8, Z8
+	VADDPD  Z8, Z5, Z5
+	VSUBPD  Z8, Z7, Z7
+	VPORQ   Z7, Z6, Z6
+	VMOVUPD 64(DX)(SI*8), Z7
+	VADDPD  Z0, Z7, Z8
+	VSUBPD  Z0, Z8, Z8
+	VADDPD  Z8, Z3, Z3
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z1, Z7, Z8
+	VSUBPD  Z1, Z8, Z8
+	VADDPD  Z8, Z4, Z4
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z2, Z7, Z8
+	VSUBPD  Z2, Z8, Z8
+	VADDPD  Z8, Z5, Z5
+	VSUBPD  Z8, Z7, Z7
+	VPORQ   Z7, Z6, Z6
+	ADDQ    $0x10, SI
+	CMPQ    SI, DI
+	JLE     pair
+
+pairDone:
+	MOVQ BX, DI
+	SUBQ $0x08, DI
+	CMPQ SI, DI
+	JG   oneDone
+
+one:
+	VMOVUPD (DX)(SI*8), Z7
+	VADDPD  Z0, Z7, Z8
+	VSUBPD  Z0, Z8, Z8
+	VADDPD  Z8, Z3, Z3
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z1, Z7, Z8
+	VSUBPD  Z1, Z8, Z8
+	VADDPD  Z8, Z4, Z4
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z2, Z7, Z8
+	VSUBPD  Z2, Z8, Z8
+	VADDPD  Z8, Z5, Z5
+	VSUBPD  Z8, Z7, Z7
+	VPORQ   Z7, Z6, Z6
+	ADDQ    $0x08, SI
+	CMPQ    SI, DI
+	JLE     one
+
+oneDone:
+	MOVQ      BX, DI
+	SUBQ      SI, DI
+	JZ        next
+	MOVQ      $0x000000ff, R8
+	BZHIQ     DI, R8, R8
+	KMOVW     R8, K1
+	VMOVUPD.Z (DX)(SI*8), K1, Z7
+	VADDPD    Z0, Z7, Z8
+	VSUBPD    Z0, Z8, Z8
+	VADDPD    Z8, Z3, Z3
+	VSUBPD    Z8, Z7, Z7
+	VADDPD    Z1, Z7, Z8
+	VSUBPD    Z1, Z8, Z8
+	VADDPD    Z8, Z4, Z4
+	VSUBPD    Z8, Z7, Z7
+	VADDPD    Z2, Z7, Z8
+	VSUBPD    Z2, Z8, Z8
+	VADDPD    Z8, Z5, Z5
+	VSUBPD    Z8, Z7, Z7
+	VPORQ     Z7, Z6, Z6
+
+next:
+	VMOVUPD Z3, (CX)
+	VMOVUPD Z4, 64(CX)
+	VMOVUPD Z5, 128(CX)
+	VMOVUPD Z6, 192(CX)
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	DECQ    80(AX)
+	JNZ     row
+	VZEROUPPER
+	RET
+
+// func sumSquaresAVX512(tile **float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	VBROADCASTSD 152(AX), Z0
+	VBROADCASTSD 160(AX), Z1
+	VBROADCASTSD 168(AX), Z2
+	MOVQ         72(AX), BX
+
+row:
+	XORQ   SI, SI
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	MOVQ   BX, DI
+	SUBQ   $0x10, DI
+	CMPQ   SI, DI
+	JG     pairDone
+
+pair:
+	VMOVUPD (DX)(SI*8), Z7
+	VMULPD  Z7, Z7, Z7
+	VADDPD  Z0, Z7, Z8
+	VSUBPD  Z0, Z8, Z8
+	VADDPD  Z8, Z3, Z3
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z1, Z7, Z8
+	VSUBPD  Z1, Z8, Z8
+	VADDPD  Z8, Z4, Z4
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z2, Z7, Z8
+	VSUBPD  Z2, Z8, Z8
+	VADDPD  Z8, Z5, Z5
+	VSUBPD  Z8, Z7, Z7
+	VPORQ   Z7, Z6, Z6
+	VMOVUPD 64(DX)(SI*8), Z7
+	VMULPD  Z7, Z7, Z7
+	VADDPD  Z0, Z7, Z8
+	VSUBPD  Z0, Z8, Z8
+	VADDPD  Z8, Z3, Z3
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z1, Z7, Z8
+	VSUBPD  Z1, Z8, Z8
+	VADDPD  Z8, Z4, Z4
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z2, Z7, Z8
+	VSUBPD  Z2, Z8, Z8
+	VADDPD  Z8, Z5, Z5
+	VSUBPD  Z8, Z7, Z7
+	VPORQ   Z7, Z6, Z6
+	ADDQ    $0x10, SI
+	CMPQ    SI, DI
+	JLE     pair
+
+pairDone:
+	MOVQ BX, DI
+	SUBQ $0x08, DI
+	CMPQ SI, DI
+	JG   oneDone
+
+one:
+	VMOVUPD (DX)(SI*8), Z7
+	VMULPD  Z7, Z7, Z7
+	VADDPD  Z0, Z7, Z8
+	VSUBPD  Z0, Z8, Z8
+	VADDPD  Z8, Z3, Z3
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z1, Z7, Z8
+	VSUBPD  Z1, Z8, Z8
+	VADDPD  Z8, Z4, Z4
+	VSUBPD  Z8, Z7, Z7
+	VADDPD  Z2, Z7, Z8
+	VSUBPD  Z2, Z8, Z8
+	VADDPD  Z8, Z5, Z5
+	VSUBPD  Z8, Z7, Z7
+	VPORQ   Z7, Z6, Z6
+	ADDQ    $0x08, SI
+	CMPQ    SI, DI
+	JLE     one
+
+oneDone:
+	MOVQ      BX, DI
+	SUBQ      SI, DI
+	JZ        next
+	MOVQ      $0x000000ff, R8
+	BZHIQ     DI, R8, R8
+	KMOVW     R8, K1
+	VMOVUPD.Z (DX)(SI*8), K1, Z7
+	VMULPD    Z7, Z7, Z7
+	VADDPD    Z0, Z7, Z8
+	VSUBPD    Z0, Z8, Z8
+	VADDPD    Z8, Z3, Z3
+	VSUBPD    Z8, Z7, Z7
+	VADDPD    Z1, Z7, Z8
+	VSUBPD    Z1, Z8, Z8
+	VADDPD    Z8, Z4, Z4
+	VSUBPD    Z8, Z7, Z7
+	VADDPD    Z2, Z7, Z8
+	VSUBPD    Z2, Z8, Z8
+	VADDPD    Z8, Z5, Z5
+	VSUBPD    Z8, Z7, Z7
+	VPORQ     Z7, Z6, Z6
+
+next:
+	VMOVUPD Z3, (CX)
+	VMOVUPD Z4, 64(CX)
+	VMOVUPD Z5, 128(CX)
+	VMOVUPD Z6, 192(CX)
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	DECQ    80(AX)
+	JNZ     row
 	VZEROUPPER
 	RET
 

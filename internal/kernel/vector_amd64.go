@@ -33,7 +33,7 @@ func (s *Sweep) vectorTile(isa instructions, stream bool, n *Norm, dst, below, s
 		r := n.scratch((hi - lo) * (x1 - x0))
 		t.out, t.outStep = &r[0], 8*(x1-x0)
 		s.residualTile(isa, &t)
-		n.addRow(r)
+		isa.addRow(n, r)
 	}
 	if dst != nil {
 		s.place(&t, below, src, x0, x1, lo, hi, z)
@@ -133,15 +133,16 @@ func (s *Sweep) colourTile(isa instructions, pace float64, u []float64, x0, x1, 
 	}
 }
 
-// defectTile writes the defect of rows [lo, hi) of a plane to out, a row every step
-// bytes. Without source and obstacles it is A·u.
-func (s *Sweep) defectTile(isa instructions, image bool, out *float64, step int, u []float64, x0, x1, lo, hi, z int) {
+// defectTile writes residuals of rows [lo, hi) of a plane to out, a row every step bytes.
+func (s *Sweep) defectTile(isa instructions, kind residualKind, out *float64, step int, u []float64, x0, x1, lo, hi, z int) {
 	var t tile
 	s.values(&t)
 	s.place(&t, u, u, x0, x1, lo, hi, z)
 	t.out, t.outStep = out, step
-	if image {
+	if kind == image {
 		t.f, t.fStep = &s.rows.nothing[0], 0
+	}
+	if kind != atObstacles {
 		t.phi, t.phiStep, t.psi, t.psiStep = &s.rows.unbound[0], 0, &s.rows.unbound[0], 0
 	}
 	s.residualTile(isa, &t)

@@ -13,7 +13,7 @@ func (s *Sweep) colourTile(instructions, float64, []float64, int, int, int, int,
 	panic("kernel: this build has no assembly")
 }
 
-func (s *Sweep) defectTile(instructions, bool, *float64, int, []float64, int, int, int, int, int) {
+func (s *Sweep) defectTile(instructions, residualKind, *float64, int, []float64, int, int, int, int, int) {
 	panic("kernel: this build has no assembly")
 }
 

@@ -145,6 +145,16 @@ func (ymm) west(last, u, d reg.Register) {
 	VSHUFPD(operand.U8(5), u, d, d)
 }
 
+func (ymm) largest(x, d reg.Register) {
+	above := YMM()
+	VPSLLQ(operand.U8(1), x, x)
+	VPSRLQ(operand.U8(1), x, x)
+	VPCMPGTQ(d, x, above)
+	VBLENDVPD(above, x, d, d)
+}
+
+func (ymm) or(x, d reg.Register) { VPOR(x, d, d) }
+
 func (ymm) between(phi, u, psi reg.Register) reg.Register {
 	above, free := YMM(), YMM()
 	VCMPPD(greater, phi, u, above)
@@ -235,6 +245,8 @@ func (scalar) clear(zero reg.Register, p operand.U8, bound operand.Op, u reg.Reg
 }
 
 // Colours are worked on by vectors only.
+func (scalar) largest(_, _ reg.Register)                 { panic("no sums") }
+func (scalar) or(_, _ reg.Register)                      { panic("no sums") }
 func (scalar) between(_, _, _ reg.Register) reg.Register { panic("no colours") }
 func (scalar) west(_, _, _ reg.Register)                 { panic("no colours") }
 func (scalar) move(_, _ reg.Register)                    { panic("no colours") }

@@ -103,6 +103,14 @@ func (avx512) rest(_ *loop, count reg.Register) (halves, first, second vector) {
 
 type zmm struct{ packed }
 
+func (zmm) largest(x, d reg.Register) {
+	VPSLLQ(operand.U8(1), x, x)
+	VPSRLQ(operand.U8(1), x, x)
+	VPMAXUQ(x, d, d)
+}
+
+func (zmm) or(x, d reg.Register) { VPORQ(x, d, d) }
+
 func (zmm) between(phi, u, psi reg.Register) reg.Register {
 	above, free := K(), K()
 	VCMPPD(greater, phi, u, above)

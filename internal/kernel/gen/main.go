@@ -26,6 +26,7 @@ func main() {
 	}
 	for _, s := range []set{avx2{}, avx512{}} {
 		transfers(s)
+		sums(s)
 	}
 	TEXT("storeFence", NOSPLIT, "func()")
 	Doc("storeFence orders the stores that passed the caches before all that follow.")

@@ -58,6 +58,9 @@ type vector interface {
 	// maxAt and minAt are max and min at the lanes of a colour of u.
 	maxAt(colour, v, bound, u reg.Register)
 	minAt(colour, v, bound, u reg.Register)
+	// largest makes d the larger of the bits of x without its sign and d; x is lost.
+	largest(x, d reg.Register)
+	or(x, d reg.Register)
 	// between tells at which lanes phi < u < psi.
 	between(phi, u, psi reg.Register) reg.Register
 }

@@ -1,0 +1,114 @@
+//go:build !noasm
+
+package kernel
+
+import "math"
+
+// sumChunk is how many values a vector sum takes at once: 256 a lane at most, which the
+// constants of parts allow for.
+const sumChunk = 1024
+
+// addRow adds a row of residuals.
+func (isa instructions) addRow(n *Norm, r []float64) {
+	for len(r) > 0 {
+		m := min(len(r), sumChunk)
+		if isa < avx2 || m < 8 {
+			n.addRow(r[:m])
+		} else if most := isa.largest(r[:m]); !isa.sum(&n.Squares, r[:m], most, true) {
+			n.addRow(r[:m])
+		} else {
+			n.Max = max(n.Max, most) // finite: parts holds no NaN
+		}
+		r = r[m:]
+	}
+}
+
+// addValues adds a row of values exactly.
+func (isa instructions) addValues(s *Sum, row []float64) {
+	for len(row) > 0 {
+		m := min(len(row), sumChunk)
+		if isa < avx2 || m < 8 || !isa.sum(s, row[:m], isa.largest(row[:m]), false) {
+			for _, v := range row[:m] {
+				s.Add(v)
+			}
+		}
+		row = row[m:]
+	}
+}
+
+// largest is the largest absolute value; a NaN counts as larger than all others.
+func (isa instructions) largest(row []float64) float64 {
+	var lanes [8]float64
+	t := tile{out: &lanes[0], c: &row[0], count: len(row), rows: 1}
+	if isa == avx512 {
+		largestAVX512(&t.out)
+	} else {
+		largestAVX2(&t.out)
+	}
+	var bits uint64
+	for _, v := range lanes {
+		bits = max(bits, math.Float64bits(v))
+	}
+	return math.Float64frombits(bits)
+}
+
+// parts are the numbers that split values of at most most, or their squares; false where
+// these would leave the range of normal numbers.
+func parts(most float64, squares bool) (k [3]float64, ok bool) {
+	e := int(math.Float64bits(most) >> 52) // biased
+	if e == 0 || e == 0x7ff {
+		return k, false
+	}
+	e -= 1023
+	if squares {
+		e = 2*e + 1
+	}
+	if e < -800 || e > 1000 {
+		return k, false
+	}
+	// Values are below 2^(e+1), and 256 of them below 2^(e+9): a part that keeps the
+	// multiples of 2^(e−43) sums them exactly, and leaves at most 2^(e−44).
+	for i, p := range []int{e + 9, e - 36, e - 81} {
+		k[i] = math.Float64frombits(uint64(p+1023)<<52 | 1<<51)
+	}
+	return k, true
+}
+
+// sum adds the values of a row, or their squares, of which none is larger than most;
+// false: not possible, and nothing was added.
+func (isa instructions) sum(s *Sum, row []float64, most float64, squares bool) bool {
+	if most == 0 {
+		return true
+	}
+	k, ok := parts(most, squares)
+	if !ok {
+		return false
+	}
+	var lanes [4 * 8]float64
+	t := tile{out: &lanes[0], c: &row[0], count: len(row), rows: 1}
+	copy(t.k[:], k[:])
+	width := 8
+	switch {
+	case isa == avx512 && squares:
+		sumSquaresAVX512(&t.out)
+	case isa == avx512:
+		sumRowAVX512(&t.out)
+	case squares:
+		sumSquaresAVX2(&t.out)
+		width = 4
+	default:
+		sumRowAVX2(&t.out)
+		width = 4
+	}
+	for _, rest := range lanes[3*width : 4*width] {
+		if math.Float64bits(rest)<<1 != 0 {
+			return false // a value far smaller than the largest one
+		}
+	}
+	for _, v := range lanes[:3*width] {
+		if v != 0 {
+			s.Add(v)
+		}
+	}
+	return true
+}
