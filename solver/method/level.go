@@ -25,12 +25,11 @@ type Level struct {
 	// Like Residual they are exchanged between blocks, for Restrict.
 	Walls []float64
 
-	operator  kernel.Operator
-	parity    int
-	near      [3][]place // of own points of the next coarser grid
-	walled    []walled
-	touched   []bool // rows of own points in which there is contact or a wall; nil: not known
-	walledRow []bool
+	operator kernel.Operator
+	parity   int
+	near     [3][]place // of own points of the next coarser grid
+	walled   []walled
+	spans    []span // of rows, ghosts too; nil: not known
 }
 
 // place is where a coarse point lies among the fine own points of an axis: weight of the
@@ -47,6 +46,9 @@ type LevelConfig struct {
 	Parity   int            // of own point (0, 0, 0)
 	Kernel   *kernel.Kernel // nil: the best
 	Walls    bool           // below level 0: arms are cut at points in contact
+	// Contacts promises that Contacts is called for all rows before Restrict, which is then
+	// faster.
+	Contacts bool
 	// Source, Lower, Upper are those of level 0. Below, they are made.
 	Source, Lower, Upper kernel.Field
 }
@@ -61,6 +63,12 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 		}
 		for _, f := range []*kernel.Field{&l.Source, &l.Lower, &l.Upper} {
 			*f = kernel.Field{Array: make([]float64, c.Part.Layout.Points())}
+		}
+	}
+	if n := c.Part.Layout.N; c.Contacts {
+		l.spans = make([]span, (n[1]+2)*(n[2]+2))
+		for i := range l.spans {
+			l.spans[i] = nowhere
 		}
 	}
 	l.operator, l.parity = c.Operator, c.Parity
@@ -140,7 +148,10 @@ func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 // restrictRow does all of Restrict but the restriction itself.
 func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
 	fine, c := l.Part.Layout, coarse.Part.Layout
-	quiet := coarse.Walls == nil || l.quiet(coarse, y, z)
+	look := nowhere
+	if coarse.Walls != nil {
+		look = l.around(coarse, y, z)
+	}
 	fy, fz := l.near[1][y].nearest, l.near[2][z].nearest
 	i, d := c.Index(x0, y, z), c.Dense(x0, y, z)
 	row, rowAt := fine.Index(0, fy, fz), fine.Dense(0, fy, fz)
@@ -157,7 +168,7 @@ func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
 		coarse.Lower.Array[d], coarse.Upper.Array[d] = lo, hi
 		if coarse.Walls != nil {
 			coarse.Walls[i] = 0
-			if !quiet && !held {
+			if !held && l.nearest(coarse, 0, x-1) < int(look.last)+1 && l.nearest(coarse, 0, x+1) > int(look.first)-1 {
 				coarse.Walls[i] = l.wallsOf(coarse, [3]int{x, y, z}, [3]int{fx, fy, fz})
 			}
 		}

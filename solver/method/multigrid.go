@@ -36,7 +36,7 @@ type Multigrid struct {
 
 // bound are the parts of stages, bound once.
 type bound struct {
-	touch, relax, defect, restrict, prolong, data, interpolate, keep, restore, measure, energy func(piece int, b kernel.Box)
+	contacts, relax, defect, restrict, prolong, data, interpolate, keep, restore, measure, energy func(piece int, b kernel.Box)
 }
 
 // DefaultSmoothing is what was measured to be fastest on the reference problems.
@@ -72,7 +72,7 @@ func NewMultigrid(s System, o Options) (*Multigrid, error) {
 func (m *Multigrid) build(o Options) error {
 	s, h := &m.system, &m.hierarchy
 	for i, n := range h.Grids {
-		c := LevelConfig{Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Walls: true}
+		c := LevelConfig{Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Walls: true, Contacts: true}
 		layout, err := kernel.NewLayout(h.Dim, n)
 		if err != nil {
 			return err
@@ -100,9 +100,6 @@ func (m *Multigrid) build(o Options) error {
 		if i > 0 {
 			l.Residual = make([]float64, layout.Len())
 		}
-		if h.Dim > 1 {
-			l.touched, l.walledRow = make([]bool, n[1]*n[2]), make([]bool, n[1]*n[2])
-		}
 		if m.levels = append(m.levels, l); i > 0 {
 			if err = m.levels[i-1].Over(l, o.Kernel); err != nil {
 				return err
@@ -115,7 +112,7 @@ func (m *Multigrid) build(o Options) error {
 func (m *Multigrid) bind() {
 	at := func() (*Level, *Level) { return m.levels[m.stage.Level], m.levels[m.stage.Level+1] }
 	m.do = bound{
-		touch: func(_ int, b kernel.Box) { m.levels[m.stage.Level].touch(b) },
+		contacts: func(_ int, b kernel.Box) { m.levels[m.stage.Level].Contacts(b) },
 		relax: func(_ int, b kernel.Box) {
 			l := m.levels[m.stage.Level]
 			l.Sweep.RelaxColour(l.Values, m.colour, m.stage.Omega, b)
@@ -231,9 +228,8 @@ func (m *Multigrid) run(s Stage) float64 {
 	case Restrict:
 		if l.Residual != nil {
 			m.team.each(box, m.do.defect)
-		} else if l.touched != nil {
-			m.team.each(box, m.do.touch)
 		}
+		m.contacts(l)
 		m.team.each(c.Part.Layout.Interior(), m.do.restrict)
 		c.Wall()
 		return part
@@ -248,6 +244,17 @@ func (m *Multigrid) run(s Stage) float64 {
 		m.sample(l, c)
 	}
 	return 0
+}
+
+// contacts notes where the rows of a level are in contact. The only row of one dimension
+// is not cut.
+func (m *Multigrid) contacts(l *Level) {
+	box := l.Part.Layout.Interior()
+	if m.hierarchy.Dim == 1 {
+		l.Contacts(box)
+		return
+	}
+	m.team.each(box, m.do.contacts)
 }
 
 // relax does the sweeps of the stage: in one pass over memory where no point has walls.

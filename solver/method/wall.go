@@ -66,19 +66,14 @@ func (l *Level) mark(b kernel.Box) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			i, d := layout.Index(b.Lo[0], y, z), layout.Dense(b.Lo[0], y, z)
-			any := false
 			for x, r := range l.Residual[i : i+n] {
 				if r != 0 {
 					continue
 				}
 				l.Residual[i+x] = 0
 				if u := l.Values[i+x]; !(l.Lower.At(d+x) < u && u < l.Upper.At(d+x)) {
-					l.Residual[i+x], any = math.Copysign(0, -1), true
+					l.Residual[i+x] = math.Copysign(0, -1)
 				}
-			}
-			if l.touched != nil {
-				row := y + layout.N[1]*z
-				l.touched[row] = any || l.walledRow[row]
 			}
 		}
 	}
@@ -143,14 +138,10 @@ func (l *Level) Wall() {
 	for z := range layout.N[2] {
 		for y := range layout.N[1] {
 			i, d := layout.Index(0, y, z), layout.Dense(0, y, z)
-			before := len(l.walled)
 			for x, code := range l.Walls[i : i+layout.N[0]] {
 				if code != 0 {
 					l.walled = append(l.walled, l.rowOf([3]int{x, y, z}, i+x, d+x, code))
 				}
-			}
-			if l.touched != nil {
-				l.walledRow[y+layout.N[1]*z] = len(l.walled) > before
 			}
 		}
 	}
@@ -253,67 +244,98 @@ func (l *Level) defect(i, d int) float64 {
 	return (float64(l.coefficient(kernel.Center, d)*u[i]) - sum) - l.Source.At(d)
 }
 
-// touch notes in which rows of b, whole rows, there is any contact.
-func (l *Level) touch(b kernel.Box) {
-	layout := l.Part.Layout
-	n := layout.N[0]
+// span is where in a row the first and the last point in contact, or with walls, lie;
+// first > last: there is none.
+type span struct{ first, last int32 }
+
+var nowhere = span{math.MaxInt32 >> 1, -1 << 30}
+
+// Contacts notes where the rows of b, whole but for their ghosts, are in contact or have
+// walls, so that Restrict looks for walls only there. b may hold ghosts of the other axes,
+// if the marked Residual and Walls were brought there.
+func (l *Level) Contacts(b kernel.Box) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			i, d := layout.Index(0, y, z), layout.Dense(0, y, z)
-			l.touched[y+layout.N[1]*z] = touches(l.Values[i:i+n], l.Lower, d, false) || touches(l.Values[i:i+n], l.Upper, d, true)
+			l.spans[l.rowIndex(y, z)] = l.spanOf(y, z)
 		}
 	}
 }
 
-// touches tells whether a row touches an obstacle whose row begins at dense index d.
-func touches(row []float64, f kernel.Field, d int, upper bool) bool {
-	switch {
-	case f.Array == nil && math.IsInf(f.Value, 0):
-		return false
-	case f.Array == nil:
-		for _, u := range row {
-			if u <= f.Value != upper || u == f.Value {
-				return true
+func (l *Level) rowIndex(y, z int) int { return y + 1 + (l.Part.Layout.N[1]+2)*(z+1) }
+
+// spanOf is the span of a row.
+func (l *Level) spanOf(y, z int) span {
+	layout := l.Part.Layout
+	n, i := layout.N[0], layout.Index(0, y, z)
+	s := nowhere
+	if l.Residual != nil {
+		for x, r := range l.Residual[i-1 : i+n+1] {
+			if math.Float64bits(r) == 1<<63 {
+				s.add(x - 1)
 			}
 		}
-		return false
+	} else {
+		d := layout.Dense(0, y, z)
+		s = touches(l.Values[i:i+n], l.Lower, d, 1)
+		if t := touches(l.Values[i:i+n], l.Upper, d, -1); t.first <= t.last {
+			s.add(int(t.first))
+			s.add(int(t.last))
+		}
 	}
-	obstacle := f.Array[d : d+len(row)]
-	if upper {
-		for i, u := range row {
-			if u >= obstacle[i] {
-				return true
+	if l.Walls != nil {
+		for x, w := range l.Walls[i-1 : i+n+1] {
+			if w != 0 {
+				s.add(x - 1)
 			}
 		}
-		return false
 	}
-	for i, u := range row {
-		if u <= obstacle[i] {
-			return true
-		}
-	}
-	return false
+	return s
 }
 
-// quiet tells that no wall can stand around the points of row (y, z) of the next coarser
-// grid: there is neither contact nor a wall in the rows that their arms pass.
-func (l *Level) quiet(coarse *Level, y, z int) bool {
-	if l.touched == nil {
-		return false
+func (s *span) add(x int) { s.first, s.last = min(s.first, int32(x)), max(s.last, int32(x)) }
+
+// touches is where a row touches an obstacle whose row begins at dense index d: a lower
+// one (side 1) or an upper one (side −1).
+func touches(row []float64, f kernel.Field, d int, side float64) span {
+	if f.Array == nil && math.IsInf(f.Value, 0) {
+		return nowhere
 	}
-	n := l.Part.Layout.N
+	touch := func(x int) bool { return side*(row[x]-f.At(d+x)) <= 0 }
+	first := 0
+	if f.Array != nil && side > 0 {
+		for o := f.Array[d : d+len(row)]; first < len(o) && row[first] > o[first]; {
+			first++
+		}
+	} else {
+		for first < len(row) && !touch(first) {
+			first++
+		}
+	}
+	if first == len(row) {
+		return nowhere
+	}
+	last := len(row) - 1
+	for !touch(last) {
+		last--
+	}
+	return span{int32(first), int32(last)}
+}
+
+// around is the span of the rows that the arms of row (y, z) of the next coarser grid pass.
+func (l *Level) around(coarse *Level, y, z int) span {
+	if l.spans == nil {
+		return span{math.MinInt32 >> 1, math.MaxInt32 >> 1}
+	}
 	fy, fz := l.near[1][y].nearest, l.near[2][z].nearest
-	for a := max(0, l.nearest(coarse, 1, y-1)); a < min(n[1], l.nearest(coarse, 1, y+1)+1); a++ {
-		if l.touched[a+n[1]*fz] {
-			return false
-		}
+	s := nowhere
+	join := func(t span) { s.first, s.last = min(s.first, t.first), max(s.last, t.last) }
+	for a := l.nearest(coarse, 1, y-1) + 1; a < l.nearest(coarse, 1, y+1); a++ {
+		join(l.spans[l.rowIndex(a, fz)])
 	}
-	for a := max(0, l.nearest(coarse, 2, z-1)); a < min(n[2], l.nearest(coarse, 2, z+1)+1); a++ {
-		if l.touched[fy+n[1]*a] {
-			return false
-		}
+	for a := l.nearest(coarse, 2, z-1) + 1; a < l.nearest(coarse, 2, z+1); a++ {
+		join(l.spans[l.rowIndex(fy, a)])
 	}
-	return true
+	return s
 }
 
 func holds(b kernel.Box, p [3]int) bool {
