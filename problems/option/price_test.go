@@ -229,3 +229,32 @@ func TestPerpetualBaskets(t *testing.T) {
 	o.Perpetual = true
 	require.Greater(t, quote(t, o, 23).Price, lasting)
 }
+
+// Every payoff and basket beside the lattice, on two and three assets that differ. The
+// last column is the error after extrapolation in the time step.
+func TestPriceTable(t *testing.T) {
+	if !*long {
+		t.Skip("fine grids: run with -args -long")
+	}
+	for d, c := range map[int]struct{ n, steps, tree int }{2: {127, 32, 300}, 3: {63, 16, 60}} {
+		for _, kind := range []Payoff{Put, Call} {
+			for basket := Minimum; basket <= Geometric; basket++ {
+				o := several(kind, basket, d)
+				o.Steps = c.steps
+				coarse := quote(t, o, c.n/2).Price
+				fine := quote(t, o, c.n).Price
+				o.Steps *= 2
+				finer := quote(t, o, c.n).Price
+				want := latticeOf(o).limit(c.tree)
+				best := 2*finer - fine + (fine-coarse)/3 // of first order in Δt, of second in h
+				t.Logf("%d assets, %v on %-10v n = %d, %d steps %8.4f; extrapolated %8.4f; lattice %8.4f; error %8.4f %.2f %%",
+					d, kind, basket, c.n, o.Steps, finer, best, want, best-want, 100*math.Abs(best/want-1))
+				tolerance := 4e-3
+				if kind == Put && basket == Maximum || kind == Call && basket == Minimum {
+					tolerance = 4e-2 // ridges, TestRidges
+				}
+				require.InEpsilon(t, want, best, tolerance)
+			}
+		}
+	}
+}
