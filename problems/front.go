@@ -65,7 +65,7 @@ func buildFront(p *solver.Problem, v []float64) error {
 	}
 	last := at(end)
 	p.Exact, p.Boundary = last.Exact, last.Boundary
-	p.Evolution = &solver.Evolution{End: end, Steps: int(steps), Initial: at(0).Exact, At: at}
+	p.Evolution = &solver.Evolution{End: end, Steps: int(steps), Initial: at(0).Exact, At: at, SteadyObstacles: true}
 	return nil
 }
 

@@ -25,7 +25,10 @@ func (d *document) build(name string, n [3]int) (*solver.Problem, error) {
 		return at(0), nil
 	}
 	p := at(d.end)
-	p.Evolution = &solver.Evolution{End: d.end, Steps: d.steps, Initial: d.initial.function(arrays, 0), At: at}
+	p.Evolution = &solver.Evolution{
+		End: d.end, Steps: d.steps, Initial: d.initial.function(arrays, 0), At: at,
+		SteadyObstacles: !d.obstacle.timed() && !d.upper.timed(),
+	}
 	return p, nil
 }
 
@@ -74,3 +77,6 @@ func (f field) function(arrays rasters, t float64) solver.Function {
 	}
 	return nil
 }
+
+// timed tells whether the field changes with time; arrays do not.
+func (f field) timed() bool { return f.formula != nil && f.formula.timed }

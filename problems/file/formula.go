@@ -34,6 +34,7 @@ type (
 type formula struct {
 	constant bool
 	placed   bool // it depends on the place, not on the time only
+	timed    bool // it depends on the time
 	value    float64
 	eval     scalar
 }
@@ -101,7 +102,7 @@ func parseFormula(text string, in scope) (formula, error) {
 	case n.constant && !finite(n.value):
 		return formula{}, fmt.Errorf("the formula's value is %g", n.value)
 	}
-	return formula{constant: n.constant, placed: c.placed, value: n.value, eval: n.eval}, nil
+	return formula{constant: n.constant, placed: c.placed, timed: c.timed, value: n.value, eval: n.eval}, nil
 }
 
 func syntaxError(err error) error {
@@ -128,6 +129,7 @@ func constant(v float64) node {
 type compiler struct {
 	scope
 	placed bool // a coordinate was named
+	timed  bool // the time was named
 	err    error
 }
 
@@ -185,7 +187,7 @@ func (c *compiler) condition(n ast.Node) predicate {
 
 func (c *compiler) name(n *ast.IdentifierNode) node {
 	axis := slices.Index([]string{"x", "y", "z"}, n.Value)
-	c.placed = c.placed || axis >= 0
+	c.placed, c.timed = c.placed || axis >= 0, c.timed || n.Value == "t" && c.time
 	switch {
 	case n.Value == "pi":
 		return constant(math.Pi)

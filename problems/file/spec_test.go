@@ -388,3 +388,16 @@ func TestCoefficientsOfTime(t *testing.T) {
 	_, err = parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"-1\"\ndiffusion: \"0.6 - t\"\ntime: {end: 1, steps: 4}\n").BuildValid([]int{3})
 	require.ErrorContains(t, err, "some/test.yaml:4: diffusion: the value -0.4 is not positive, at x = 0, at t = 1")
 }
+
+// Obstacles that do not name t are evaluated once in a run.
+func TestSteadyObstacles(t *testing.T) {
+	const file = "dimension: 1\ndomain: [[0, 1]]\nf: \"t\"\ntime: {end: 1, steps: 2}\n"
+	for text, want := range map[string]bool{
+		"obstacle: \"-x\"\n": true, "obstacle: \"-x - t\"\n": false, "obstacle: {npy: row.npy, scale: -1}\nboundary: obstacle\n": true,
+		"obstacle: \"-1\"\nupper: \"1 + t\"\n": false, "obstacle: \"-1\"\nupper: \"1\"\n": true,
+	} {
+		p, err := parse(t, file+text).BuildValid([]int{3})
+		require.NoError(t, err)
+		require.Equal(t, want, p.Evolution.SteadyObstacles, text)
+	}
+}
