@@ -66,7 +66,7 @@ func (m *multigrid) newJoin() join {
 		local = append(local, denseGrid(b.array(f), b.layout.N))
 	}
 	if m.root() {
-		whole = append([]grid{all}, whole...)
+		whole = append([]grid{all}, whole[:3]...)
 	}
 	j.gather = newGather(g, part, m.own, local, whole)
 	j.scatter = newScatter(g, part, n, dim, m.own, 1, u, all)
@@ -138,24 +138,26 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 	c := m.below(s.Level, meets)
 	switch s.Kind {
 	case method.Restrict:
-		if f.faces[0] != nil {
-			out = append(out, f.compute(nil, func(b kernel.Box, _ int) { f.Sweep.Defect(f.Residual, f.Values, b) }))
+		if f.Residual != nil {
+			out = append(out, f.compute(nil, func(b kernel.Box, _ int) { f.Defect(b) }))
 			out = bring(out, f.residual...)
 		}
-		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Restrict(c.Level, b) }),
-			stage{kind: stageDo, do: c.ClearGhosts})
+		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Restrict(c.Level, b) }))
+		to := c
 		if meets {
-			out = append(out, stage{kind: stageGather, gather: j.gather})
-			if m.root() {
-				out = append(out, stage{kind: stageDo, do: func() { clear(m.whole[0].Values) }})
+			if out = append(out, stage{kind: stageGather, gather: j.gather}); !m.root() {
+				return out
 			}
+			to = m.whole[0]
+			out = append(out, stage{kind: stageDo, do: func() { clear(to.Values) }})
 		}
+		out = append(out, stage{kind: stageDo, do: func() { to.ClearGhosts(); to.Wall() }})
 	case method.Data:
 		out = m.data(out, s.Level, f, c)
 		if meets {
 			out = append(out, stage{kind: stageGather, gather: j.gather})
 			if m.root() {
-				out = append(out, m.boundary(m.plan.gathered, m.whole[0]))
+				out = append(out, stage{kind: stageDo, do: m.whole[0].NoWalls}, m.boundary(m.plan.gathered, m.whole[0]))
 			}
 		}
 	case method.Prolong, method.Interpolate:
@@ -188,6 +190,7 @@ func (m *multigrid) data(out []stage, l int, f, c *gridLevel) []stage {
 	n, p := m.plan.hierarchy.Grids[l+1], m.problem
 	if p.Evolution == nil && !m.plan.hierarchy.Nested(l) {
 		out = append(out, stage{kind: stageDo, do: func() {
+			c.NoWalls()
 			m.fail(p.coarseFieldsIn(n, c.window, c.Source.Array, c.Lower.Array, c.Upper.Array))
 		}})
 	} else {

@@ -28,7 +28,11 @@ func (x *exchange) add(w *wire, b kernel.Box, reads, sends int) {
 		send.Lo[a] = b.Hi[a] - sends
 		receive.Lo[a], receive.Hi[a] = b.Hi[a], b.Hi[a]+reads
 	}
-	x.legs = append(x.legs, leg{wire: w, send: []kernel.Box{send}, receive: []kernel.Box{receive}})
+	l := leg{wire: w}
+	for range x.grids {
+		l.send, l.receive = append(l.send, send), append(l.receive, receive)
+	}
+	x.legs = append(x.legs, l)
 }
 
 // depth is how many layers a peer reads beyond its own points, and how many its
@@ -43,11 +47,11 @@ func oneLayer() depth {
 
 // phases bring ghosts on edges and corners, too: axis after axis, each phase passing on
 // what the ones before have brought. Only peers that share a face exchange anything.
-func phases(wires []*wire, g grid, own kernel.Box, d depth) []*exchange {
+func phases(wires []*wire, own kernel.Box, d depth, grids ...grid) []*exchange {
 	var out []*exchange
 	b := own
 	for a := range 3 {
-		x := &exchange{grids: []grid{g}}
+		x := &exchange{grids: grids}
 		grown := b
 		for _, w := range wires {
 			switch {

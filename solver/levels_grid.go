@@ -14,6 +14,10 @@ type gridLevel struct {
 	faces    [2]*exchange // of values, by colour; nil where nobody shares the grid
 	all      []*exchange  // of values, edges and corners too
 	residual []*exchange  // of what restriction reads
+
+	colour int // of a sweep over all of the block
+	omega  float64
+	piece  func(i int)
 }
 
 // smallLevel points are not worth sharing out among threads.
@@ -28,7 +32,7 @@ func (m *multigrid) newGridLevel(l int, window, own Box, op kernel.Operator, b *
 	}
 	c := method.LevelConfig{
 		Part:     kernel.Part{Layout: layout, Global: m.plan.hierarchy.Grids[l], Lo: window.Lo},
-		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1,
+		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1, Walls: true,
 	}
 	if b != nil {
 		c.Source, c.Lower, c.Upper = b.source, b.lower, b.upper
@@ -37,9 +41,14 @@ func (m *multigrid) newGridLevel(l int, window, own Box, op kernel.Operator, b *
 	if g.Level, err = method.NewLevel(c, b == nil); err != nil {
 		return nil, err
 	}
+	if l > 0 {
+		g.Residual = make([]float64, layout.Len())
+	}
 	if layout.Points() < smallLevel {
 		g.exec = Sequential{}
 	}
+	chunks, axis := split(g.own, Jacobi, layout.Dim)
+	g.piece = func(i int) { g.Relax(g.colour, g.omega, chunk(g.own, axis, i, chunks)) }
 	return g, nil
 }
 
@@ -47,9 +56,15 @@ func (m *multigrid) newGridLevel(l int, window, own Box, op kernel.Operator, b *
 func (g *gridLevel) share(wires []*wire, d depth) {
 	l := g.Part.Layout
 	values := grid{array: g.Values, layout: l, colour: -1, parity: (g.window.Lo[0] + g.window.Lo[1] + g.window.Lo[2]) & 1}
-	g.all = phases(wires, values, g.own, oneLayer())
-	g.Residual = make([]float64, l.Len())
-	g.residual = phases(wires, grid{array: g.Residual, layout: l, colour: -1}, g.own, d)
+	g.all = phases(wires, g.own, oneLayer(), values)
+	if g.Residual == nil {
+		g.Residual = make([]float64, l.Len())
+	}
+	read := []grid{{array: g.Residual, layout: l, colour: -1}}
+	if g.Walls != nil {
+		read = append(read, grid{array: g.Walls, layout: l, colour: -1})
+	}
+	g.residual = phases(wires, g.own, d, read...)
 	for c := range g.faces {
 		values.colour = c
 		g.faces[c] = faceExchange(wires, values, g.own)
@@ -76,12 +91,12 @@ func (g *gridLevel) relax(out []stage, sweeps int, omega float64, corners bool) 
 	if g.faces[0] == nil {
 		return append(out, stage{
 			kind: stageCompute, steps: []step{{box: g.own, chunks: 1}}, passes: sweeps,
-			whole: func() { g.Sweep.RedBlack(g.Values, omega, sweeps, g.exec) },
+			whole: func() { g.sweep(sweeps, omega) },
 		})
 	}
 	for half := range 2 * sweeps {
 		colour := half % 2
-		f := func(b kernel.Box, _ int) { g.Sweep.RelaxColour(g.Values, colour, omega, b) }
+		f := func(b kernel.Box, _ int) { g.Relax(colour, omega, b) }
 		if corners && half == 2*sweeps-1 {
 			return bring(append(out, g.compute(nil, f)), g.all...)
 		}
@@ -89,6 +104,21 @@ func (g *gridLevel) relax(out []stage, sweeps int, omega float64, corners bool) 
 		out = append(out, g.compute(x, f), stage{kind: stageAwait, x: x})
 	}
 	return out
+}
+
+// sweep does red-black sweeps over a grid that nobody shares, in few passes over memory
+// where no point has walls.
+func (g *gridLevel) sweep(sweeps int, omega float64) {
+	if !g.Walled() {
+		g.Sweep.RedBlack(g.Values, omega, sweeps, g.exec)
+		return
+	}
+	chunks, _ := split(g.own, Jacobi, g.Part.Layout.Dim)
+	g.omega = omega
+	for half := range 2 * sweeps {
+		g.colour = half % 2
+		g.exec.For(chunks, g.piece)
+	}
 }
 
 // correct is a stage that writes the values and lets the neighbours know those that the
@@ -101,10 +131,11 @@ func (g *gridLevel) correct(out []stage, f func(b kernel.Box, piece int)) []stag
 	return append(out, g.compute(x, f), stage{kind: stageAwait, x: x})
 }
 
-// fields are the arrays of the data below grid 0, as a gather takes them.
+// fields are the arrays of the data below grid 0, walls the last, as a gather takes them.
 func (g *gridLevel) fields() []grid {
 	n := g.Part.Layout.N
-	return []grid{denseGrid(g.Source.Array, n), denseGrid(g.Lower.Array, n), denseGrid(g.Upper.Array, n)}
+	walls := grid{array: g.Walls, layout: g.Part.Layout, colour: -1}
+	return []grid{denseGrid(g.Source.Array, n), denseGrid(g.Lower.Array, n), denseGrid(g.Upper.Array, n), walls}
 }
 
 // values is the array of values, as a scatter takes it.

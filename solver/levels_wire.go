@@ -41,9 +41,10 @@ const sumsBytes = 2 + maxSums*(2+maxSumBytes)
 // levelLinks are the links of a rank to the peers it shares a face with. Both ends of one
 // declare the same slots.
 func (c *Config) levelLinks(rank Rank) []Link {
-	deep, gathered := [3]int{1, 1, 1}, 0
+	deep, gathered, arrays := [3]int{1, 1, 1}, 0, 1
 	if c.Method.Name == Multigrid {
 		p := c.planLevels()
+		arrays = 2 // the residual and the walls
 		for a := range 3 {
 			deep[a] = p.deepest(a)
 		}
@@ -52,7 +53,7 @@ func (c *Config) levelLinks(rank Rank) []Link {
 	var out []Link
 	size := c.Partition.Box(rank).Size()
 	for _, n := range c.Partition.Neighbours(rank) {
-		ghosts := 8 * deep[n.Axis]
+		ghosts := 8 * arrays * deep[n.Axis]
 		for a := range c.Problem.Dimension {
 			if a != n.Axis {
 				ghosts *= size[a] + 2*deep[a]
