@@ -29,6 +29,7 @@ type schwarz struct {
 	spare     []float64
 	frozen    []float64 // of the snapshot in progress or agreed; may be cur
 	past      []float64 // of the region, dense: what the time step starts from
+	spent     float64   // by all relaxations, in sweeps over the own box
 
 	pass schwarzPass
 	pace workPace
@@ -116,10 +117,11 @@ func (c *Config) schwarzLinks(rank Rank) []Link {
 	for _, q := range part.meeting(rank, c.Method.Overlap) {
 		s := Between(c.Scheme, rank, q)
 		x := newPatch(&g, part, q, c.Method.Overlap, p.N, s)
+		x.header = header
 		l := Link{Rank: q, Asynchronous: s.Asynchronous()}
 		for range s.Slots() {
-			l.Slots = append(l.Slots, header+8*x.recv.Points())
-			l.Sent = append(l.Sent, header+8*x.send.Points())
+			l.Slots = append(l.Slots, x.bytes())
+			l.Sent = append(l.Sent, x.bytes())
 		}
 		if p.Steps() > 0 {
 			l.Agreement = messageHeader + 8 + 8*max(x.recv.Points(), x.send.Points())
@@ -278,6 +280,7 @@ func (w *schwarz) answer() ([]float64, Iteration) {
 func (w *schwarz) Outcome() Outcome {
 	o := w.party.Outcome()
 	_, o.Iterate = w.answer()
+	o.Work = w.spent
 	return o
 }
 

@@ -166,6 +166,7 @@ func (w *schwarz) Relax(op Op) {
 		}
 	case partCoarse:
 		w.coarse.solve(w)
+		w.spent += float64(w.coarse.rootPoints()) / float64(w.ownPart.Points())
 		p.stage = partAwait
 		if !inLockstep(w.config.Scheme) {
 			p.stage = partSolve // it counts from the next relaxation on
@@ -185,6 +186,7 @@ func (p *schwarzPass) solve() {
 		w.local.Changed()
 	}
 	p.cost = w.local.Cycle(w.work)
+	w.spent += p.cost * float64(w.layout.Points()) / float64(w.ownPart.Points())
 	p.done++
 	if p.done < p.cycles {
 		if w.flexible() {

@@ -39,9 +39,9 @@ func newPatch(g *region, part Partition, q Rank, overlap int, n [3]int, s Scheme
 	}
 }
 
-func (p *patch) sentBytes() int { return p.header + 8*p.send.Points() }
-
-func (p *patch) recvBytes() int { return p.header + 8*p.recv.Points() }
+// bytes is the length of a message, the same both ways, as the slots of a session are: what
+// the longer one needs.
+func (p *patch) bytes() int { return p.header + 8*max(p.send.Points(), p.recv.Points()) }
 
 // begin forgets the values of the step before; what has come of the new one stays.
 func (p *patch) begin(step int) {
@@ -108,9 +108,9 @@ func (w *schwarz) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data [
 	if int64(tag) >= int64(len(p.slots)) {
 		return fmt.Errorf("solver: values of rank %d came under tag %d; there are %d slots", q, tag, len(p.slots))
 	}
-	if len(data) != p.recvBytes() {
+	if len(data) != p.bytes() {
 		return fmt.Errorf("solver: rank %d sent %d bytes; they must be %d: do both peers use the same partition, overlap and method?",
-			q, len(data), p.recvBytes())
+			q, len(data), p.bytes())
 	}
 	if step == p.step && w.tagOf(at, p) != tag {
 		return fmt.Errorf("solver: rank %d sent iterate %d under tag %d of %d", q, at, tag, len(p.slots))
@@ -131,7 +131,7 @@ func (w *schwarz) tagOf(label Iteration, p *patch) uint32 {
 // next one.
 func (w *schwarz) sendOp(now time.Duration, p *patch, label Iteration) Op {
 	p.lastSent, p.sent = now, true
-	return Op{Kind: OpSend, To: p.rank, Bytes: p.sentBytes(), Label: packLabel(w.steps.at, 0, label), Tag: w.tagOf(label, p)}
+	return Op{Kind: OpSend, To: p.rank, Bytes: p.bytes(), Label: packLabel(w.steps.at, 0, label), Tag: w.tagOf(label, p)}
 }
 
 // label is that of a whole iterate.
@@ -152,7 +152,8 @@ func (w *schwarz) Pack(op Op, dst []byte) {
 		binary.LittleEndian.PutUint64(dst, w.coarse.in)
 	}
 	_, _, label := unpackLabel(op.Label)
-	values := dst[p.header:]
+	values := dst[p.header : p.header+8*p.send.Points()]
+	clear(dst[len(values)+p.header:])
 	switch k := iterateOf(label, w.flexible()); {
 	case label != w.label(k): // of a local solve that is going on
 		if p.header > 0 {
@@ -221,7 +222,7 @@ func (w *schwarz) assemble() (news bool) {
 		s := p.pick(w.iterate, w.flexible())
 		news = news || !p.known || s.label > p.read
 		p.known, p.read = true, s.label
-		w.layout.Unpack(w.work, s.data[p.header:], p.recv)
+		w.layout.Unpack(w.work, s.data[p.header:p.header+8*p.recv.Points()], p.recv)
 		if p.header > 0 {
 			w.coarse.catchUp(w, p.recv, binary.LittleEndian.Uint64(s.data))
 		}

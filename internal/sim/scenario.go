@@ -19,6 +19,7 @@ type Scenario struct {
 	Partition solver.Partition
 	Scheme    solver.Scheme
 	Order     solver.Order
+	Method    solver.MethodConfig
 	Tolerance float64
 	Every     solver.Iteration // CheckEvery
 	Lag       solver.Iteration
@@ -112,8 +113,8 @@ func (s *Scenario) String() string {
 	if s.Balance {
 		stop += fmt.Sprintf(", planes move, speeds change %v", s.Shifts)
 	}
-	return fmt.Sprintf("%s, %d peers %v, %s, %v, tolerance %.0e, check every %d after %d, at most %d sweeps; %v; calm at %v, %d cuts, control breaks %.3f%s, adapters %v that fall %d times",
-		s.What, s.Peers(), s.Partition.Cuts, s.Scheme.Name(), s.Order, s.Tolerance, s.Every, s.Lag, s.MaxSweeps,
+	return fmt.Sprintf("%s, %d peers %v, %s, %s, %v, tolerance %.0e, check every %d after %d, at most %d sweeps; %v; calm at %v, %d cuts, control breaks %.3f%s, adapters %v that fall %d times",
+		s.What, s.Peers(), s.Partition.Cuts, s.method(), s.Scheme.Name(), s.Order, s.Tolerance, s.Every, s.Lag, s.MaxSweeps,
 		s.Faults, s.Calm, len(s.Cuts), s.Control.Break, stop, s.Adapters, len(s.Falls))
 }
 
@@ -133,6 +134,7 @@ func Draw(seed uint64) (*Scenario, error) {
 	drawSteps(r, s)
 	drawRails(r, s)
 	drawBalance(r, s)
+	drawSchwarz(r, s)
 	return s, nil
 }
 

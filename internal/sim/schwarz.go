@@ -1,0 +1,36 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// drawSchwarz makes some runs ones of the Schwarz method. It draws after everything else,
+// so that the rest of a seed is what it was before.
+func drawSchwarz(r *rand.Rand, s *Scenario) {
+	if !chance(r, 0.3) {
+		return
+	}
+	s.Method = solver.MethodConfig{
+		Name:    solver.Schwarz,
+		Local:   pick(r, solver.Richardson, solver.SOR, solver.Multigrid),
+		Overlap: r.IntN(solver.MaxOverlap + 1),
+		Work:    pick(r, 0, 1, 1, 2, 5),
+		Coarse:  pick(r, -1, 0, 0, 8, 60),
+	}
+	if s.Scheme.Name() == solver.Asynchronous().Name() {
+		s.Method.Flexible = chance(r, 0.4)
+	}
+	s.Order, s.Balance = solver.Jacobi, false
+}
+
+// method is the method in words.
+func (s *Scenario) method() string {
+	m := &s.Method
+	if m.Name != solver.Schwarz {
+		return "richardson"
+	}
+	return fmt.Sprintf("schwarz of %s, overlap %d, work %d, coarse %d, flexible %v", m.Local, m.Overlap, m.Work, m.Coarse, m.Flexible)
+}
