@@ -74,6 +74,7 @@ func TestSeeds(t *testing.T) {
 		require.Positive(t, sum.planes.Load(), "planes move")
 		for _, name := range []string{"sync", "async", "delay:0", "delay:1", "hybrid"} {
 			require.Positive(t, sum.schemes[name], name)
+			require.Positive(t, sum.schemes[solver.Schwarz+" "+name], "Schwarz, %s", name)
 		}
 	}
 }
@@ -100,6 +101,9 @@ func (y *tally) play(t *testing.T, seed uint64) {
 		return
 	}
 	y.schemes[s.Scheme.Name()]++
+	if s.Method.Name == solver.Schwarz {
+		y.schemes[solver.Schwarz+" "+s.Scheme.Name()]++
+	}
 	y.longest = max(y.longest, r.Virtual)
 	y.events.Add(r.Events)
 	y.lost.Add(r.Lost)
