@@ -30,6 +30,7 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"sweep", "a sweep at 256³ on one core, in Go, assembly and C", sweeps},
+		{"kernels", "every kernel beside the memory's bandwidth and loops in C, on one core and on two", kernels},
 		{"dispatch", "five handlers dispatched by the micro-protocol kernel", dispatch},
 		{"memory", "a peer's memory at 256³ on two peers", memory},
 		{"speedup", "two peers against one at 128³", speedup},
@@ -53,6 +54,7 @@ type bench struct {
 func main() {
 	flowEnd()
 	worker := flag.Int("worker", 0, "relax an n³ block as told on stdin (used by this program itself)")
+	loops := flag.Int("kernels", 0, "run kernels on an n³ block as told on stdin (used by this program itself)")
 	endOf := flag.String("end", "", "be one end of a transport (used by this program itself)")
 	host := flag.String("host", "127.0.0.1", "address of this end")
 	call := flag.String("call", "", "address of the other end; without it this end waits to be called")
@@ -70,6 +72,8 @@ func main() {
 		err = fmt.Errorf("-rounds %d: at least 1", *rounds)
 	case *worker > 0:
 		err = work(*worker, os.Stdin, os.Stdout)
+	case *loops > 0:
+		err = workKernels(*loops, os.Stdin, os.Stdout)
 	case *endOf != "":
 		err = serveEnd(ctx, *endOf, *host, *call, os.Stdin, os.Stdout)
 	default:

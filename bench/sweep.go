@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ const (
 type contestant struct {
 	name, word string
 	process    *process
+	n, times   int // points an axis and repetitions; 0: sweepN, sweepTimes
 }
 
 // process is a worker, of this program or of the C one.
@@ -82,21 +84,22 @@ func sweeps(ctx context.Context, b *bench) error {
 	var field []contestant
 	for _, k := range kernel.All() {
 		if k.Name() != "reference" {
-			field = append(field, contestant{k.Name(), k.Name(), worker})
+			field = append(field, contestant{name: k.Name(), word: k.Name(), process: worker})
 		}
 	}
 	if simd, err := b.vectorWorker(ctx); err != nil {
 		b.report.add(measurement{Part: "sweep", Name: "Go with vector types", Note: "skipped: " + err.Error()})
 	} else {
 		defer simd.stop()
-		field = append(field, contestant{"simd", "simd", simd})
+		field = append(field, contestant{name: "simd", word: "simd", process: simd})
 	}
-	c, err := b.cWorker(ctx, self)
+	c, err := b.cWorker(ctx, "sweep", self)
 	if err != nil {
 		b.report.add(measurement{Part: "sweep", Name: "C loop", Note: "skipped: " + err.Error()})
 	} else {
 		defer c.stop()
-		field = append(field, contestant{"C", "plain", c}, contestant{"C in tiles", "tiled", c}, contestant{"triad", "triad", c})
+		field = append(field, contestant{name: "C", word: "plain", process: c}, contestant{name: "C in tiles", word: "tiled", process: c},
+			contestant{name: "triad", word: "triad", process: c})
 	}
 	rates, err := race(field, b.rounds)
 	if err != nil {
@@ -112,12 +115,13 @@ func race(field []contestant, rounds int) (map[string][]float64, error) {
 	rates := map[string][]float64{}
 	for round := -1; round < rounds; round++ {
 		for _, c := range field {
-			ns, err := c.process.tell(c.word + " " + strconv.Itoa(sweepTimes))
+			n, times := cmp.Or(c.n, sweepN), cmp.Or(c.times, sweepTimes)
+			ns, err := c.process.tell(c.word + " " + strconv.Itoa(times))
 			if err != nil {
 				return nil, err
 			}
 			if round >= 0 {
-				rates[c.name] = append(rates[c.name], sweepN*sweepN*sweepN*sweepTimes/ns)
+				rates[c.name] = append(rates[c.name], float64(n)*float64(n)*float64(n)*float64(times)/ns)
 			}
 		}
 	}
@@ -194,41 +198,37 @@ func (b *bench) vectorWorker(ctx context.Context) (*process, error) {
 	return p, nil
 }
 
-// cWorker compiles the C loop and checks its results against ours: bit by bit
+// cWorker compiles the loops in C and checks their results against ours: bit by bit
 // when the compiler may not fuse multiply and add, closely when it may.
-func (b *bench) cWorker(ctx context.Context, self string) (*process, error) {
+func (b *bench) cWorker(ctx context.Context, part, self string) (*process, error) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		return nil, errors.New("there is no gcc here")
 	}
 	source := filepath.Join(b.root, "bench", "c", "sweep.c")
-	ours := filepath.Join(b.tmp, "ours")
-	w, err := start(ctx, self, "-worker", strconv.Itoa(checkN))
-	if err != nil {
-		return nil, err
-	}
-	_, err = w.tell("check " + ours)
-	w.stop()
+	ours, err := b.ownResults(ctx, self)
 	if err != nil {
 		return nil, err
 	}
 	var fast string
 	for _, contract := range []string{"off", "fast"} {
 		fast = filepath.Join(b.tmp, "c-"+contract)
-		args := []string{"-O3", "-march=native", "-std=gnu11", "-ffp-contract=" + contract, "-o", fast, source}
+		args := []string{"-O3", "-march=native", "-std=gnu11", "-fopenmp", "-ffp-contract=" + contract, "-o", fast, source}
 		if _, err := b.command(ctx, nil, gcc, args...); err != nil {
 			return nil, err
 		}
-		theirs := filepath.Join(b.tmp, "theirs-"+contract)
-		if _, err := b.command(ctx, nil, fast, strconv.Itoa(checkN), "check", theirs); err != nil {
-			return nil, err
-		}
-		worst, same, err := largestDifference(ours, theirs)
-		if err != nil {
-			return nil, err
-		}
-		if contract == "off" && !same || worst > 1e-14 {
-			return nil, fmt.Errorf("the C loop (-ffp-contract=%s) gives another result: %g apart", contract, worst)
+		for loop, file := range ours {
+			theirs := filepath.Join(b.tmp, "theirs-"+contract)
+			if _, err := b.command(ctx, nil, fast, strconv.Itoa(checkN), "check", theirs, loop); err != nil {
+				return nil, err
+			}
+			worst, same, err := largestDifference(file, theirs)
+			if err != nil {
+				return nil, err
+			}
+			if contract == "off" && !same || worst > 1e-14 {
+				return nil, fmt.Errorf("the C loop %s (-ffp-contract=%s) gives another result: %g apart", loop, contract, worst)
+			}
 		}
 	}
 	version, err := b.command(ctx, nil, gcc, "--version")
@@ -236,6 +236,26 @@ func (b *bench) cWorker(ctx context.Context, self string) (*process, error) {
 		return nil, err
 	}
 	first, _, _ := strings.Cut(string(version), "\n")
-	b.report.add(measurement{Part: "sweep", Name: "C: " + first + ", -O3 -march=native; same bits as ours without -ffp-contract=fast"})
+	b.report.add(measurement{Part: part, Name: "C: " + first + ", -O3 -march=native -fopenmp; same bits as ours without -ffp-contract=fast"})
 	return start(ctx, fast, strconv.Itoa(sweepN), "time")
+}
+
+// ownResults are files with what our kernels give, by the C loop that must agree.
+func (b *bench) ownResults(ctx context.Context, self string) (map[string]string, error) {
+	out := map[string]string{}
+	for loop, flag := range map[string][2]string{
+		"plain": {"-worker", "check"}, "timetiled": {"-kernels", "check:tiled"}, "redblack": {"-kernels", "check:redblack"},
+	} {
+		out[loop] = filepath.Join(b.tmp, "ours-"+loop)
+		w, err := start(ctx, self, flag[0], strconv.Itoa(checkN))
+		if err != nil {
+			return nil, err
+		}
+		_, err = w.tell(flag[1] + " " + out[loop])
+		w.stop()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }

@@ -56,6 +56,9 @@ func NewTimeTiles(s *Sweep, t Tiling) *TimeTiles {
 // Sweeps is how many sweeps a group holds at most; 1: groups do not pay here.
 func (p *TimeTiles) Sweeps() int { return p.tiling.Sweeps }
 
+// Tiling is what groups are cut by, with nothing left open.
+func (p *TimeTiles) Tiling() Tiling { return p.tiling }
+
 // Parts is the number of parts of a group of so many sweeps, at most Sweeps().
 func (p *TimeTiles) Parts(sweeps int) int {
 	n := p.tiles(p.whole(1), sweeps)
