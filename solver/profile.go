@@ -63,7 +63,7 @@ func newProfile(p *Problem, n [3]int, scaled bool, e Executor) (*profile, error)
 		if f != nil {
 			next.interpolate(f, e)
 		}
-		if err = next.relax(e); err != nil {
+		if err = next.relax(profileOmega, e); err != nil {
 			return nil, err
 		}
 		f = next
@@ -122,7 +122,7 @@ func (p *Problem) profileTransfer(e Executor) (*cubicTransfer, error) {
 // refine makes the next attempt at a profile of the judged problem's own grid.
 func (j *judgement) refine(attempt int, e Executor) error {
 	if attempt > 0 {
-		return j.profile.from.relax(e) // the transfer to the same grid is the identity
+		return j.profile.from.relax(1, e) // over-relaxation need not converge; the transfer to the same grid is the identity
 	}
 	f, err := newProfile(j.p, j.p.N, true, e)
 	if err == nil {
@@ -192,7 +192,7 @@ func (s *slabResult) poor() bool { return !(s.least > 0) || s.ratio > profileLos
 
 // relax relaxes every other slab and then the others, twice, the second time cut in
 // other places.
-func (f *profile) relax(e Executor) error {
+func (f *profile) relax(omega float64, e Executor) error {
 	p := f.p
 	slow := p.Dimension - 1
 	thick := min(p.N[slow], max(8, evaluationPoints/(p.Points()/p.N[slow])))
@@ -204,7 +204,7 @@ func (f *profile) relax(e Executor) error {
 				i = 2*i + parity
 				box := Box{Hi: p.N}
 				box.Lo[slow], box.Hi[slow] = max(0, start+i*thick), min(start+(i+1)*thick, p.N[slow])
-				errs[i] = f.relaxSlab(box)
+				errs[i] = f.relaxSlab(box, omega)
 			})
 		}
 		for _, err := range errs {
@@ -217,7 +217,7 @@ func (f *profile) relax(e Executor) error {
 }
 
 // relaxSlab does red-black sweeps in a box.
-func (f *profile) relaxSlab(box Box) error {
+func (f *profile) relaxSlab(box Box, omega float64) error {
 	b, err := newBlock(f.p, box)
 	if err != nil {
 		return err
@@ -233,12 +233,11 @@ func (f *profile) relaxSlab(box Box) error {
 		sweeps *= 3
 	}
 	for i := range sweeps + profileSmooth {
-		o := profileOmega
-		if i >= sweeps {
-			o = 1
+		if i == sweeps {
+			omega = 1
 		}
-		s.RelaxColour(w, 0, o, b.layout.Interior())
-		s.RelaxColour(w, 1, o, b.layout.Interior())
+		s.RelaxColour(w, 0, omega, b.layout.Interior())
+		s.RelaxColour(w, 1, omega, b.layout.Interior())
 	}
 	b.eachRow(func(src []float64, lo [3]int) { copy(f.w[f.layout.Index(lo[0]-1, lo[1]-1, lo[2]-1):], src) }, w, false)
 	return nil
