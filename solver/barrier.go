@@ -18,6 +18,13 @@ const unitRoundoff = 0x1p-53
 type barrier struct {
 	by         string
 	least, top float64
+	shape      shape
+}
+
+// shape gives the values of w.
+type shape interface {
+	// fill writes w, rounded up, from grid point first on along a row of the grid.
+	fill(row []float64, first [3]int)
 }
 
 // inverse bounds ‖A⁻¹‖∞; NaN: the barrier proves nothing.
@@ -109,7 +116,7 @@ func (s *separable) check(e Executor) barrier {
 		w, aw := make([]float64, n[0]), make([]float64, n[0])
 		f := extremes{math.Inf(1), 0}
 		for r := c * chunk; r < min((c+1)*chunk, rows); r++ {
-			s.rowAt(aw, w, 1+r%n[1], 1+r/n[1])
+			s.rowAt(aw, w, [3]int{1, 1 + r%n[1], 1 + r/n[1]})
 			for x, v := range aw {
 				if !(v >= f.least) { // a NaN stays
 					f.least = v
@@ -119,7 +126,7 @@ func (s *separable) check(e Executor) barrier {
 		}
 		found[c] = f
 	})
-	out := barrier{by: s.by, least: math.Inf(1)}
+	out := barrier{by: s.by, least: math.Inf(1), shape: s}
 	for _, f := range found {
 		if !(f.least >= out.least) {
 			out.least = f.least
@@ -127,12 +134,24 @@ func (s *separable) check(e Executor) barrier {
 		out.top = max(out.top, f.top)
 	}
 	out.least -= s.rounding()
-	out.top *= 1 + float64(2*len(s.terms)+16)*unitRoundoff
+	out.top *= s.up()
 	return out
 }
 
-// rowAt writes A·w and w at the first points of row (y, z).
-func (s *separable) rowAt(aw, w []float64, y, z int) {
+// fill is shape's.
+func (s *separable) fill(row []float64, first [3]int) {
+	s.rowAt(make([]float64, len(row)), row, first)
+	for i := range row {
+		row[i] *= s.up()
+	}
+}
+
+// up makes up for the rounding of a value of w: all terms are positive.
+func (s *separable) up() float64 { return 1 + float64(2*len(s.terms)+16)*unitRoundoff }
+
+// rowAt writes A·w and w from point first on along a row.
+func (s *separable) rowAt(aw, w []float64, first [3]int) {
+	x0, y, z := first[0], first[1], first[2]
 	clear(aw)
 	clear(w)
 	for i := range s.terms {
@@ -140,7 +159,7 @@ func (s *separable) rowAt(aw, w []float64, y, z int) {
 		vy, vz := t.value[1][y], t.value[2][z]
 		alpha := vy * vz
 		beta := t.defect[1][y]*vz + vy*t.defect[2][z] + s.excess*alpha
-		v, d := t.value[0][1:][:len(w)], t.defect[0][1:][:len(w)]
+		v, d := t.value[0][x0:][:len(w)], t.defect[0][x0:][:len(w)]
 		for x, value := range v {
 			w[x] += alpha * value
 			aw[x] += alpha*d[x] + beta*value

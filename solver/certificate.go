@@ -19,6 +19,10 @@ type Certificate struct {
 	Rounding float64 // what the bound allows for rounding in the computed ‖r‖∞
 	By       string  // how w was found
 	Why      string  // why there is no bound; empty: there is one
+
+	// |u − u*| ≤ factor·w point by point.
+	factor float64
+	w      shape
 }
 
 // rowSigns refuses a row with a positive entry beside the diagonal; s.at gives the
@@ -57,11 +61,12 @@ func (s *slabResult) rows(b *block) {
 }
 
 // certify adds the bound to an evaluation, or why there is none.
-func (s *slabResult) certify(p *Problem, out *Evaluation, e Executor) {
+func (s *slabResult) certify(j *judgement, out *Evaluation, e Executor) {
+	p := j.p
 	c := &out.Certificate
 	c.Inverse, c.Rounding = math.NaN(), s.rounding
 	st := newStencil(p)
-	best, bound := barrier{by: rowSums, least: s.excess, top: 1}, math.NaN()
+	best, bound := barrier{by: rowSums, least: s.excess, top: 1, shape: ones{}}, math.NaN()
 	if st.constant() {
 		row := st.at([3]int{1, 1, 1})
 		if s.signs = st.rowSigns([3]int{1, 1, 1}, &row); s.signs == "" {
@@ -71,17 +76,18 @@ func (s *slabResult) certify(p *Problem, out *Evaluation, e Executor) {
 	if c.Why = s.signs; c.Why != "" {
 		return
 	}
-	if f := (barrier{by: "an approximate solution of A·w = 1", least: s.least, top: s.top}); f.inverse() > 0 {
+	c.factor = s.inf / best.least
+	if f := (barrier{by: "an approximate solution of A·w = 1", least: s.least, top: s.top, shape: j.profile}); f.inverse() > 0 {
 		bound = f.top * s.ratio // sharper than with the least A·w: point by point
 		if !(best.inverse() <= f.inverse()) {
-			best = f
+			best, c.factor = f, s.ratio
 		}
 	}
 	if c.Inverse = best.inverse(); math.IsNaN(c.Inverse) {
 		c.Why = "no w ≥ 0 with A·w > 0 was found"
 		return
 	}
-	c.MMatrix, c.By = true, best.by
+	c.MMatrix, c.By, c.w = true, best.by, best.shape
 	if c.Why = s.outside; c.Why == "" && !finite(s.inf) {
 		c.Why = "the residual is not finite"
 	}
@@ -90,6 +96,15 @@ func (s *slabResult) certify(p *Problem, out *Evaluation, e Executor) {
 			bound = all
 		}
 		out.ErrorBound = bound * (1 + 8*unitRoundoff)
+	}
+}
+
+// ones is w = 1.
+type ones struct{}
+
+func (ones) fill(row []float64, _ [3]int) {
+	for i := range row {
+		row[i] = 1
 	}
 }
 

@@ -76,3 +76,8 @@ func (t *cubicTransfer) rowAt(dst, line []float64, first [3]int) {
 		dst[i] = v
 	}
 }
+
+// fill is shape's: w is what rowAt computes.
+func (t *cubicTransfer) fill(row []float64, first [3]int) {
+	t.rowAt(row, make([]float64, t.line()), first)
+}

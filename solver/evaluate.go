@@ -97,7 +97,7 @@ func evaluate(p *Problem, before []float64, dt float64, u []float64, e Executor)
 		return Evaluation{}, err
 	}
 	out := total.evaluation(p)
-	total.certify(p, &out, e)
+	total.certify(&j, &out, e)
 	return out, nil
 }
 

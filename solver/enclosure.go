@@ -1,0 +1,214 @@
+package solver
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Enclosure are two vectors between which the discrete solution of a stationary problem
+// lies, for certain: rounding is allowed for everywhere.
+type Enclosure struct {
+	Lower, Upper []float64  // interior values [z][y][x]
+	Width        float64    // largest distance of the two
+	Sum          [2]float64 // of Evaluation.Sum
+	// Contact is how many points are in contact with the lower obstacle for certain, and
+	// how many may be.
+	Contact [2]int
+	Sweeps  int // of relaxation that improved the first two vectors
+}
+
+// enclosureVisit is how many sweeps a slab gets at a time.
+const enclosureVisit = 8
+
+// Enclose encloses the solution by u ± ε·w, w and ε being those of the error bound of
+// judged, the evaluation of u; it must have one. Then both are relaxed: T(v)_i = P((f +
+// Σ a_ij v_j)/a_ii) does not decrease with v where A is an M-matrix, so that u* = T(u*)
+// ≤ T(v) for any v ≥ u*, whatever the order of the points (Spiteri and Chau 2002); and a
+// point where T(upper) is φ is in contact for certain. Every point gets sweeps
+// relaxations; memory is that of the two vectors.
+func Enclose(p *Problem, u []float64, judged *Evaluation, sweeps int, e Executor) (Enclosure, error) {
+	c := &judged.Certificate
+	switch {
+	case p.Evolution != nil:
+		return Enclosure{}, p.refuse("it is nonstationary: errors of earlier time steps are not enclosed")
+	case len(u) != p.Points() || sweeps < 0:
+		return Enclosure{}, p.refuse("%d values to enclose with %d sweeps; the grid has %d points", len(u), sweeps, p.Points())
+	case c.Why != "" || c.w == nil:
+		return Enclosure{}, p.refuse("it has no error bound, so nothing to enclose the solution with: %s", c.Why)
+	}
+	if e == nil {
+		e = Sequential{}
+	}
+	n := &encloser{p: p, u: u, certificate: c, Enclosure: Enclosure{
+		Lower: make([]float64, len(u)), Upper: make([]float64, len(u)), Sweeps: sweeps,
+	}}
+	err := n.eachSlab(e, n.begin)
+	for done := 0; done < sweeps && err == nil; done += enclosureVisit {
+		n.sweeps = min(enclosureVisit, sweeps-done)
+		err = n.eachSlab(e, n.improve)
+	}
+	if err == nil {
+		err = n.finish()
+	}
+	return n.Enclosure, err
+}
+
+type encloser struct {
+	Enclosure
+	p           *Problem
+	u           []float64
+	certificate *Certificate
+	sweeps      int // of a visit
+}
+
+// eachSlab visits every other slab, and then the others, which read the first ones'.
+func (n *encloser) eachSlab(e Executor, visit func(b *block) error) error {
+	p := n.p
+	slow := p.Dimension - 1
+	thick := min(p.N[slow], max(2, evaluationPoints/(p.Points()/p.N[slow])))
+	slabs := (p.N[slow] + thick - 1) / thick
+	errs := make([]error, slabs)
+	for parity := range min(2, slabs) {
+		e.For((slabs+1-parity)/2, func(i int) {
+			i = 2*i + parity
+			box := Box{Hi: p.N}
+			box.Lo[slow], box.Hi[slow] = i*thick, min((i+1)*thick, p.N[slow])
+			b, err := newBlock(p, box)
+			if err == nil {
+				err = visit(b)
+			}
+			errs[i] = err
+		})
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at is where the slab's row begins in a vector of interior values.
+func (n *encloser) at(first [3]int) int {
+	return first[0] - 1 + n.p.N[0]*(first[1]-1+n.p.N[1]*(first[2]-1))
+}
+
+// begin sets a slab's rows to u ± ε·w, between the obstacles.
+func (n *encloser) begin(b *block) error {
+	w := make([]float64, b.layout.Len())
+	b.eachRow(func(row []float64, first [3]int) {
+		n.certificate.w.fill(row, first)
+		from := n.at(first)
+		for i, v := range row {
+			d := from + i - n.at([3]int{b.box.Lo[0] + 1, b.box.Lo[1] + 1, b.box.Lo[2] + 1})
+			radius := n.certificate.factor*v*(1+8*unitRoundoff) + math.SmallestNonzeroFloat64
+			u := n.u[from+i]
+			n.Lower[from+i] = b.project(math.Nextafter(u-radius, math.Inf(-1)), d)
+			n.Upper[from+i] = b.project(math.Nextafter(u+radius, math.Inf(1)), d)
+		}
+	}, w, false)
+	return nil
+}
+
+// improve relaxes a slab of both vectors.
+func (n *encloser) improve(b *block) error {
+	for _, side := range []struct {
+		values []float64
+		sign   float64
+	}{{n.Lower, -1}, {n.Upper, 1}} {
+		v := make([]float64, b.layout.Len())
+		if err := n.fill(b, v, side.values); err != nil {
+			return err
+		}
+		// A relaxation computes at most 11 unit round-offs of the row's magnitudes, over
+		// the diagonal, from where it should: the source moves by more than that, outwards.
+		shifted := b.shifted(side.sign * 2 * b.residualRounding(v))
+		s, err := kernel.New(kernel.Config{
+			Layout: b.layout, Operator: b.operator, Source: shifted, Lower: b.lower, Upper: b.upper, Step: 1,
+		})
+		if err != nil {
+			return err
+		}
+		for range n.sweeps {
+			s.RelaxColour(v, 0, 1, b.layout.Interior())
+			s.RelaxColour(v, 1, 1, b.layout.Interior())
+		}
+		b.eachRow(func(row []float64, first [3]int) {
+			old := side.values[n.at(first):][:len(row)]
+			for i, x := range row {
+				if side.sign*(x-old[i]) < 0 {
+					old[i] = x
+				}
+			}
+		}, v, false)
+	}
+	return nil
+}
+
+// shifted is the block's source with a number added.
+func (b *block) shifted(by float64) kernel.Field {
+	if b.source.Array == nil {
+		return kernel.Field{Value: b.source.Value + by}
+	}
+	f := kernel.Field{Array: make([]float64, len(b.source.Array))}
+	for i, v := range b.source.Array {
+		f.Array[i] = v + by
+	}
+	return f
+}
+
+// fill copies a slab of a vector, what lies beside it, and boundary data to v.
+func (n *encloser) fill(b *block, v, values []float64) error {
+	if err := b.fillReference(v); err != nil {
+		return err
+	}
+	b.eachRow(func(row []float64, first [3]int) { copy(row, values[n.at(first):]) }, v, false)
+	slow := n.p.Dimension - 1
+	for _, plane := range []int{b.box.Lo[slow] - 1, b.box.Hi[slow]} {
+		if plane < 0 || plane == n.p.N[slow] {
+			continue
+		}
+		side := b.box
+		side.Lo[slow], side.Hi[slow] = plane, plane+1
+		side.each(func(_ int, idx [3]int) bool {
+			v[b.index(idx)] = values[n.at(idx)]
+			return true
+		})
+	}
+	return nil
+}
+
+// finish reads off what is asked for.
+func (n *encloser) finish() error {
+	var sums [2]kernel.Sum
+	var err error
+	p := n.p
+	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
+		lower, upper := n.Lower[d], n.Upper[d]
+		if !(lower <= upper) {
+			err = p.refuse("the enclosure is empty at %v: this is a fault of the program", p.place(idx))
+			return false
+		}
+		n.Width = max(n.Width, upper-lower)
+		sums[0].Add(lower)
+		sums[1].Add(upper)
+		if p.Obstacle != nil {
+			phi := p.Obstacle(p.At(idx[0], idx[1], idx[2]))
+			if upper <= phi {
+				n.Contact[0]++
+			}
+			if lower <= phi {
+				n.Contact[1]++
+			}
+		}
+		return true
+	})
+	for i, toward := range []float64{math.Inf(-1), math.Inf(1)} {
+		n.Sum[i] = sums[i].Float64()
+		for a := range p.Dimension {
+			n.Sum[i] = math.Nextafter(n.Sum[i]/float64(p.N[a]+1), toward)
+		}
+	}
+	return err
+}
