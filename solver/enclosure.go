@@ -163,19 +163,8 @@ func (n *encloser) fill(b *block, v, values []float64) error {
 	if err := b.fillReference(v); err != nil {
 		return err
 	}
-	b.eachRow(func(row []float64, first [3]int) { copy(row, values[n.at(first):]) }, v, false)
-	slow := n.p.Dimension - 1
-	for _, plane := range []int{b.box.Lo[slow] - 1, b.box.Hi[slow]} {
-		if plane < 0 || plane == n.p.N[slow] {
-			continue
-		}
-		side := b.box
-		side.Lo[slow], side.Hi[slow] = plane, plane+1
-		side.each(func(_ int, idx [3]int) bool {
-			v[b.index(idx)] = values[n.at(idx)]
-			return true
-		})
-	}
+	j := judgement{p: n.p, u: values}
+	j.fill(b, v)
 	return nil
 }
 

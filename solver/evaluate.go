@@ -10,12 +10,13 @@ import (
 // Evaluation judges a vector by the problem alone: nothing in it is what a peer
 // believed.
 type Evaluation struct {
-	RelativeResidual float64 // ‖r(u)‖₂/‖r(u⁰)‖₂, r the VI residual of SPEC §1, u⁰ = max(φ, 0)
-	ResidualInf      float64 // ‖r(u)‖∞
-	ErrorBound       float64 // of ‖u − u*‖∞, u* the discrete solution, rounding included; NaN: no bound known
-	MaxError         float64 // at the grid points, against Exact; NaN: no exact solution
-	ContactPoints    int     // points with u = φ
-	Sum              float64 // Σu/((nx+1)(ny+1)(nz+1)), unused axes count 1
+	RelativeResidual float64    // ‖r(u)‖₂/‖r(u⁰)‖₂, r the VI residual of SPEC §1, u⁰ = max(φ, 0)
+	ResidualInf      float64    // ‖r(u)‖∞
+	ErrorBound       float64    // of ‖u − u*‖∞, u* the discrete solution, rounding included; NaN: no bound known
+	MaxError         float64    // at the grid points, against Exact; NaN: no exact solution
+	ContactPoints    int        // points with u = φ
+	Sum              float64    // Σu/((nx+1)(ny+1)(nz+1)), unused axes count 1
+	Force            [2]float64 // A·u − f summed over the points on φ and on ψ, times a cell's volume
 
 	Certificate Certificate // what ErrorBound rests on
 }
@@ -111,15 +112,9 @@ type judgement struct {
 }
 
 func (j *judgement) slabs(e Executor) (slabResult, error) {
-	p := j.p
-	slow := p.Dimension - 1
-	thick := max(1, evaluationPoints/(p.Points()/p.N[slow]))
-	slabs := make([]slabResult, (p.N[slow]+thick-1)/thick)
-	e.For(len(slabs), func(i int) {
-		box := Box{Hi: p.N}
-		box.Lo[slow], box.Hi[slow] = i*thick, min((i+1)*thick, p.N[slow])
-		slabs[i].err = slabs[i].evaluate(j, box)
-	})
+	boxes := j.boxes()
+	slabs := make([]slabResult, len(boxes))
+	e.For(len(slabs), func(i int) { slabs[i].err = slabs[i].evaluate(j, boxes[i]) })
 	total := slabResult{excess: math.Inf(1), least: math.Inf(1)}
 	for i := range slabs {
 		if slabs[i].err != nil {
@@ -135,6 +130,7 @@ type slabResult struct {
 	sum                 kernel.Sum
 	contact             int
 	maxError            float64
+	force               forces
 	err                 error
 
 	inf      float64 // ‖r‖∞, the rounding added
@@ -148,16 +144,12 @@ type slabResult struct {
 }
 
 func (s *slabResult) evaluate(j *judgement, box Box) error {
-	p, u := j.p, j.u
+	p := j.p
 	b, err := newBlock(p, box)
 	if err != nil {
 		return err
 	}
-	if j.before != nil { // slabs are whole planes of the slowest axis
-		slow := p.Dimension - 1
-		plane := p.Points() / p.N[slow]
-		b.remember(j.before[plane*box.Lo[slow]:plane*box.Hi[slow]], j.dt)
-	}
+	j.remember(b)
 	stepper, err := b.sweep(1) // the step is not used: nothing is relaxed
 	if err != nil {
 		return err
@@ -167,10 +159,9 @@ func (s *slabResult) evaluate(j *judgement, box Box) error {
 		return err
 	}
 	stepper.Residual(&s.reference, v, b.layout.Interior())
-	at := func(idx [3]int) float64 { return u[idx[0]-1+p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))] }
+	j.fill(b, v)
 	box.each(func(d int, idx [3]int) bool {
-		w := at(idx)
-		v[b.index(idx)] = w
+		w := v[b.index(idx)]
 		s.sum.Add(w)
 		if p.Obstacle != nil && w == b.lower.At(d) {
 			s.contact++
@@ -186,19 +177,11 @@ func (s *slabResult) evaluate(j *judgement, box Box) error {
 		}
 		return true
 	})
-	b.eachGhost(func(i int, idx [3]int) bool {
-		for a := range p.Dimension {
-			if idx[a] == 0 || idx[a] == p.N[a]+1 {
-				return true // boundary data are there
-			}
-		}
-		v[i] = at(idx)
-		return true
-	})
 	stepper.Residual(&s.residual, v, b.layout.Interior())
 	s.rounding = b.residualRounding(v)
 	s.inf = s.residual.Max + s.rounding
 	s.rows(b)
+	b.force(stepper, v, nil, &s.force)
 	s.measure(j.profile, b, stepper, v)
 	return nil
 }
@@ -208,6 +191,7 @@ func (s *slabResult) merge(o *slabResult) {
 	s.reference.Merge(&o.reference)
 	s.sum.Merge(&o.sum)
 	s.contact += o.contact
+	s.force.merge(&o.force)
 	if o.maxError > s.maxError || math.IsNaN(o.maxError) {
 		s.maxError = o.maxError
 	}
@@ -230,6 +214,7 @@ func (s *slabResult) evaluation(p *Problem) Evaluation {
 		MaxError:         math.NaN(),
 		ContactPoints:    s.contact,
 		Sum:              s.sum.Float64(),
+		Force:            s.force.totals(p),
 	}
 	if p.Exact != nil {
 		out.MaxError = s.maxError
