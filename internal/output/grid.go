@@ -11,6 +11,7 @@ import (
 type grid struct {
 	p           *solver.Problem
 	u           []float64
+	force       []float64
 	extra       []Extra
 	first, last [3]int
 }
@@ -19,7 +20,10 @@ func newGrid(s Solution) (*grid, error) {
 	if len(s.U) != s.Problem.Points() {
 		return nil, fmt.Errorf("%d values for a grid of %d points", len(s.U), s.Problem.Points())
 	}
-	g := &grid{p: s.Problem, u: s.U, extra: s.Extra, first: [3]int{1, 1, 1}, last: [3]int{1, 1, 1}}
+	if s.Force != nil && len(s.Force) != len(s.U) {
+		return nil, fmt.Errorf("%d values of the contact force for a grid of %d points", len(s.Force), len(s.U))
+	}
+	g := &grid{p: s.Problem, u: s.U, force: s.Force, extra: s.Extra, first: [3]int{1, 1, 1}, last: [3]int{1, 1, 1}}
 	for a := range g.p.Dimension {
 		g.first[a], g.last[a] = 0, g.p.N[a]+1
 	}
@@ -43,9 +47,14 @@ func (g *grid) node(i, j, k int) node {
 	if n.boundary {
 		n.u = g.p.Boundary(n.at)
 	} else {
-		n.u = g.u[((k-1)*g.p.N[1]+j-1)*g.p.N[0]+i-1]
+		n.u = g.u[g.dense(n)]
 	}
 	return n
+}
+
+// dense is where an interior node's value lies.
+func (g *grid) dense(n node) int {
+	return ((n.idx[2]-1)*g.p.N[1]+n.idx[1]-1)*g.p.N[0] + n.idx[0] - 1
 }
 
 // each visits the closed grid in memory order, x fastest, until an error.

@@ -28,7 +28,8 @@ import (
 type Solution struct {
 	Problem *solver.Problem
 	U       []float64
-	Extra   []Extra // what else is known of a point: arrays of .vti, columns of .csv
+	Force   []float64 // contact force at interior points (solver.ContactForce); nil: not asked for
+	Extra   []Extra   // what else is known of a point: arrays of .vti, columns of .csv
 }
 
 // Extra is a named function of place.
@@ -46,7 +47,24 @@ type format struct {
 }
 
 func formats() []format {
-	return []format{{".vti", writeVTI}, {".npy", writeNPY}, {".png", writePNG}, {".csv", writeCSV}}
+	return []format{{".vti", writeVTI}, {".vtp", writeVTP}, {".npy", writeNPY}, {".png", writePNG}, {ContourExtension, writeContour}, {".csv", writeCSV}}
+}
+
+// HoldsForce tells whether a file of that name shows the contact force.
+func HoldsForce(path string) bool { return strings.ToLower(filepath.Ext(path)) == ".vti" }
+
+// CheckProblem tells whether a file of that name can show a problem's solution.
+func CheckProblem(path string, p *solver.Problem) error {
+	name := strings.ToLower(path)
+	switch {
+	case strings.HasSuffix(name, ContourExtension) && p.Dimension != 2:
+		return fmt.Errorf("output %s: a contour is that of a problem in 2 dimensions, this one has %d; give .vtp", path, p.Dimension)
+	case strings.HasSuffix(name, ContourExtension), strings.HasSuffix(name, ".vtp"):
+		if p.Obstacle == nil && p.Upper == nil {
+			return fmt.Errorf("output %s: the problem has no obstacle, so no free boundary", path)
+		}
+	}
+	return nil
 }
 
 // Extensions lists the formats, in the order in which they are shown.
@@ -71,7 +89,7 @@ func CheckPath(path string) error {
 func check(path string) (writer, error) {
 	extension := strings.ToLower(filepath.Ext(path))
 	known := formats()
-	i := slices.IndexFunc(known, func(f format) bool { return f.extension == extension })
+	i := slices.IndexFunc(known, func(f format) bool { return strings.HasSuffix(strings.ToLower(path), f.extension) })
 	if i < 0 {
 		return nil, fmt.Errorf("output %s: no format for %q; the extensions known are %s", path, extension, strings.Join(append(Extensions(), SeriesExtension), ", "))
 	}
@@ -95,6 +113,9 @@ func writable(path string) error {
 func Write(path string, s Solution) error {
 	write, err := check(path)
 	if err != nil {
+		return err
+	}
+	if err := CheckProblem(path, s.Problem); err != nil {
 		return err
 	}
 	g, err := newGrid(s)

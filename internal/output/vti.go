@@ -9,8 +9,8 @@ import (
 )
 
 // writeVTI writes VTK's ImageData (the XML format of VTK 1.0 files, raw appended
-// data): point data u, obstacle, upper (each where the problem has it) and
-// contact (0 free, 1 on the obstacle, 2 on the upper one). Values go out as they
+// data): point data u, obstacle, upper (each where the problem has it), contact (0
+// free, 1 on the obstacle, 2 on the upper one) and force where it was found. Values go out as they
 // are computed; nothing is held.
 func writeVTI(w io.Writer, g *grid) error {
 	arrays := []struct {
@@ -29,6 +29,11 @@ func writeVTI(w io.Writer, g *grid) error {
 		arrays = append(arrays, arrays[0])
 		last := &arrays[len(arrays)-1]
 		last.name, last.write = "upper", func(n node, b []byte) { putFloat(b, g.p.Upper(n.at)) }
+	}
+	if g.force != nil {
+		arrays = append(arrays, arrays[0])
+		last := &arrays[len(arrays)-1]
+		last.name, last.write = "force", func(n node, b []byte) { putFloat(b, g.forceAt(n)) }
 	}
 	for _, e := range g.extra {
 		arrays = append(arrays, arrays[0])
@@ -69,6 +74,14 @@ func writeVTI(w io.Writer, g *grid) error {
 	}
 	_, err := io.WriteString(w, "\n  </AppendedData>\n</VTKFile>\n")
 	return err
+}
+
+// forceAt is the contact force; points of the boundary are no unknowns and have none.
+func (g *grid) forceAt(n node) float64 {
+	if n.boundary {
+		return 0
+	}
+	return g.force[g.dense(n)]
 }
 
 func putFloat(b []byte, v float64) { binary.LittleEndian.PutUint64(b, math.Float64bits(v)) }

@@ -56,6 +56,7 @@ type request struct {
 	secretFile  string
 	metrics     string
 	status      string
+	enclosing   enclosing
 
 	catalog *microproto.Catalog
 }

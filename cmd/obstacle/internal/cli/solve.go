@@ -50,9 +50,10 @@ obstacle peer.`,
 	q.flags(f)
 	f.IntVar(&q.peers, "peers", 0, "peers, each its own process (0: chosen, see the output)")
 	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K or hybrid")
-	f.StringArrayVar(&out, "out", nil, "write the solution: .vti, .npy, .png or .csv, or .pvd for a time series (repeatable)")
+	f.StringArrayVar(&out, "out", nil, "write the solution: .vti, .npy, .png or .csv, the free boundary: .vtp, or .pvd for a time series (repeatable)")
 	f.IntVar(&every, "out-every", 1, "with --out FILE.pvd: write every so many time steps, and the last")
 	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point (repeatable)")
+	q.enclosing.add(f)
 	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
 	f.StringVar(&q.metrics, "metrics", "", "address to serve metrics at")
 	f.StringVar(&q.status, "status", "", "HOST:PORT to answer at what the run is doing: obstacle stack --live HOST:PORT")
@@ -74,6 +75,14 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	w, err := q.resolve(ref)
 	if err != nil {
 		return err
+	}
+	if err := q.enclosing.check(w.problem); err != nil {
+		return err
+	}
+	for _, o := range out {
+		if err := output.CheckProblem(o, w.problem); err != nil {
+			return badInput(err)
+		}
 	}
 	places, err := probePoints(probes, w.problem)
 	if err != nil {
@@ -106,10 +115,17 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	for _, p := range places {
 		s.Probes = append(s.Probes, probe(end, o.U, p))
 	}
+	if err := q.enclosing.enclose(s, end, o.U, &e, places); err != nil {
+		return err
+	}
 	if err := steps.close(); err != nil {
 		return failed(err)
 	}
 	writing := time.Now()
+	pressed, err := force(w, o, out)
+	if err != nil {
+		return failed(err)
+	}
 	for _, name := range out {
 		var err error
 		switch {
@@ -117,7 +133,7 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 		case output.IsExercise(name):
 			err = steps.option.write(name)
 		default:
-			err = output.Write(name, output.Solution{Problem: end, U: o.U, Extra: steps.option.extra()})
+			err = output.Write(name, output.Solution{Problem: end, U: o.U, Force: pressed, Extra: steps.option.extra()})
 		}
 		if err != nil {
 			return failed(err)

@@ -90,7 +90,7 @@ func TestSessions(t *testing.T) {
 
 func TestText(t *testing.T) {
 	s := example(t, "sync")
-	s.MissingBlocks, s.Probes = []int{1}, []Probe{{[]float64{0.5, 0.25}, 0.125}}
+	s.MissingBlocks, s.Probes = []int{1}, []Probe{{At: []float64{0.5, 0.25}, U: 0.125}}
 	var out bytes.Buffer
 	s.Text(&out)
 	for _, want := range []string{"4 × 4 × 4 points", "2 peers of 1 thread", "10 to 30", "u(0.5, 0.25)", "0.125", "blocks of peers [1] were lost"} {

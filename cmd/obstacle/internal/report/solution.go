@@ -43,6 +43,8 @@ type Solution struct {
 	InverseNorm                finite.Number `json:"inverse_norm"` // bound of ‖A⁻¹‖∞
 	MaxError                   finite.Number `json:"max_error"`
 	ContactPoints              int           `json:"contact_points"`
+	ContactForce               finite.Number `json:"contact_force"` // A·u − f summed over the points on φ, times a cell's volume
+	UpperForce                 finite.Number `json:"upper_force"`   // the same on ψ
 	Sum                        finite.Number `json:"sum"`
 	Sweeps                     []uint64      `json:"sweeps"`
 	SequentialEquivalentSweeps float64       `json:"sequential_equivalent_sweeps"`
@@ -66,6 +68,8 @@ type Solution struct {
 	// Refused counts what did not come from a peer of the run, or came twice, by
 	// reason (docs/security.md); none of it changed anything.
 	Refused map[string]uint64 `json:"refused"`
+
+	Enclosure *Enclosure `json:"enclosure,omitempty"` // nil: not asked for
 
 	*Evolution // nil: the problem is stationary
 
@@ -103,6 +107,8 @@ type Peer struct {
 type Probe struct {
 	At []float64 `json:"at"`
 	U  float64   `json:"u"`
+
+	Between *[2]float64 `json:"between,omitempty"` // u of the discrete solution lies there
 }
 
 // Add fills in what the run and the judgement of its result say.
@@ -112,6 +118,7 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.ErrorBound, s.MaxError = finite.Number(e.ErrorBound), finite.Number(e.MaxError)
 	c := e.Certificate
 	s.MMatrix, s.InverseNorm, s.ErrorBoundBy, s.ErrorBoundWhy = c.MMatrix, finite.Number(c.Inverse), c.By, c.Why
+	s.ContactForce, s.UpperForce = finite.Number(e.Force[0]), finite.Number(e.Force[1])
 	s.ContactPoints, s.Sum = e.ContactPoints, finite.Number(e.Sum)
 	s.Converged = o.Reason == launch.Converged && e.RelativeResidual <= s.Tolerance
 	s.SetupSeconds, s.GatherSeconds = o.Setup.Seconds(), (o.Gather - o.Run).Seconds()

@@ -35,12 +35,20 @@ func (s *Solution) Text(w io.Writer) {
 	} else {
 		fmt.Fprintf(t, "error\tno bound: %s\n", s.ErrorBoundWhy)
 	}
+	s.Enclosure.text(t)
 	if s.MaxError.Is() {
 		fmt.Fprintf(t, "\t%s against the exact solution of the continuous problem\n", value(s.MaxError))
 	}
 	s.Evolution.text(t)
 	s.Option.text(t)
 	fmt.Fprintf(t, "contact\t%d points (%.1f %%)\n", s.ContactPoints, 100*float64(s.ContactPoints)/float64(s.Points))
+	if s.ContactPoints > 0 || s.UpperForce != 0 {
+		fmt.Fprintf(t, "force\t%.6g on the obstacle", float64(s.ContactForce))
+		if s.UpperForce != 0 {
+			fmt.Fprintf(t, ", %.6g on the upper one", float64(s.UpperForce))
+		}
+		fmt.Fprintln(t)
+	}
 	fmt.Fprintf(t, "sweeps\t%s, as many points as %.1f sequential sweeps\n", span(s.Sweeps), s.SequentialEquivalentSweeps)
 	fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",
 		s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9, s.Kernel)
@@ -51,7 +59,11 @@ func (s *Solution) Text(w io.Writer) {
 		fmt.Fprintf(t, "refused\t%s (docs/security.md)\n", r)
 	}
 	for _, p := range s.Probes {
-		fmt.Fprintf(t, "u%v\t%.17g\n", tuple(p.At), p.U)
+		fmt.Fprintf(t, "u%v\t%.17g", tuple(p.At), p.U)
+		if b := p.Between; b != nil {
+			fmt.Fprintf(t, ", between %.17g and %.17g", b[0], b[1])
+		}
+		fmt.Fprintln(t)
 	}
 	for _, o := range s.Outputs {
 		fmt.Fprintf(t, "written\t%s\n", o)

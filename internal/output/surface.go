@@ -1,0 +1,246 @@
+package output
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// surface is the free boundary: the border between points in contact with an obstacle
+// and free ones, by marching through the simplices of each cell (Freudenthal's: the paths
+// from one corner to the opposite one; Doi and Koide 1991 for tetrahedra). Boundary points
+// of the domain count as free, so surfaces are closed: every edge of a triangle belongs
+// to two triangles, with opposite directions; normals point away from the contact set. In
+// 2-D they are segments with the contact set on their left, in 1-D points.
+type surface struct {
+	points []solver.Point
+	value  []float64 // of the obstacle there, which u meets
+	cells  [][3]int  // indices of points, as many as there are axes
+	side   []byte    // of cells: onObstacle or onUpper
+}
+
+// marcher makes the surface of one obstacle.
+type marcher struct {
+	g     *grid
+	out   *surface
+	in    []byte // contact of nodes, memory order
+	side  byte
+	known map[int]int // vertices by edge: 8·node + direction
+}
+
+// freeBoundary finds the surfaces of both obstacles.
+func freeBoundary(g *grid) *surface {
+	out := &surface{}
+	in := make([]byte, 0, g.count())
+	_ = g.each(func(n node) error { // which returns what this does: nothing
+		in = append(in, g.contact(n))
+		return nil
+	})
+	for _, side := range []byte{onObstacle, onUpper} {
+		m := marcher{g: g, out: out, in: in, side: side, known: map[int]int{}}
+		m.march()
+	}
+	return out
+}
+
+// simplices are the paths along the axes from corner 0 of a cell to the opposite one;
+// corners are named by the bits of their axes.
+func simplices(dimension int) [][]int {
+	switch dimension {
+	case 1:
+		return [][]int{{0, 1}}
+	case 2:
+		return [][]int{{0, 1, 3}, {0, 2, 3}}
+	}
+	return [][]int{{0, 1, 3, 7}, {0, 1, 5, 7}, {0, 2, 3, 7}, {0, 2, 6, 7}, {0, 4, 5, 7}, {0, 4, 6, 7}}
+}
+
+func (m *marcher) march() {
+	g := m.g
+	tuples := simplices(g.p.Dimension)
+	cells := [3]int{}
+	for a := range cells {
+		cells[a] = max(1, g.nodes(a)-1)
+	}
+	for k := range cells[2] {
+		for j := range cells[1] {
+			for i := range cells[0] {
+				base := [3]int{i, j, k}
+				if !m.mixed(base) {
+					continue
+				}
+				for _, s := range tuples {
+					m.simplex(base, s)
+				}
+			}
+		}
+	}
+}
+
+// corner is a corner of the cell at base, in nodes from 0 along each axis.
+func corner(base [3]int, bits int) [3]int {
+	for a := range base {
+		base[a] += bits >> a & 1
+	}
+	return base
+}
+
+// index of a node in memory order.
+func (m *marcher) index(n [3]int) int { return n[0] + m.g.nodes(0)*(n[1]+m.g.nodes(1)*n[2]) }
+
+func (m *marcher) inside(n [3]int) bool { return m.in[m.index(n)] == m.side }
+
+// mixed tells whether the surface passes through a cell.
+func (m *marcher) mixed(base [3]int) bool {
+	first := m.inside(base)
+	for bits := 1; bits < 1<<m.g.p.Dimension; bits++ {
+		if m.inside(corner(base, bits)) != first {
+			return true
+		}
+	}
+	return false
+}
+
+// simplex adds the part of the surface within one simplex.
+func (m *marcher) simplex(base [3]int, bits []int) {
+	var in, out [][3]int
+	for _, b := range bits {
+		if n := corner(base, b); m.inside(n) {
+			in = append(in, n)
+		} else {
+			out = append(out, n)
+		}
+	}
+	switch {
+	case len(in) == 0 || len(out) == 0:
+	case len(in) == 2 && len(out) == 2:
+		m.cell(in, out, [][2]int{{0, 0}, {0, 1}, {1, 1}})
+		m.cell(in, out, [][2]int{{0, 0}, {1, 1}, {1, 0}})
+	case len(in) == 1:
+		m.cell(in, out, [][2]int{{0, 0}, {0, 1}, {0, 2}}[:len(out)])
+	default:
+		m.cell(in, out, [][2]int{{0, 0}, {1, 0}, {2, 0}}[:len(in)])
+	}
+}
+
+// cell adds a point, segment or triangle whose vertices lie between the nodes that pairs
+// name, one of in, one of out. Which way round follows from the middles of these edges,
+// which never coincide.
+func (m *marcher) cell(in, out [][3]int, pairs [][2]int) {
+	var c [3]int
+	var middle [3][3]float64
+	for i, p := range pairs {
+		a, b := in[p[0]], out[p[1]]
+		c[i] = m.vertex(a, b)
+		for x := range middle[i] {
+			middle[i][x] = float64(a[x]+b[x]) / 2
+		}
+	}
+	var away [3]float64 // from a point in contact to a free one
+	for x := range away {
+		away[x] = float64(out[0][x] - in[0][x])
+	}
+	u, v := minus(middle[1], middle[0]), minus(middle[2], middle[0])
+	swap := false
+	switch len(pairs) {
+	case 2:
+		swap = u[0]*away[1]-u[1]*away[0] > 0
+	case 3:
+		swap = away[0]*(u[1]*v[2]-u[2]*v[1])+away[1]*(u[2]*v[0]-u[0]*v[2])+away[2]*(u[0]*v[1]-u[1]*v[0]) < 0
+	}
+	if swap {
+		c[0], c[1] = c[1], c[0]
+	}
+	m.out.cells = append(m.out.cells, c)
+	m.out.side = append(m.out.side, m.side)
+}
+
+func minus(a, b [3]float64) [3]float64 { return [3]float64{a[0] - b[0], a[1] - b[1], a[2] - b[2]} }
+
+// vertex is the point of the surface between a, in contact, and b, free: made once.
+func (m *marcher) vertex(a, b [3]int) int {
+	low, direction := a, 0
+	for x := range a {
+		low[x] = min(a[x], b[x])
+		if a[x] != b[x] {
+			direction |= 1 << x
+		}
+	}
+	key := 8*m.index(low) + direction
+	if v, ok := m.known[key]; ok {
+		return v
+	}
+	t := m.cut(a, b)
+	p, q := m.node(a), m.node(b)
+	var at solver.Point
+	for x := range at {
+		at[x] = p.at[x] + t*(q.at[x]-p.at[x])
+	}
+	m.known[key] = len(m.out.points)
+	m.out.points = append(m.out.points, at)
+	m.out.value = append(m.out.value, m.obstacle(at))
+	return m.known[key]
+}
+
+func (m *marcher) node(n [3]int) node {
+	return m.g.node(n[0]+m.g.first[0], n[1]+m.g.first[1], n[2]+m.g.first[2])
+}
+
+func (m *marcher) obstacle(at solver.Point) float64 {
+	if m.side == onUpper {
+		return m.g.p.Upper(at)
+	}
+	return m.g.p.Obstacle(at)
+}
+
+// nearest a vertex comes to a node, as a part of the edge.
+const nearest = 0.01
+
+// cut is where the surface meets the edge from a, in contact, to b, free. The distance
+// u − φ grows like the square of that from a regular free boundary (Caffarelli 1977),
+// so its root is continued in a straight line from b and the node behind it; where there
+// is none, the middle.
+func (m *marcher) cut(a, b [3]int) float64 {
+	behind := b
+	for x := range b {
+		behind[x] += b[x] - a[x]
+		if behind[x] < 0 || behind[x] >= m.g.nodes(x) {
+			return 0.5
+		}
+	}
+	near, far := m.gap(b), m.gap(behind)
+	if !(far > near) {
+		return 0.5
+	}
+	t := 1 - near/(far-near)
+	return math.Min(math.Max(t, nearest), 1-nearest)
+}
+
+// gap is √|u − obstacle|.
+func (m *marcher) gap(n [3]int) float64 {
+	v := m.node(n)
+	return math.Sqrt(math.Abs(v.u - m.obstacle(v.at)))
+}
+
+// loops are the closed curves of a 2-D surface, each the indices of its points in order,
+// and which obstacle each belongs to.
+func (s *surface) loops() (curves [][]int, sides []byte) {
+	next := make([]int, len(s.points))
+	side := make([]byte, len(s.points))
+	for i, c := range s.cells {
+		next[c[0]], side[c[0]] = c[1], s.side[i]
+	}
+	done := make([]bool, len(s.points))
+	for start := range s.points {
+		if done[start] {
+			continue
+		}
+		var curve []int
+		for i := start; !done[i]; i = next[i] {
+			done[i] = true
+			curve = append(curve, i)
+		}
+		curves, sides = append(curves, append(curve, start)), append(sides, side[start])
+	}
+	return curves, sides
+}

@@ -1,0 +1,129 @@
+package output
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// writeVTP writes the free boundary as VTK's PolyData (the XML format, raw appended data):
+// triangles in 3-D, closed lines in 2-D, points in 1-D; point data u, cell data contact (1
+// on the obstacle, 2 on the upper one).
+func writeVTP(w io.Writer, g *grid) error {
+	s := freeBoundary(g)
+	kind, cells, sides := "Polys", make([][]int, 0, len(s.cells)), s.side
+	switch g.p.Dimension {
+	case 1:
+		kind = "Verts"
+		for _, c := range s.cells {
+			cells = append(cells, []int{c[0]})
+		}
+	case 2:
+		kind = "Lines"
+		cells, sides = s.loops()
+	default:
+		for _, c := range s.cells {
+			cells = append(cells, []int{c[0], c[1], c[2]})
+		}
+	}
+	var a appended
+	a.floats(3*len(s.points), func(i int) float64 { return s.points[i/3][i%3] })
+	a.floats(len(s.points), func(i int) float64 { return s.value[i] })
+	corners, ends := connectivity(cells)
+	a.integers(corners)
+	a.integers(ends)
+	a.begin(len(sides))
+	a.data = append(a.data, sides...)
+
+	var head strings.Builder
+	fmt.Fprintf(&head, `<?xml version="1.0"?>
+<VTKFile type="PolyData" version="1.0" byte_order="LittleEndian" header_type="UInt64">
+  <PolyData>
+    <Piece NumberOfPoints="%d"`, len(s.points))
+	for _, k := range []string{"Verts", "Lines", "Strips", "Polys"} {
+		count := 0
+		if k == kind {
+			count = len(cells)
+		}
+		fmt.Fprintf(&head, " NumberOf%s=\"%d\"", k, count)
+	}
+	const array = "<DataArray type=%q Name=%q %sformat=\"appended\" offset=\"%d\"/>\n"
+	head.WriteString(">\n      <PointData Scalars=\"u\">\n        ")
+	fmt.Fprintf(&head, array, "Float64", "u", "", a.offsets[1])
+	head.WriteString("      </PointData>\n      <CellData>\n        ")
+	fmt.Fprintf(&head, array, "UInt8", "contact", "", a.offsets[4])
+	head.WriteString("      </CellData>\n      <Points>\n        ")
+	fmt.Fprintf(&head, array, "Float64", "Points", "NumberOfComponents=\"3\" ", a.offsets[0])
+	fmt.Fprintf(&head, "      </Points>\n      <%s>\n        ", kind)
+	fmt.Fprintf(&head, array, "Int64", "connectivity", "", a.offsets[2])
+	head.WriteString("        ")
+	fmt.Fprintf(&head, array, "Int64", "offsets", "", a.offsets[3])
+	fmt.Fprintf(&head, "      </%s>\n    </Piece>\n  </PolyData>\n  <AppendedData encoding=\"raw\">\n_", kind)
+	for _, part := range [][]byte{[]byte(head.String()), a.data, []byte("\n  </AppendedData>\n</VTKFile>\n")} {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connectivity lists the corners of all cells, and where each cell ends.
+func connectivity(cells [][]int) (corners, ends []int) {
+	for _, c := range cells {
+		corners = append(corners, c...)
+		ends = append(ends, len(corners))
+	}
+	return corners, ends
+}
+
+// appended gathers the raw arrays of a VTK file, each behind its length in bytes.
+type appended struct {
+	data    []byte
+	offsets []int
+}
+
+func (a *appended) begin(bytes int) {
+	a.offsets = append(a.offsets, len(a.data))
+	a.data = binary.LittleEndian.AppendUint64(a.data, uint64(bytes))
+}
+
+func (a *appended) floats(n int, at func(i int) float64) {
+	a.begin(8 * n)
+	for i := range n {
+		a.data = binary.LittleEndian.AppendUint64(a.data, math.Float64bits(at(i)))
+	}
+}
+
+func (a *appended) integers(v []int) {
+	a.begin(8 * len(v))
+	for _, x := range v {
+		a.data = binary.LittleEndian.AppendUint64(a.data, uint64(x))
+	}
+}
+
+// ContourExtension is that of the free boundary of a 2-D problem as a table.
+const ContourExtension = ".contour.csv"
+
+// writeContour writes the free boundary of a 2-D problem: a line contour,contact,x,y,u
+// for each point of each closed curve, the contact set on its left, the first point
+// again at the end.
+func writeContour(w io.Writer, g *grid) error {
+	s := freeBoundary(g)
+	curves, sides := s.loops()
+	line := []byte("contour,contact,x,y,u\n")
+	for c, curve := range curves {
+		for _, i := range curve {
+			line = strconv.AppendInt(line, int64(c), 10)
+			line = strconv.AppendInt(append(line, ','), int64(sides[c]), 10)
+			for _, v := range []float64{s.points[i][0], s.points[i][1], s.value[i]} {
+				line = strconv.AppendFloat(append(line, ','), v, 'g', -1, 64)
+			}
+			line = append(line, '\n')
+		}
+	}
+	_, err := w.Write(line)
+	return err
+}
