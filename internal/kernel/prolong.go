@@ -1,5 +1,7 @@
 package kernel
 
+import "math"
+
 // columns is how many fine points of a row are corrected at a time: rows that stand for
 // constant obstacles and rows of interpolated values lie on the stack.
 const columns = 1 << 10
@@ -17,7 +19,9 @@ type prolonged struct {
 	nx, ny                  int
 	scale                   float64
 	x                       []step // of the columns
-	first                   int    // coarse point that e[0] begins with
+	places                  *places
+	at                      int // the first column
+	first, last             int // coarse points that e[0] begins and ends with
 }
 
 // prolongFast is Prolong by rows.
@@ -33,7 +37,8 @@ func (t *Transfer) prolongFast(u, e []float64, lower, upper Field, b Box) {
 		if t.halves && !halves {
 			x1 = x0 + 1 // then the rest begins halfway
 		}
-		r := prolonged{phi: phi, psi: psi, nx: x1 - x0, x: x[x0:x1]}
+		r := prolonged{phi: phi, psi: psi, nx: x1 - x0, x: x[x0:x1], places: &t.places, at: x0}
+		r.first, r.last = reach(r.x)
 		for z := b.Lo[2]; z < b.Hi[2]; z++ {
 			if halves {
 				t.prolongPlane(&r, u, e, lower, upper, x0, b.Lo[1], b.Hi[1], z)
@@ -42,7 +47,7 @@ func (t *Transfer) prolongFast(u, e []float64, lower, upper Field, b Box) {
 			for y := b.Lo[1]; y < b.Hi[1]; y++ {
 				t.place(&r, u, lower, upper, x0, y, z)
 				t.interpolateRow(&r, room[2*columns:], e, y, z)
-				r.rowPlain()
+				t.kernel.loops.stretch(&r)
 			}
 		}
 		x0 = x1
@@ -106,21 +111,21 @@ func (t *Transfer) prolongPlane(r *prolonged, u, e []float64, lower, upper Field
 // interpolateRow interpolates along y and z to row, which becomes e[0] of r.
 func (t *Transfer) interpolateRow(r *prolonged, row, e []float64, y, z int) {
 	c, ty, tz := t.coarse.Layout, t.axes[1].to[y], t.axes[2].to[z]
-	lo, hi := reach(r.x)
-	row = row[:hi-lo+1]
-	at := c.Index(lo, ty.at, tz.at)
+	row = row[:r.last-r.first+1]
+	at := c.Index(r.first, ty.at, tz.at)
 	r.scale = ty.half() * tz.half()
+	mix := t.kernel.loops.mixFour
 	switch {
 	case ty.t == 0 && tz.t == 0:
 		copy(row, e[at:])
 	case tz.t == 0:
-		combine(row, e[at:], e[at+c.Row:], ty)
+		mix(row, e[at:], e[at+c.Row:], t.none, t.none, ty, tz)
 	case ty.t == 0:
-		combine(row, e[at:], e[at+c.Plane:], tz)
+		mix(row, e[at:], e[at+c.Plane:], t.none, t.none, tz, ty)
 	default:
-		combineFour(row, e[at:], e[at+c.Row:], e[at+c.Plane:], e[at+c.Plane+c.Row:], ty, tz)
+		mix(row, e[at:], e[at+c.Row:], e[at+c.Plane:], e[at+c.Plane+c.Row:], ty, tz)
 	}
-	r.e[0], r.first = row, lo
+	r.e[0] = row
 }
 
 // weights are the factors of the two ends; halfway, half multiplies their sum later.
@@ -131,6 +136,19 @@ func (s step) weights() (low, high float64) {
 	return 1 - s.t, s.t
 }
 
+// places are the steps of a row, each part on its own: the bits of indices, the weights of
+// both ends, and the factor that is left.
+type places struct{ index, low, high, half []float64 }
+
+func newPlaces(steps []step) (p places) {
+	for _, s := range steps {
+		low, high := s.weights()
+		p.index = append(p.index, math.Float64frombits(uint64(s.at)))
+		p.low, p.high, p.half = append(p.low, low), append(p.high, high), append(p.half, s.half())
+	}
+	return p
+}
+
 // half is the factor that is left for the end.
 func (s step) half() float64 {
 	if s.t == 0.5 {
@@ -139,15 +157,7 @@ func (s step) half() float64 {
 	return 1
 }
 
-func combine(dst, a, b []float64, s step) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	v, w := s.weights()
-	for i := range dst {
-		dst[i] = float64(v*a[i]) + float64(w*b[i])
-	}
-}
-
-func combineFour(dst, a, b, c, d []float64, y, z step) {
+func mixFourPlain(dst, a, b, c, d []float64, y, z step) {
 	m := len(dst)
 	a, b, c, d = a[:m], b[:m], c[:m], d[:m]
 	yv, yw := y.weights()

@@ -159,6 +159,11 @@ func restrictRowsAVX2(tile **float64)
 //go:noescape
 func prolongRowsAVX2(tile **float64)
 
+// mixRowsAVX2 interpolates between two pairs of rows, and between the pairs.
+//
+//go:noescape
+func mixRowsAVX2(tile **float64)
+
 // largestAVX2 finds the largest bits of a row of values without their signs, a candidate a lane.
 //
 //go:noescape
@@ -188,6 +193,16 @@ func restrictRowsAVX512(tile **float64)
 //
 //go:noescape
 func prolongRowsAVX512(tile **float64)
+
+// mixRowsAVX512 interpolates between two pairs of rows, and between the pairs.
+//
+//go:noescape
+func mixRowsAVX512(tile **float64)
+
+// stretchRowAVX512 adds what lies between the points of a coarse row to a fine one where no obstacle is touched, and projects.
+//
+//go:noescape
+func stretchRowAVX512(tile **float64)
 
 // largestAVX512 finds the largest bits of a row of values without their signs, a candidate a lane.
 //

@@ -5275,6 +5275,119 @@ next:
 	VZEROUPPER
 	RET
 
+// func mixRowsAVX2(tile **float64)
+// Requires: AVX
+TEXT ·mixRowsAVX2(SB), NOSPLIT, $0-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         24(AX), BX
+	MOVQ         32(AX), SI
+	MOVQ         40(AX), DI
+	VBROADCASTSD 152(AX), Y0
+	VBROADCASTSD 160(AX), Y1
+	VBROADCASTSD 168(AX), Y2
+	VBROADCASTSD 176(AX), Y3
+	MOVQ         72(AX), R8
+
+row:
+	XORQ R9, R9
+	MOVQ R8, R10
+	SUBQ $0x08, R10
+	CMPQ R9, R10
+	JG   pairDone
+
+pair:
+	VMOVUPD (DX)(R9*8), Y4
+	VMOVUPD (BX)(R9*8), Y5
+	VMULPD  Y0, Y4, Y4
+	VMULPD  Y1, Y5, Y5
+	VADDPD  Y5, Y4, Y4
+	VMOVUPD (SI)(R9*8), Y5
+	VMOVUPD (DI)(R9*8), Y6
+	VMULPD  Y0, Y5, Y5
+	VMULPD  Y1, Y6, Y6
+	VADDPD  Y6, Y5, Y5
+	VMULPD  Y2, Y4, Y4
+	VMULPD  Y3, Y5, Y5
+	VADDPD  Y5, Y4, Y4
+	VMOVUPD Y4, (CX)(R9*8)
+	VMOVUPD 32(DX)(R9*8), Y4
+	VMOVUPD 32(BX)(R9*8), Y5
+	VMULPD  Y0, Y4, Y4
+	VMULPD  Y1, Y5, Y5
+	VADDPD  Y5, Y4, Y4
+	VMOVUPD 32(SI)(R9*8), Y5
+	VMOVUPD 32(DI)(R9*8), Y6
+	VMULPD  Y0, Y5, Y5
+	VMULPD  Y1, Y6, Y6
+	VADDPD  Y6, Y5, Y5
+	VMULPD  Y2, Y4, Y4
+	VMULPD  Y3, Y5, Y5
+	VADDPD  Y5, Y4, Y4
+	VMOVUPD Y4, 32(CX)(R9*8)
+	ADDQ    $0x08, R9
+	CMPQ    R9, R10
+	JLE     pair
+
+pairDone:
+	MOVQ R8, R10
+	SUBQ $0x04, R10
+	CMPQ R9, R10
+	JG   oneDone
+
+one:
+	VMOVUPD (DX)(R9*8), Y4
+	VMOVUPD (BX)(R9*8), Y5
+	VMULPD  Y0, Y4, Y4
+	VMULPD  Y1, Y5, Y5
+	VADDPD  Y5, Y4, Y4
+	VMOVUPD (SI)(R9*8), Y5
+	VMOVUPD (DI)(R9*8), Y6
+	VMULPD  Y0, Y5, Y5
+	VMULPD  Y1, Y6, Y6
+	VADDPD  Y6, Y5, Y5
+	VMULPD  Y2, Y4, Y4
+	VMULPD  Y3, Y5, Y5
+	VADDPD  Y5, Y4, Y4
+	VMOVUPD Y4, (CX)(R9*8)
+	ADDQ    $0x04, R9
+	CMPQ    R9, R10
+	JLE     one
+
+oneDone:
+	MOVQ       R8, R10
+	SUBQ       R9, R10
+	JZ         next
+	NEGQ       R10
+	LEAQ       firstLanes<>+0(SB), R11
+	VMOVUPD    32(R11)(R10*8), Y4
+	VMASKMOVPD (DX)(R9*8), Y4, Y5
+	VMASKMOVPD (BX)(R9*8), Y4, Y6
+	VMULPD     Y0, Y5, Y5
+	VMULPD     Y1, Y6, Y6
+	VADDPD     Y6, Y5, Y5
+	VMASKMOVPD (SI)(R9*8), Y4, Y6
+	VMASKMOVPD (DI)(R9*8), Y4, Y7
+	VMULPD     Y0, Y6, Y6
+	VMULPD     Y1, Y7, Y7
+	VADDPD     Y7, Y6, Y6
+	VMULPD     Y2, Y5, Y5
+	VMULPD     Y3, Y6, Y6
+	VADDPD     Y6, Y5, Y5
+	VMASKMOVPD Y5, Y4, (CX)(R9*8)
+
+next:
+	ADDQ 88(AX), CX
+	ADDQ 264(AX), DX
+	ADDQ 272(AX), BX
+	ADDQ 280(AX), SI
+	ADDQ 104(AX), DI
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func largestAVX2(tile **float64)
 // Requires: AVX, AVX2
 TEXT ·largestAVX2(SB), NOSPLIT, $0-8
@@ -5834,6 +5947,282 @@ next:
 	ADDQ 104(AX), DI
 	ADDQ 120(AX), R8
 	ADDQ 128(AX), R9
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func mixRowsAVX512(tile **float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mixRowsAVX512(SB), NOSPLIT, $0-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         24(AX), BX
+	MOVQ         32(AX), SI
+	MOVQ         40(AX), DI
+	VBROADCASTSD 152(AX), Z0
+	VBROADCASTSD 160(AX), Z1
+	VBROADCASTSD 168(AX), Z2
+	VBROADCASTSD 176(AX), Z3
+	MOVQ         72(AX), R8
+
+row:
+	XORQ R9, R9
+	MOVQ R8, R10
+	SUBQ $0x10, R10
+	CMPQ R9, R10
+	JG   pairDone
+
+pair:
+	VMOVUPD (DX)(R9*8), Z4
+	VMOVUPD (BX)(R9*8), Z5
+	VMULPD  Z0, Z4, Z4
+	VMULPD  Z1, Z5, Z5
+	VADDPD  Z5, Z4, Z4
+	VMOVUPD (SI)(R9*8), Z5
+	VMOVUPD (DI)(R9*8), Z6
+	VMULPD  Z0, Z5, Z5
+	VMULPD  Z1, Z6, Z6
+	VADDPD  Z6, Z5, Z5
+	VMULPD  Z2, Z4, Z4
+	VMULPD  Z3, Z5, Z5
+	VADDPD  Z5, Z4, Z4
+	VMOVUPD Z4, (CX)(R9*8)
+	VMOVUPD 64(DX)(R9*8), Z4
+	VMOVUPD 64(BX)(R9*8), Z5
+	VMULPD  Z0, Z4, Z4
+	VMULPD  Z1, Z5, Z5
+	VADDPD  Z5, Z4, Z4
+	VMOVUPD 64(SI)(R9*8), Z5
+	VMOVUPD 64(DI)(R9*8), Z6
+	VMULPD  Z0, Z5, Z5
+	VMULPD  Z1, Z6, Z6
+	VADDPD  Z6, Z5, Z5
+	VMULPD  Z2, Z4, Z4
+	VMULPD  Z3, Z5, Z5
+	VADDPD  Z5, Z4, Z4
+	VMOVUPD Z4, 64(CX)(R9*8)
+	ADDQ    $0x10, R9
+	CMPQ    R9, R10
+	JLE     pair
+
+pairDone:
+	MOVQ R8, R10
+	SUBQ $0x08, R10
+	CMPQ R9, R10
+	JG   oneDone
+
+one:
+	VMOVUPD (DX)(R9*8), Z4
+	VMOVUPD (BX)(R9*8), Z5
+	VMULPD  Z0, Z4, Z4
+	VMULPD  Z1, Z5, Z5
+	VADDPD  Z5, Z4, Z4
+	VMOVUPD (SI)(R9*8), Z5
+	VMOVUPD (DI)(R9*8), Z6
+	VMULPD  Z0, Z5, Z5
+	VMULPD  Z1, Z6, Z6
+	VADDPD  Z6, Z5, Z5
+	VMULPD  Z2, Z4, Z4
+	VMULPD  Z3, Z5, Z5
+	VADDPD  Z5, Z4, Z4
+	VMOVUPD Z4, (CX)(R9*8)
+	ADDQ    $0x08, R9
+	CMPQ    R9, R10
+	JLE     one
+
+oneDone:
+	MOVQ      R8, R10
+	SUBQ      R9, R10
+	JZ        next
+	MOVQ      $0x000000ff, R11
+	BZHIQ     R10, R11, R11
+	KMOVW     R11, K1
+	VMOVUPD.Z (DX)(R9*8), K1, Z4
+	VMOVUPD.Z (BX)(R9*8), K1, Z5
+	VMULPD    Z0, Z4, Z4
+	VMULPD    Z1, Z5, Z5
+	VADDPD    Z5, Z4, Z4
+	VMOVUPD.Z (SI)(R9*8), K1, Z5
+	VMOVUPD.Z (DI)(R9*8), K1, Z6
+	VMULPD    Z0, Z5, Z5
+	VMULPD    Z1, Z6, Z6
+	VADDPD    Z6, Z5, Z5
+	VMULPD    Z2, Z4, Z4
+	VMULPD    Z3, Z5, Z5
+	VADDPD    Z5, Z4, Z4
+	VMOVUPD   Z4, K1, (CX)(R9*8)
+
+next:
+	ADDQ 88(AX), CX
+	ADDQ 264(AX), DX
+	ADDQ 272(AX), BX
+	ADDQ 280(AX), SI
+	ADDQ 104(AX), DI
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func stretchRowAVX512(tile **float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·stretchRowAVX512(SB), NOSPLIT, $0-8
+	MOVQ         tile+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         40(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         48(AX), R8
+	MOVQ         56(AX), R9
+	MOVQ         64(AX), R10
+	VBROADCASTSD 144(AX), Z0
+	VBROADCASTSD 288(AX), Z1
+	MOVQ         72(AX), R11
+
+row:
+	XORQ   R12, R12
+	VPXORQ Z2, Z2, Z2
+	MOVQ   R11, R13
+	SUBQ   $0x10, R13
+	CMPQ   R12, R13
+	JG     pairDone
+
+pair:
+	VMOVUPD    (R8)(R12*8), Z3
+	VMOVUPD    (SI)(R12*8), Z4
+	VPSUBQ     Z1, Z3, Z3
+	VCMPPD     $0x0c, Z2, Z4, K1
+	KXNORW     K2, K2, K2
+	VXORPD     X5, X5, X5
+	VGATHERQPD (DX)(Z3*8), K2, Z5
+	VMULPD     (BX)(R12*8), Z5, Z5
+	VMOVAPD    Z2, Z6
+	KMOVW      K1, K3
+	VGATHERQPD 8(DX)(Z3*8), K3, Z6
+	VMULPD     Z4, Z6, Z6
+	VADDPD     Z6, Z5, K1, Z5
+	VMOVUPD    (DI)(R12*8), Z3
+	VMULPD     Z0, Z3, Z3
+	VMULPD     Z3, Z5, Z5
+	VMOVUPD    (CX)(R12*8), Z3
+	VADDPD     Z3, Z5, Z5
+	VMOVUPD    (R9)(R12*8), Z4
+	VMOVUPD    (R10)(R12*8), Z6
+	VCMPPD     $0x1e, Z4, Z3, K1
+	VCMPPD     $0x11, Z6, Z3, K1, K1
+	VMAXPD     Z5, Z4, Z5
+	VMINPD     Z5, Z6, K1, Z3
+	VMOVUPD    Z3, (CX)(R12*8)
+	VMOVUPD    64(R8)(R12*8), Z3
+	VMOVUPD    64(SI)(R12*8), Z4
+	VPSUBQ     Z1, Z3, Z3
+	VCMPPD     $0x0c, Z2, Z4, K1
+	KXNORW     K4, K4, K4
+	VXORPD     X7, X7, X7
+	VGATHERQPD (DX)(Z3*8), K4, Z7
+	VMULPD     64(BX)(R12*8), Z7, Z7
+	VMOVAPD    Z2, Z6
+	KMOVW      K1, K3
+	VGATHERQPD 8(DX)(Z3*8), K3, Z6
+	VMULPD     Z4, Z6, Z6
+	VADDPD     Z6, Z7, K1, Z7
+	VMOVUPD    64(DI)(R12*8), Z3
+	VMULPD     Z0, Z3, Z3
+	VMULPD     Z3, Z7, Z7
+	VMOVUPD    64(CX)(R12*8), Z3
+	VADDPD     Z3, Z7, Z7
+	VMOVUPD    64(R9)(R12*8), Z4
+	VMOVUPD    64(R10)(R12*8), Z6
+	VCMPPD     $0x1e, Z4, Z3, K1
+	VCMPPD     $0x11, Z6, Z3, K1, K1
+	VMAXPD     Z7, Z4, Z7
+	VMINPD     Z7, Z6, K1, Z3
+	VMOVUPD    Z3, 64(CX)(R12*8)
+	ADDQ       $0x10, R12
+	CMPQ       R12, R13
+	JLE        pair
+
+pairDone:
+	MOVQ R11, R13
+	SUBQ $0x08, R13
+	CMPQ R12, R13
+	JG   oneDone
+
+one:
+	VMOVUPD    (R8)(R12*8), Z3
+	VMOVUPD    (SI)(R12*8), Z4
+	VPSUBQ     Z1, Z3, Z3
+	VCMPPD     $0x0c, Z2, Z4, K1
+	KXNORW     K5, K5, K5
+	VXORPD     X8, X8, X8
+	VGATHERQPD (DX)(Z3*8), K5, Z8
+	VMULPD     (BX)(R12*8), Z8, Z8
+	VMOVAPD    Z2, Z6
+	KMOVW      K1, K3
+	VGATHERQPD 8(DX)(Z3*8), K3, Z6
+	VMULPD     Z4, Z6, Z6
+	VADDPD     Z6, Z8, K1, Z8
+	VMOVUPD    (DI)(R12*8), Z3
+	VMULPD     Z0, Z3, Z3
+	VMULPD     Z3, Z8, Z8
+	VMOVUPD    (CX)(R12*8), Z3
+	VADDPD     Z3, Z8, Z8
+	VMOVUPD    (R9)(R12*8), Z4
+	VMOVUPD    (R10)(R12*8), Z6
+	VCMPPD     $0x1e, Z4, Z3, K1
+	VCMPPD     $0x11, Z6, Z3, K1, K1
+	VMAXPD     Z8, Z4, Z8
+	VMINPD     Z8, Z6, K1, Z3
+	VMOVUPD    Z3, (CX)(R12*8)
+	ADDQ       $0x08, R12
+	CMPQ       R12, R13
+	JLE        one
+
+oneDone:
+	MOVQ       R11, R13
+	SUBQ       R12, R13
+	JZ         next
+	MOVQ       $0x000000ff, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	VMOVUPD.Z  (R8)(R12*8), K1, Z3
+	VMOVUPD.Z  (SI)(R12*8), K1, Z4
+	VPSUBQ     Z1, Z3, Z3
+	VCMPPD     $0x0c, Z2, Z4, K3
+	KMOVW      K1, K6
+	VXORPD     X9, X9, X9
+	VGATHERQPD (DX)(Z3*8), K6, Z9
+	VMOVUPD.Z  (BX)(R12*8), K1, Z6
+	VMULPD     Z6, Z9, Z9
+	VMOVAPD    Z2, Z6
+	KMOVW      K3, K6
+	VGATHERQPD 8(DX)(Z3*8), K6, Z6
+	VMULPD     Z4, Z6, Z6
+	VADDPD     Z6, Z9, K3, Z9
+	VMOVUPD.Z  (DI)(R12*8), K1, Z3
+	VMULPD     Z0, Z3, Z3
+	VMULPD     Z3, Z9, Z9
+	VMOVUPD.Z  (CX)(R12*8), K1, Z3
+	VADDPD     Z3, Z9, Z9
+	VMOVUPD.Z  (R9)(R12*8), K1, Z4
+	VMOVUPD.Z  (R10)(R12*8), K1, Z6
+	VCMPPD     $0x1e, Z4, Z3, K3
+	VCMPPD     $0x11, Z6, Z3, K3, K3
+	VMAXPD     Z9, Z4, Z9
+	VMINPD     Z9, Z6, K3, Z3
+	VMOVUPD    Z3, K1, (CX)(R12*8)
+
+next:
+	ADDQ 88(AX), CX
+	ADDQ 96(AX), DX
+	ADDQ 264(AX), BX
+	ADDQ 264(AX), SI
+	ADDQ 264(AX), DI
+	ADDQ 264(AX), R8
+	ADDQ 120(AX), R9
+	ADDQ 128(AX), R10
 	DECQ 80(AX)
 	JNZ  row
 	VZEROUPPER

@@ -32,6 +32,7 @@ type Transfer struct {
 	scale        float64 // of restricted values
 	halves       bool    // nested along x; along the others nested or the same
 	kernel       *Kernel
+	places       places    // of the fine points along x
 	none         []float64 // −0
 }
 
@@ -69,6 +70,7 @@ func NewTransferPart(fine, coarse Part, k *Kernel) (*Transfer, error) {
 	for a := 1; a < 3; a++ {
 		t.halves = t.halves && (t.axes[a].nested || fine.Global[a] == coarse.Global[a])
 	}
+	t.places = newPlaces(t.axes[0].to)
 	t.none = filled(max(fine.Layout.N[0], coarse.Layout.N[0])+2, math.Copysign(0, -1))
 	return t, nil
 }

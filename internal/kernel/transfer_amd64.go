@@ -58,3 +58,35 @@ func (isa instructions) prolong(r *prolonged) {
 		prolongRowsAVX2(&t.out)
 	}
 }
+
+// mixFour interpolates between a and b, c and d along y, and between the two along z.
+func (isa instructions) mixFour(dst, a, b, c, d []float64, y, z step) {
+	if isa < avx2 {
+		mixFourPlain(dst, a, b, c, d, y, z)
+		return
+	}
+	last := len(dst) - 1
+	_, _, _, _ = a[last], b[last], c[last], d[last]
+	t := tile{out: &dst[0], s: &a[0], n: &b[0], b: &c[0], t: &d[0], count: len(dst), rows: 1}
+	t.k[0], t.k[1] = y.weights()
+	t.k[2], t.k[3] = z.weights()
+	if isa == avx512 {
+		mixRowsAVX512(&t.out)
+	} else {
+		mixRowsAVX2(&t.out)
+	}
+}
+
+// stretch corrects one row from the values in e[0].
+func (isa instructions) stretch(r *prolonged) {
+	if isa != avx512 {
+		r.rowPlain()
+		return
+	}
+	x := r.places
+	t := tile{
+		c: &r.u[0], t: &r.e[0][0], s: &x.low[r.at], n: &x.high[r.at], b: &x.half[r.at], f: &x.index[r.at],
+		phi: &r.phi[0], psi: &r.psi[0], source: r.scale, odd: r.first, count: r.nx, rows: 1,
+	}
+	stretchRowAVX512(&t.out)
+}

@@ -282,3 +282,30 @@ func TestTransfersThatCannotBe(t *testing.T) {
 	require.Panics(t, func() { part.Restrict(e, w, coarse.Interior()) })
 	require.Panics(t, func() { part.Inject(e, w, Box{Lo: [3]int{1, 0, 0}, Hi: [3]int{3, 2, 1}}) })
 }
+
+func TestTransfersAllocateNothing(t *testing.T) {
+	for _, n := range []int{31, 32} {
+		fine, err := NewLayout(3, [3]int{n, n, n})
+		require.NoError(t, err)
+		coarse, err := NewLayout(3, [3]int{15, 15, 15})
+		require.NoError(t, err)
+		u, r, e := make([]float64, fine.Len()), make([]float64, fine.Len()), make([]float64, coarse.Len())
+		for _, k := range All()[1:] {
+			tr, err := NewTransferPart(Whole(fine), Whole(coarse), k)
+			require.NoError(t, err)
+			s, err := New(Config{Layout: fine, Kernel: k, Step: 0.1, Lower: NoLower(), Upper: NoUpper(), Operator: Operator{Diag: 6, Off: 1}})
+			require.NoError(t, err)
+			var sum Sum
+			require.Zero(t, testing.AllocsPerRun(5, func() {
+				s.RelaxColour(u, 0, 1.2, fine.Interior())
+				s.RedBlack(u, 1.2, 2, backwards{})
+				s.Defect(r, u, fine.Interior())
+				s.Apply(r, u, fine.Interior())
+				s.Energy(&sum, u, r, fine.Interior())
+				tr.Restrict(e, r, coarse.Interior())
+				s.RestrictDefect(e, tr, u, coarse.Interior())
+				tr.Prolong(u, e, NoLower(), NoUpper(), fine.Interior())
+			}), "%s, %d points", k.Name(), n)
+		}
+	}
+}

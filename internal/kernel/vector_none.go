@@ -27,4 +27,10 @@ func (isa instructions) restrict(out, rows []float64, stride, nx, ny int) {
 
 func (isa instructions) prolong(r *prolonged) { r.rowsPlain() }
 
+func (isa instructions) mixFour(dst, a, b, c, d []float64, y, z step) {
+	mixFourPlain(dst, a, b, c, d, y, z)
+}
+
+func (isa instructions) stretch(r *prolonged) { r.rowPlain() }
+
 func fence() {}

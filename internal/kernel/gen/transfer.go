@@ -11,6 +11,10 @@ func transfers(s set) {
 	addRows(s)
 	restrictRows(s)
 	prolongRows(s)
+	mixRows(s)
+	if g, ok := s.(avx512); ok {
+		stretchRow(g)
+	}
 }
 
 // rowsOf emits the frame of a function over the rows of a tile: pointers by field, moved
@@ -148,4 +152,74 @@ func prolongRows(s set) {
 		block(s.rest(l, rest))
 		Label("next")
 	})
+}
+
+// mixRows emits out = ke·(kc·s + kw·n) + ks·(kc·b + kw·t), each product rounded.
+func mixRows(s set) {
+	moves := [][2]string{{"out", "outStep"}, {"s", "xStep"}, {"n", "yStep"}, {"b", "zStep"}, {"t", "planeStep"}}
+	scalars := []string{"kc", "kw", "ke", "ks"}
+	rowsOf(s, "mixRows", "interpolates between two pairs of rows, and between the pairs.", moves, scalars, nil, func(l *loop) {
+		s.loops(l, true, func(v vector, offset int) {
+			mix := func(a, b reg.Register, x, y string) reg.Register {
+				v.mul(l.scalars[x], a, a)
+				v.mul(l.scalars[y], b, b)
+				v.add(b, a, a)
+				return a
+			}
+			low := mix(v.load(l.at("s", offset)), v.load(l.at("n", offset)), "kc", "kw")
+			high := mix(v.load(l.at("b", offset)), v.load(l.at("t", offset)), "kc", "kw")
+			v.store(mix(low, high, "ke", "ks"), l.at("out", offset), false)
+		})
+	})
+}
+
+// stretchRow emits the interpolation of a row between any two grids: a point takes the
+// value at its index f (less odd), times its weight s, and where its weight n is not 0 the next one
+// times that; the sum is multiplied by its factor b. Then as prolongRows, the factor
+// source of the whole row included.
+func stretchRow(s avx512) {
+	moves := [][2]string{
+		{"c", "outStep"}, {"t", "rowStep"}, {"s", "xStep"}, {"n", "xStep"}, {"b", "xStep"}, {"f", "xStep"},
+		{"phi", "phiStep"}, {"psi", "psiStep"},
+	}
+	doc := "adds what lies between the points of a coarse row to a fine one where no obstacle is touched, and projects."
+	rowsOf(s, "stretchRow", doc, moves, []string{"source", "odd"}, nil, func(l *loop) {
+		zero := s.zero()
+		s.loops(l, true, func(v vector, offset int) {
+			index, weight := v.load(l.at("f", offset)), v.load(l.at("n", offset))
+			VPSUBQ(l.scalars["odd"], index, index)
+			two, x, y := K(), ZMM(), ZMM()
+			VCMPPD(operand.U8(12), zero, weight, two) // not equal, or not ordered
+			s.gather(v, operand.Mem{Base: l.ptr["t"], Index: index, Scale: 8}, x)
+			v.mul(v.operand(l.at("s", offset)), x, x)
+			VMOVAPD(zero, y)
+			next := K()
+			KMOVW(two, next)
+			VGATHERQPD(operand.Mem{Base: l.ptr["t"], Index: index, Scale: 8, Disp: 8}, next, y)
+			v.mul(weight, y, y)
+			VADDPD(y, x, two, x)
+			w := v.load(l.at("b", offset))
+			v.mul(l.scalars["source"], w, w)
+			v.mul(w, x, x)
+			u := v.load(l.at("c", offset))
+			v.add(u, x, x)
+			phi, psi := v.load(l.at("phi", offset)), v.load(l.at("psi", offset))
+			free := v.between(phi, u, psi)
+			v.max(x, phi, x)
+			v.minAt(free, x, psi, u)
+			v.store(u, l.at("c", offset), false)
+		})
+	})
+}
+
+// gather reads the points of v's lanes from a row.
+func (avx512) gather(v vector, m operand.Mem, d reg.VecVirtual) {
+	lanes := K()
+	if part, ok := v.(masked); ok {
+		KMOVW(part.mask, lanes)
+	} else {
+		KXNORW(lanes, lanes, lanes)
+	}
+	VXORPD(d.AsX(), d.AsX(), d.AsX())
+	VGATHERQPD(m, lanes, d)
 }
