@@ -142,7 +142,7 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 			out = append(out, f.compute(nil, func(b kernel.Box, _ int) { f.Defect(b) }))
 			out = bring(out, f.residual...)
 		}
-		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Restrict(c.Level, b) }))
+		out = append(out, f.contacts(), c.compute(nil, func(b kernel.Box, _ int) { f.Restrict(c.Level, b) }))
 		to := c
 		if meets {
 			if out = append(out, stage{kind: stageGather, gather: j.gather}); !m.root() {

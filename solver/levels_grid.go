@@ -32,7 +32,7 @@ func (m *multigrid) newGridLevel(l int, window, own Box, op kernel.Operator, b *
 	}
 	c := method.LevelConfig{
 		Part:     kernel.Part{Layout: layout, Global: m.plan.hierarchy.Grids[l], Lo: window.Lo},
-		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1, Walls: true,
+		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1, Walls: true, Contacts: true,
 	}
 	if b != nil {
 		c.Source, c.Lower, c.Upper = b.source, b.lower, b.upper
@@ -75,6 +75,24 @@ func (g *gridLevel) share(wires []*wire, d depth) {
 // none).
 func (g *gridLevel) compute(x *exchange, f func(b kernel.Box, piece int)) stage {
 	return stage{kind: stageCompute, x: x, steps: planParts(g.own, g.Part.Layout.Dim, x), piece: f}
+}
+
+// contacts is the stage that notes, before a restriction, which rows are in contact: those
+// that neighbours have marked, too.
+func (g *gridLevel) contacts() stage {
+	l := g.Part.Layout
+	b, slow := l.Interior(), l.Dim-1
+	for a := 1; a < l.Dim && g.faces[0] != nil; a++ {
+		b.Lo[a], b.Hi[a] = -1, l.N[a]+1
+	}
+	chunks := 1
+	if slow > 0 {
+		chunks = max(1, min(b.Points()/chunkPoints, maxChunks, b.Hi[slow]-b.Lo[slow]))
+	}
+	return stage{
+		kind: stageCompute, steps: []step{{box: b, chunks: chunks, axis: slow}},
+		piece: func(b kernel.Box, _ int) { g.Contacts(b) },
+	}
 }
 
 // bring are the stages of exchanges one after the other.
