@@ -13,6 +13,7 @@ type guess struct {
 	reported  float64
 	reportEnd bool
 	everTold  bool
+	unheard   bool // the parent has not said that the last report has come
 }
 
 type childGuess struct {
@@ -27,6 +28,10 @@ const (
 	// reportAge measurements after the last report any change is told, so that a
 	// guess that creeps over the tolerance is heard of.
 	reportAge = 32
+	// Where a guess is below nearEnd times the bound (of squares), a change of 2 % is
+	// told, so that the end is not found out late.
+	nearEnd         = 16
+	reportRatioNear = 0.98
 )
 
 func (g *guess) init(children int) { g.children = make([]childGuess, children) }
@@ -53,19 +58,26 @@ func (g *guess) childrenAtEnd() bool {
 	return true
 }
 
-// report is the message to the parent, if one is due.
-func (g *guess) report(atEnd bool) (message, bool) {
+// report is the message to the parent, if one is due; bound is the square that the
+// whole run's residual has to reach, NaN while that is not known. One report is on its
+// way at a time: over a slow edge the next one waits, as the newest there is then, and
+// never stands before a snapshot's messages.
+func (g *guess) report(atEnd bool, bound float64) (message, bool) {
 	sum, known := g.sum()
-	if !known {
+	if !known || g.unheard {
 		return message{}, false
 	}
 	end := atEnd && g.childrenAtEnd()
 	low, high := math.Min(sum, g.reported), math.Max(sum, g.reported)
-	changed := !(low >= reportRatio*high) || (sum != g.reported && g.age >= reportAge)
+	ratio := reportRatio
+	if low <= nearEnd*bound {
+		ratio = reportRatioNear
+	}
+	changed := !(low >= ratio*high) || (sum != g.reported && g.age >= reportAge)
 	if g.everTold && !changed && end == g.reportEnd {
 		return message{}, false
 	}
-	g.everTold, g.reported, g.reportEnd, g.age = true, sum, end, 0
+	g.everTold, g.reported, g.reportEnd, g.age, g.unheard = true, sum, end, 0, true
 	m := message{kind: msgEstimate, a: sum}
 	if end {
 		m.reason = ReachedSweeps

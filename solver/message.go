@@ -22,7 +22,7 @@ import (
 //	load            two float64: speed and longest sweep beyond; planes (8 bytes)
 //	move, grant     iterate (8 bytes), planes (8 bytes)
 //	layers, shares, correction  iterate (8 bytes), values of 8 bytes each
-//	stop, finished, close  nothing
+//	stop, finished, close, heard  nothing
 //
 // The mark of a face is the age of the cut it belongs to; that of a residual is 1 when
 // the snapshot is void.
@@ -45,11 +45,12 @@ const (
 	msgLayers                            // to every peer whose region meets the own box: what a time step starts from
 	msgShares                            // up: shares of the coarse problem
 	msgCorrection                        // down: correction number
+	msgHeard                             // down: the last estimate has come
 	msgKinds
 )
 
 const (
-	messageVersion = 3
+	messageVersion = 4
 	messageHeader  = 16
 )
 
@@ -153,7 +154,7 @@ func decodeMessage(data []byte, faceBytes int) (m message, err error) {
 		m.iterate, m.values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
 	case msgResidual:
 		err = m.decodeSums(body)
-	case msgStop, msgFinished, msgClose:
+	case msgStop, msgFinished, msgClose, msgHeard:
 		if len(body) != 0 {
 			return m, errMessageLength
 		}

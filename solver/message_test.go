@@ -51,7 +51,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		require.Error(t, err)
 		data[0]++
 		_, err = decodeMessage(data, 16)
-		require.ErrorContains(t, err, "version 4")
+		require.ErrorContains(t, err, "version 5")
 	}
 }
 

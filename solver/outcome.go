@@ -96,6 +96,14 @@ func newRhythm(every, lag, most Iteration) rhythm {
 	return rhythm{every: every, lag: min(lag, every), max: most, fixed: fixed}
 }
 
+// loose is the rhythm of guesses, which nobody else has to keep: a quarter as long.
+func (r rhythm) loose() rhythm {
+	if !r.fixed {
+		r.every = max(1, r.every/4)
+	}
+	return r
+}
+
 // effect is the iterate at which a verdict on check k takes effect. That on u⁰
 // does at once, as does that on the last iterate.
 func (r rhythm) effect(k Iteration) Iteration {

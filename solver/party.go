@@ -101,7 +101,7 @@ func (p *party) dispatch(f *face, m *message) error {
 		if p.tree.child(q) < 0 {
 			return fmt.Errorf("kind %d, which only children in the tree send", m.kind)
 		}
-	case msgStep, msgVerdict, msgClose:
+	case msgStep, msgVerdict, msgClose, msgHeard:
 		if p.tree.parent != q {
 			return fmt.Errorf("kind %d, which only the parent in the tree sends", m.kind)
 		}
@@ -111,7 +111,7 @@ func (p *party) dispatch(f *face, m *message) error {
 		}
 	}
 	switch m.kind {
-	case msgResidual, msgVerdict, msgFace, msgEstimate, msgFinished, msgClose:
+	case msgResidual, msgVerdict, msgFace, msgEstimate, msgHeard, msgFinished, msgClose:
 		return p.end.agree(f, m)
 	case msgStop:
 		if m.reason == Running || m.reason == Converged {

@@ -37,16 +37,14 @@ type snapshotEnd struct {
 	final    bool      // the snapshot was begun when all had made their last sweep
 	news     Iteration // root: guesses heard after its last sweep
 	nextAt   Iteration // root: no snapshot before this clock
-	backoff  Iteration
+	shots    schedule  // root: of snapshots
 }
-
-const maxBackoff = 1 << 12
 
 func newSnapshotEnd(p *party) *snapshotEnd {
 	n := len(p.tree.children)
 	e := &snapshotEnd{
 		p: p, active: true, faces: make([]bool, len(p.faces)), sums: newReduction(n),
-		norm0: notYet(), residual: notYet(), backoff: p.rhythm.every,
+		norm0: notYet(), residual: notYet(),
 	}
 	e.guess.init(n)
 	for _, f := range p.faces {
@@ -133,7 +131,7 @@ func (e *snapshotEnd) measured(residual *kernel.Sum) {
 	if !e.measure {
 		e.guess.own, e.guess.known = residual.Float64(), true
 		e.guess.age++
-		e.due = e.schedule.next(e.p.rhythm, e.p.iterate, math.Sqrt(e.guess.own), e.share())
+		e.due = e.schedule.next(e.p.rhythm.loose(), e.p.iterate, math.Sqrt(e.guess.own), e.share())
 		e.report()
 		e.consider()
 		return
@@ -186,26 +184,21 @@ func (e *snapshotEnd) verdict(m *message) {
 	}
 	e.p.subject.thaw()
 	if e.number > 0 {
-		e.nextAt = e.clock() + e.backoff
-		e.backoff = min(2*e.backoff, maxBackoff)
+		e.nextAt = e.shots.next(e.p.rhythm.loose(), e.clock(), m.a, e.p.config.Tolerance)
 	}
 	e.consider()
 }
 
 // consider begins a snapshot at the root when one is worth while: somebody wants
 // the end, all have made their last sweep, or the guesses meet the tolerance. After
-// one that failed the root waits for a number of its own sweeps that doubles, so
-// that snapshots stay rare; it relaxes on, so another one comes.
+// one that failed the root relaxes for about half as long as the residuals of the last
+// two promise that it takes, and so keeps snapshots rare.
 func (e *snapshotEnd) consider() {
 	if e.p.tree.parent >= 0 || e.active || e.reason != Running || !e.begun {
 		return
 	}
 	sum, known := e.guess.sum()
-	bound := e.p.config.Tolerance * e.norm0
-	if e.norm0 == 0 {
-		bound = e.p.config.Tolerance // as relative does
-	}
-	promising := known && !(math.Sqrt(sum) > bound) && e.clock() >= e.nextAt
+	promising := known && !(math.Sqrt(sum) > e.bound()) && e.clock() >= e.nextAt
 	e.final = e.atEnd() && e.guess.childrenAtEnd()
 	if e.p.wish == Running && !e.final && !promising {
 		return
@@ -213,9 +206,18 @@ func (e *snapshotEnd) consider() {
 	e.begin(e.number + 1)
 }
 
+// bound is the residual that ends the run, NaN before it is known.
+func (e *snapshotEnd) bound() float64 {
+	if e.norm0 == 0 {
+		return e.p.config.Tolerance // as relative does
+	}
+	return e.p.config.Tolerance * e.norm0
+}
+
 // report tells the parent the guess of this subtree when it has changed enough.
 func (e *snapshotEnd) report() {
-	if m, ok := e.guess.report(e.atEnd()); ok {
+	bound := e.bound()
+	if m, ok := e.guess.report(e.atEnd(), float64(bound*bound)); ok {
 		e.p.tellParent(&m)
 	}
 }
@@ -228,7 +230,12 @@ func (e *snapshotEnd) agree(f *face, m *message) error {
 		return e.residualFrom(f.to.Rank, m)
 	case msgVerdict:
 		return e.verdictFrom(m)
+	case msgHeard:
+		e.guess.unheard = false
+		e.report()
+		return nil
 	case msgEstimate:
+		e.p.tell(f.to.Rank, &message{kind: msgHeard})
 		if math.IsNaN(m.a) {
 			m.a = math.Inf(1)
 		}

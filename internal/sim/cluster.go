@@ -17,6 +17,8 @@ type Cluster struct {
 	Scenario *Scenario
 	// Filter sees every data frame when it is sent; false loses it. nil: none.
 	Filter func(now microproto.Instant, from, to solver.Rank, session string, frame []byte) bool
+	// Watch is called before every event; nil: nobody. It must only look.
+	Watch func(now microproto.Instant)
 	// Tracer sees every step of every composite; nil: off.
 	Tracer microproto.Tracer
 
@@ -57,8 +59,8 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 	n := s.Peers()
 	c.cutAt = make([]microproto.Instant, n)
 	for rank := range n {
-		for range rank {
-			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.Faults))
+		for other := range rank {
+			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, solver.Rank(rank), solver.Rank(other))))
 		}
 	}
 	for rank := range solver.Rank(n) {
@@ -97,16 +99,25 @@ func (c *Cluster) plan() {
 		c.clock.At(microproto.Instant(cut.To), func() { c.partition(cut.Split, false) })
 	}
 	c.clock.At(microproto.Instant(s.Calm), func() {
-		for _, l := range c.links {
-			l.SetFaults(s.After)
-			l.Partition(0, false)
-			l.Partition(1, false)
+		for hi := range solver.Rank(len(c.peers)) {
+			for lo := range hi {
+				l := c.link(lo, hi)
+				l.SetFaults(s.at(s.After, lo, hi))
+				l.Partition(0, false)
+				l.Partition(1, false)
+			}
 		}
 	})
 	c.planRails()
 	for _, p := range c.peers {
 		c.clock.After(time.Duration(c.rand.IntN(5e6)), p.start)
 	}
+}
+
+// at is what a link between two ranks does to frames.
+func (s *Scenario) at(f mptest.Faults, a, b solver.Rank) mptest.Faults {
+	f.Delay += s.distance(a, b)
+	return f
 }
 
 func (c *Cluster) partition(split solver.Rank, cut bool) {
@@ -136,10 +147,17 @@ func (c *Cluster) calm() bool { return c.clock.Now() >= microproto.Instant(c.Sce
 
 // Run plays the scenario until every peer has closed its sessions and all is quiet.
 func (c *Cluster) Run() error {
+	longer := max(1, c.Scenario.Problem.Steps())
+	most, longest := maxEvents*uint64(longer), maxVirtual*microproto.Instant(longer)
+	if p := c.Scenario.Patience; p > 0 {
+		most, longest = 100*maxEvents, microproto.Instant(p)
+	}
 	for c.fault == nil && !c.over() {
-		longer := max(1, c.Scenario.Problem.Steps())
-		if c.events++; c.events > maxEvents*uint64(longer) || c.clock.Now() > maxVirtual*microproto.Instant(longer) {
+		if c.events++; c.events > most || c.clock.Now() > longest {
 			return fmt.Errorf("sim: no end after %d events, at %v: %s", c.events, time.Duration(c.clock.Now()), c.state())
+		}
+		if c.Watch != nil {
+			c.Watch(c.clock.Now())
 		}
 		if !c.clock.Step() {
 			return fmt.Errorf("sim: stuck at %v, nothing is left to happen: %s", time.Duration(c.clock.Now()), c.state())

@@ -44,6 +44,9 @@ type Scenario struct {
 	Adapters []bool // by rank: those that have one beside the base link; nil: nobody
 	Falls    []Fall // of adapters
 
+	Far      []Far         // peers far from all others
+	Patience time.Duration // a run that takes longer counts as one without an end; 0: 30 s
+
 	Protect p2psap.Protection // of every session; the peers are on hosts of their own
 	Attack  float64           // per frame: whoever is on the links strikes
 }
@@ -79,6 +82,13 @@ func (c Cost) Relax(n int) time.Duration {
 	return max(1, time.Duration(float64(n)*float64(c.Point)*c.Slow))
 }
 
+// Far puts a peer at a distance: what it sends and what is sent to it takes Delay
+// longer, data and control alike.
+type Far struct {
+	Rank  solver.Rank
+	Delay time.Duration
+}
+
 // Cut is a network partition: from From until To nothing passes between the ranks
 // below Split and the others.
 type Cut struct {
@@ -103,6 +113,17 @@ type Stop struct {
 
 // Peers is the number of peers.
 func (s *Scenario) Peers() int { return s.Partition.Peers() }
+
+// distance is what a message between two ranks takes beyond what all take.
+func (s *Scenario) distance(a, b solver.Rank) time.Duration {
+	var d time.Duration
+	for _, f := range s.Far {
+		if f.Rank == a || f.Rank == b {
+			d += f.Delay
+		}
+	}
+	return d
+}
 
 // String is one line for messages and logs.
 func (s *Scenario) String() string {

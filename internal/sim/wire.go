@@ -18,7 +18,7 @@ type wireEnd struct {
 func (c *Cluster) dial(p *peer, name string) {
 	to := c.byName(name)
 	refused := !c.calm() && chance(c.rand, c.Scenario.Control.Refuse)
-	at := max(c.healed(p.rank, to.rank), c.clock.Now()).Add(c.latency())
+	at := max(c.healed(p.rank, to.rank), c.clock.Now()).Add(c.latency() + c.Scenario.distance(p.rank, to.rank))
 	c.clock.At(at, func() {
 		if refused {
 			p.node.DialFailed(c.clock.Now(), name)
@@ -60,7 +60,7 @@ func (c *Cluster) control(p *peer, o p2psap.Output) {
 		c.snap(near, far)
 		return
 	}
-	at := max(c.healed(near.rank, far.rank).Add(c.latency()), c.carried[near])
+	at := max(c.healed(near.rank, far.rank).Add(c.latency()+c.Scenario.distance(near.rank, far.rank)), c.carried[near])
 	c.carried[near] = at
 	c.clock.At(at, func() {
 		if _, up := c.wires[far]; up {

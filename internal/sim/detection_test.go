@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+var detectCount = flag.Uint64("detect.count", 16, "runs of TestDetection")
+
+// detection is how long an asynchronous run went on after its assembled iterate had
+// met the tolerance for good, and how long one reduction over the tree takes: up and
+// down, an edge being the way and the sweep that the peer at its end may be in.
+type detection struct {
+	late, reduction time.Duration
+	snapshots       int
+}
+
+func detect(t *testing.T, seed uint64) detection {
+	r := rand.New(rand.NewPCG(seed, 0x646574656374))
+	s := &Scenario{Seed: seed, Tolerance: 1e-4, Scheme: solver.Asynchronous(), MTU: 1400}
+	s.Problem, s.What = drawProblem(r)
+	var err error
+	for s.Partition.Peers() < 2 {
+		s.Partition, err = drawPartition(r, s.Problem)
+		require.NoError(t, err)
+	}
+	delay := time.Duration(100+r.IntN(2000)) * time.Microsecond
+	s.After = mptest.Faults{Delay: delay, Jitter: delay / 4}
+	s.Faults, s.Control = s.After, ControlFaults{Delay: delay}
+	s.Repeat = 4 * delay
+	sweep := time.Duration(float64(delay) * (0.02 + 0.3*r.Float64()))
+	slowest := time.Duration(0)
+	for rank := range s.Peers() {
+		points := s.Partition.Box(solver.Rank(rank)).Points()
+		c := Cost{Point: 1 + sweep/time.Duration(points), Slow: 1 + r.Float64()}
+		s.Costs = append(s.Costs, c)
+		slowest = max(slowest, c.Relax(points))
+	}
+	c, err := New(s, ctp.Catalog(), p2psap.TablePolicy{})
+	require.NoError(t, err)
+	met, done := microproto.Never, microproto.Instant(0)
+	var seen solver.Iteration
+	c.Watch = func(now microproto.Instant) {
+		over := true
+		for _, p := range c.peers {
+			over = over && p.phase >= phaseClosing
+		}
+		at := c.peers[0].worker.Progress().Sweep // often enough to look
+		switch {
+		case over && done == 0:
+			done = now
+		case done != 0 || at == seen:
+			return
+		}
+		seen = at
+		e, err := solver.Evaluate(s.Problem, c.assemble(), nil)
+		require.NoError(t, err)
+		switch {
+		case done != 0 || e.RelativeResidual <= s.Tolerance && met < now:
+		case e.RelativeResidual <= s.Tolerance:
+			met = now
+		default:
+			met = microproto.Never
+		}
+	}
+	require.NoError(t, c.Run(), "seed %d", seed)
+	result, err := c.Check()
+	require.NoError(t, err, "seed %d", seed)
+	parts := s.Partition.Parts()
+	depth := parts[0] + parts[1] + parts[2] - 3
+	late := time.Duration(0)
+	if met < done {
+		late = done.Sub(met)
+	}
+	return detection{late, 2 * time.Duration(depth) * (delay + delay/4 + slowest), result.Outcomes[0].Snapshots}
+}
+
+// An asynchronous run ends within three reductions of the moment at which its
+// assembled iterate has met the tolerance for good.
+func TestDetection(t *testing.T) {
+	var ratios []float64
+	snapshots := 0
+	for seed := range *detectCount {
+		d := detect(t, seed)
+		ratios = append(ratios, float64(d.late)/float64(d.reduction))
+		snapshots += d.snapshots
+	}
+	slices.Sort(ratios)
+	n := len(ratios)
+	t.Logf("%d runs: from the tolerance met to the last verdict %.2f reductions in the median, %.2f in 9 of 10, %.2f at most; %.1f snapshots a run",
+		n, ratios[n/2], ratios[n*9/10], ratios[n-1], float64(snapshots)/float64(n))
+	require.Less(t, ratios[n/2], 3.0)
+}

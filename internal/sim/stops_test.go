@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+var (
+	stopsSeed  = flag.Uint64("stops.seed", 1, "first seed of TestFalseStops")
+	stopsCount = flag.Uint64("stops.count", 150, "runs of TestFalseStops")
+)
+
+// trap is a scenario made to stop a run too early: every block holds the solution but
+// for one corner, whose peer is a second from all others and may be slow besides. The
+// others have nothing left to do, and what would tell them otherwise is on its way for
+// a second, while frames are lost, doubled and reordered.
+func trap(seed uint64) (*Scenario, bool, error) {
+	r := rand.New(rand.NewPCG(seed, 0x74726170))
+	s := &Scenario{Seed: seed}
+	s.Problem, s.What = drawProblem(r)
+	s.Problem.Name = "trap"
+	var err error
+	for s.Partition.Peers() < 2 {
+		if s.Partition, err = drawPartition(r, s.Problem); err != nil {
+			return nil, false, err
+		}
+	}
+	drawMethod(r, s)
+	s.Scheme = pick(r, solver.Asynchronous(), solver.Asynchronous(), solver.BoundedDelay(1+r.IntN(8)), solver.Hybrid(solver.Clusters(s.Partition, s.Peers())))
+	if s.Scheme.Name() == "hybrid" {
+		s.Clusters = solver.Clusters(s.Partition, s.Peers())
+	}
+	s.Order, s.MaxSweeps, s.Stop = solver.Jacobi, 0, Stop{}
+	s.Tolerance = pick(r, 1e-2, 1e-3, 1e-4)
+	drawFaults(r, s)
+	drawCosts(r, s)
+	if r.IntN(4) == 0 {
+		return s, false, nil // nothing but random delays, slow peers and loss
+	}
+	corner := solver.Rank(pick(r, 0, s.Peers()-1))
+	s.Far = []Far{{Rank: corner, Delay: time.Second}}
+	s.Cuts, s.Patience = nil, 10*time.Minute
+	s.Faults.Capacity, s.After.Capacity = 0, 0
+	share := s.Problem.Points() / s.Peers()
+	for i := range s.Costs { // a sweep takes some hundredths of the way
+		s.Costs[i].Point = time.Duration(10e6+r.IntN(40e6)) / time.Duration(max(1, share))
+	}
+	s.Repeat = 200 * time.Millisecond
+	want, err := solver.SolveSequential(s.Problem, solver.Jacobi, 1e-9, 0, 0, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	box, n, height := s.Partition.Box(corner), s.Problem.N, 0.05+0.3*r.Float64()
+	p := s.Problem
+	p.Initial = func(q solver.Point) float64 {
+		var i [3]int
+		for a := range p.Dimension {
+			i[a] = int((q[a]-p.Lo[a])/p.Spacing(a)+0.5) - 1
+		}
+		u := want.U[i[0]+n[0]*(i[1]+n[1]*i[2])]
+		for a := range 3 {
+			if i[a] < box.Lo[a] || i[a] >= box.Hi[a] {
+				return u
+			}
+		}
+		return u + height
+	}
+	return s, true, nil
+}
+
+// A run never says that it has converged when it has not: Play judges the assembled
+// answer by the problem alone. The full count is
+//
+//	go test ./internal/sim -run TestFalseStops -count=1 -v -timeout 2h -stops.count=10000
+func TestFalseStops(t *testing.T) {
+	var next, traps, snapshots, void atomic.Uint64
+	var mu sync.Mutex
+	var failures []string
+	worst, longest := 0.0, time.Duration(0)
+	begin := time.Now()
+	play := func(seed uint64) {
+		s, trapped, err := trap(seed)
+		var r *Result
+		if err == nil {
+			r, err = Play(s, ctp.Catalog(), p2psap.TablePolicy{})
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			failures = append(failures, fmt.Sprintf("seed %d: %v: %v\nreplay: go test ./internal/sim -run TestFalseStops -count=1 -v -stops.seed=%d -stops.count=1", seed, s, err, seed))
+			return
+		}
+		if trapped {
+			traps.Add(1)
+		}
+		taken := uint64(r.Outcomes[0].Snapshots)
+		snapshots.Add(taken)
+		void.Add(max(taken, 1) - 1)
+		worst, longest = max(worst, r.Evaluation.RelativeResidual/s.Tolerance), max(longest, r.Virtual)
+	}
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for i := next.Add(1) - 1; i < *stopsCount; i = next.Add(1) - 1 {
+				play(*stopsSeed + i)
+			}
+		})
+	}
+	wait.Wait()
+	for _, f := range failures {
+		t.Error(f)
+	}
+	t.Logf("%d runs, %d of them traps: %d failed; %d snapshots, %d of them with a residual above the tolerance; the largest residual is %.4f of the tolerance, the longest run %v; %v of real time",
+		*stopsCount, traps.Load(), len(failures), snapshots.Load(), void.Load(), worst, longest.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond))
+	if *stopsCount > 50 {
+		require.Positive(t, traps.Load())
+		require.Positive(t, void.Load(), "the traps catch guesses")
+	}
+}
