@@ -45,14 +45,16 @@ func (o *Option) Problem(name string, n [3]int) (*solver.Problem, error) {
 // Center is the index, 1 to n, of today's price along an axis of n interior points.
 func Center(n int) int { return (n + 1) / 2 }
 
-// evolve adds time. On the boundary the option is worth what it pays now or, whatever is
-// more, what the assets' growth without chance makes it worth at maturity.
+// evolve adds time. On the boundary the option is worth what it pays now or, if that is
+// more, what it would be worth without the right to exercise early.
 func (o *Option) evolve(p *solver.Problem, f *frame, w *reward) {
 	base := *p
 	at := func(t float64) *solver.Problem {
 		q := base
-		discount, later := math.Exp(-o.Rate*t), w.later(o, f, t)
-		q.Boundary = func(y solver.Point) float64 { return max(w.at(y), float64(discount*later.at(y))) }
+		if q.Boundary = w.at; t > 0 {
+			held := newEuropean(o, f, w, t)
+			q.Boundary = func(y solver.Point) float64 { return max(w.at(y), held.at(y)) }
+		}
 		return &q
 	}
 	p.Boundary = at(o.Maturity).Boundary

@@ -49,22 +49,6 @@ func (w *reward) merge() {
 	w.d, w.offset[0], w.slope[0], w.weight[0] = 1, offset, slope, 1
 }
 
-// later is the reward of prices that have grown without chance for a time.
-func (w *reward) later(o *Option, f *frame, time float64) *reward {
-	v := *w
-	if w.basket == Geometric {
-		v.offset[0] = w.offset[0]
-		for i := range f.d {
-			v.offset[0] += o.weight(i) * f.growth[i] * time
-		}
-		return &v
-	}
-	for i := range f.d {
-		v.offset[i] += f.growth[i] * time
-	}
-	return &v
-}
-
 func (w *reward) log(i int, y solver.Point) float64 {
 	s := &w.slope[i]
 	return w.offset[i] + float64(s[0]*y[0]) + float64(s[1]*y[1]) + float64(s[2]*y[2])

@@ -130,6 +130,11 @@ func (o *Option) checkWeights() error {
 
 // checkReach refuses domains whose prices are no finite numbers.
 func (o *Option) checkReach(f *frame) error {
+	for i, g := range f.growth[:f.d] {
+		if !o.Perpetual && !(math.Abs(g)*o.Maturity <= mostReach) {
+			return &InputError{"assets", i, "dividend", fmt.Sprintf("%g: until maturity the price would grow by e^%.3g; lower dividend, rate or maturity", o.Assets[i].Dividend, g*o.Maturity)}
+		}
+	}
 	w := o.halfWidth(f)
 	if !(w > 0) || math.IsInf(w, 1) {
 		return refuse("maturity", "the domain would be %g standard units wide", w)
