@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 )
 
 // load is what the peers on one side of a cut can do together.
@@ -35,13 +36,18 @@ const (
 	// leastPart of a peer's planes is worth moving, and a whole plane: what is less than
 	// that only changes who has the remainder of planes by peers.
 	leastPart = 0.05
+	// defaultWindow is Config.BalanceWindow where it is 0.
+	defaultWindow = 50 * time.Millisecond
 	// moveSweeps is what a move costs, in sweeps of the slowest peer, beside moveSeconds.
 	moveSweeps  = 4
-	moveSeconds = 200e-6
+	moveSeconds = 1e-3
 	// leadSweeps are between a proposal and the iterate from which it holds, so that the
-	// answer is there in time; restSweeps between two proposals at a cut.
-	leadSweeps = 4
-	restSweeps = 24
+	// answer is there in time; restSweeps and restWindows of the meter are between two
+	// proposals at a cut, twice as many for every time that planes go back again.
+	leadSweeps  = 4
+	restSweeps  = 24
+	restWindows = 3
+	mostRests   = 256
 	// maxMoveBytes bounds what one move carries, unless it is a single plane.
 	maxMoveBytes = 32 << 20
 )

@@ -135,6 +135,27 @@ func TestMeter(t *testing.T) {
 	window(10 * time.Millisecond) // now it is slow
 	window(10 * time.Millisecond)
 	require.InDelta(t, 200e-6, m.point(), 1e-12)
+
+	m = meter{least: 10 * time.Millisecond}
+	window(time.Millisecond)
+	require.False(t, m.news, "8 ms are not enough")
+	sweep(time.Millisecond)
+	require.True(t, m.news)
+}
+
+// TestRest: who goes back and forth does so more and more seldom.
+func TestRest(t *testing.T) {
+	var r rest
+	require.True(t, r.over(0, 0))
+	sweeps, windows := Iteration(0), 0
+	for n, up := range []bool{true, true, false, true, false} {
+		times := []int{1, 1, 2, 4, 8}[n]
+		r.begin(sweeps, windows, up)
+		require.False(t, r.over(sweeps+Iteration(times)*restSweeps-1, windows+1000))
+		require.False(t, r.over(sweeps+10000, windows+times*restWindows-1))
+		require.True(t, r.over(sweeps+Iteration(times)*restSweeps, windows+times*restWindows))
+		sweeps, windows = sweeps+Iteration(times)*restSweeps, windows+times*restWindows
+	}
 }
 
 func TestBalanceable(t *testing.T) {

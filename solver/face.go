@@ -36,7 +36,32 @@ type face struct {
 	told    load      // what the other side was told of this one
 	toldAt  Iteration
 	move    handover
-	rest    Iteration // no move is proposed before that iterate
+	rest    rest
+}
+
+// rest is when the next move may be proposed at a cut.
+type rest struct {
+	sweeps  Iteration // in the run
+	windows int       // of the meter
+	times   int       // the rest after a move, 1 at first
+	up      bool      // the last one went up
+	after   bool      // there was one
+}
+
+// begin rests after a proposal.
+func (r *rest) begin(sweeps Iteration, windows int, up bool) {
+	if r.times == 0 {
+		r.times = 1
+	}
+	if r.after && up != r.up {
+		r.times = min(2*r.times, mostRests)
+	}
+	r.after, r.up = true, up
+	r.sweeps, r.windows = sweeps+Iteration(r.times*restSweeps), windows+r.times*restWindows
+}
+
+func (r *rest) over(sweeps Iteration, windows int) bool {
+	return sweeps >= r.sweeps && windows >= r.windows
 }
 
 // slot holds a face of the neighbour's; data aliases the shell's buffer.

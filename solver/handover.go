@@ -92,7 +92,7 @@ func (w *Worker) rebalance() {
 			f.told, f.toldAt = side, w.iterate
 			w.tell(f.to.Rank, &message{kind: msgLoad, a: side.speed, b: side.longest, count: int64(side.planes)})
 		}
-		if f.to.Side > 0 && !f.move.open && f.age < mostAge && w.iterate >= f.rest {
+		if f.to.Side > 0 && !f.move.open && f.age < mostAge && f.rest.over(w.steps.swept+w.iterate, w.meter.known) {
 			b := balance{planes: w.config.Problem.N[slow], cut: w.block.box.Hi[slow], below: side, above: f.beyond, sweeps: w.steps.swept + w.iterate}
 			w.propose(f, b.move())
 		}
@@ -108,7 +108,7 @@ func (w *Worker) propose(f *face, m int) {
 		return
 	}
 	f.move = handover{open: true, asked: true, gives: m > 0, count: count, at: at}
-	f.rest = w.iterate + restSweeps
+	f.rest.begin(w.steps.swept+w.iterate, w.meter.known, m > 0)
 	if m < 0 {
 		count = -count
 	}

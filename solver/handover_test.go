@@ -60,7 +60,7 @@ func requireCover(t require.TestingT, n *network, c Config) (planes int) {
 
 // still is an outcome without what has moved.
 func still(o Outcome) Outcome {
-	o.Moves, o.Given, o.Taken = 0, 0, 0
+	o.Moves, o.Given, o.Taken, o.Work = 0, 0, 0, 0
 	return o
 }
 
@@ -71,7 +71,7 @@ func TestMovesInLockstepKeepTheBits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyProblem(t)
 		c := Config{
-			Problem: p, Partition: anySlabs(t, p), Balance: true, Executor: backwards{},
+			Problem: p, Partition: anySlabs(t, p), Balance: true, BalanceWindow: 1, Executor: backwards{},
 			Scheme:     rapid.SampledFrom([]Scheme{Synchronous(), BoundedDelay(0)}).Draw(t, "scheme"),
 			Tolerance:  rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),
 			CheckEvery: Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
@@ -104,7 +104,7 @@ func TestMovesInAsynchronousRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyProblem(t)
 		c := Config{
-			Problem: p, Partition: anySlabs(t, p), Balance: true, Tolerance: 1e-4,
+			Problem: p, Partition: anySlabs(t, p), Balance: true, BalanceWindow: 1, Tolerance: 1e-4,
 			Scheme:     rapid.SampledFrom([]Scheme{Asynchronous(), BoundedDelay(1), BoundedDelay(4)}).Draw(t, "scheme"),
 			CheckEvery: Iteration(rapid.IntRange(1, 9).Draw(t, "every")),
 			Order:      rapid.SampledFrom([]Order{Jacobi, InTurn}).Draw(t, "order"),
@@ -139,7 +139,7 @@ func TestMovesInTimeSteps(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyStepping(t, func(Partition) Scheme { return Synchronous() })
-		c.Partition, c.Balance = anySlabs(t, c.Problem), true
+		c.Partition, c.Balance, c.BalanceWindow = anySlabs(t, c.Problem), true, 1
 		peers := c.Partition.Peers()
 		c.Scheme = rapid.SampledFrom([]Scheme{
 			Synchronous(), BoundedDelay(0), Asynchronous(), BoundedDelay(2), Hybrid(Clusters(c.Partition, (peers+1)/2)),
@@ -166,7 +166,7 @@ func TestMovesInTimeSteps(t *testing.T) {
 // returns the virtual time and the network.
 func aside(t require.TestingT, s Scheme, n, peers int, balance bool, cost func(rank int, now time.Duration) time.Duration) (time.Duration, *network, Config) {
 	p := membrane([3]int{8, 8, n}, 3)
-	c := Config{Problem: p, Partition: slabsOf(t, p, peers), Scheme: s, Tolerance: 1e-6, Balance: balance}
+	c := Config{Problem: p, Partition: slabsOf(t, p, peers), Scheme: s, Tolerance: 1e-6, Balance: balance, BalanceWindow: 5 * time.Millisecond}
 	net, err := newNetwork(5, configsFor(c))
 	require.NoError(t, err)
 	net.perPoint, net.jitter = cost, 20*time.Microsecond

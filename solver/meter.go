@@ -7,9 +7,11 @@ import (
 
 // meter measures how long this peer takes to relax a point: the time between asking
 // the shell to relax and its next question, so waits for neighbours do not count. The
-// median of the last windows, of some sweeps each, is not misled by one in which the
-// machine did something else.
+// median of the last windows is not misled by one in which the machine did something
+// else. A window is some sweeps, and so long that a thread which shares its processor
+// with others has had it several times.
 type meter struct {
+	least   time.Duration // of a window
 	asked   time.Duration // when the part in progress was asked for
 	relaxed int           // points of it; 0: not yet
 	sweep   stint         // in progress
@@ -50,7 +52,7 @@ func (m *meter) end(counts bool) {
 	}
 	m.window.points += m.sweep.points
 	m.window.took += m.sweep.took
-	if m.sweeps++; m.sweeps < meterSweeps {
+	if m.sweeps++; m.sweeps < meterSweeps || m.window.took < m.least {
 		return
 	}
 	if m.window.took > 0 {

@@ -42,7 +42,7 @@ func (r Reason) String() string {
 type Outcome struct {
 	Reason    Reason
 	Sweeps    Iteration // relaxations, or cycles, done by this peer
-	Work      float64   // what they cost, in sweeps over the own box, of a method whose cycles are not sweeps; 0: Sweeps
+	Work      float64   // what they cost, in sweeps over the own box, of a method whose cycles are not sweeps, or of a box that was another before; 0: Sweeps
 	Iterate   Iteration // of the answer (own block)
 	Residual  float64   // relative, as agreed (the program recomputes it); NaN: never measured
 	Snapshots int       // snapshots taken after the first, which is of u⁰

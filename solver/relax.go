@@ -174,7 +174,7 @@ func (p *pass) finish() {
 	if p.relaxes {
 		old := w.cur
 		w.cur, w.iterate = w.next, w.iterate+1
-		w.earned += uint64(w.block.layout.Points())
+		w.relaxed += uint64(w.block.layout.Points())
 		w.meter.end(!p.gather || w.rhythm.every < meterSweeps)
 		switch {
 		case sameArray(old, w.frozen) && w.spare == nil:

@@ -50,7 +50,7 @@ func (w *Worker) begin() error {
 func (f *face) begin(step int) {
 	f.step, f.opened, f.sent, f.repeatOlder = step, false, false, false
 	f.agreed.have = false
-	f.age, f.movedAt, f.move, f.told, f.toldAt, f.rest = 0, 0, handover{}, load{}, 0, 0
+	f.age, f.movedAt, f.move, f.told, f.toldAt = 0, 0, handover{}, load{}, 0
 }
 
 // inStep puts the time step to an error.

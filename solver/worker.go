@@ -28,6 +28,9 @@ type Config struct {
 	// Balance moves planes between neighbours while they run, so that sweeps take all of
 	// them as long: see Balanceable for when, MostPlanes for the memory.
 	Balance bool
+	// BalanceWindow is the shortest time of relaxing over which speeds are measured; 0:
+	// 50 ms.
+	BalanceWindow time.Duration
 	// Reconfigure asks, at every boundary of time steps, for asynchronous halo sessions
 	// to be made synchronous, so that the first faces of the step travel there, and
 	// asynchronous again. Otherwise those faces travel on the agreement sessions.
@@ -85,13 +88,13 @@ type Worker struct {
 	pass      pass
 	opening   opening
 
-	delta  float64 // the step of stepper
-	most   int     // planes that this peer may have; 0: planes do not move
-	meter  meter
-	moves  int // of cuts
-	given  int // planes
-	taken  int
-	earned uint64 // points relaxed
+	delta   float64 // the step of stepper
+	most    int     // planes that this peer may have; 0: planes do not move
+	meter   meter
+	moves   int // of cuts
+	given   int // planes
+	taken   int
+	relaxed uint64 // points
 }
 
 // NewWorker builds the own block: arrays are allocated here, once (a third one of
@@ -126,6 +129,9 @@ func NewWorker(c Config) (*Worker, error) {
 	}
 	if c.Balance && c.Balanceable() == nil {
 		w.most = c.MostPlanes(c.Rank)
+		if w.meter.least = c.BalanceWindow; w.meter.least <= 0 {
+			w.meter.least = defaultWindow
+		}
 	}
 	w.cur = make([]float64, w.block.layout.Len())
 	w.pass.init(w)
@@ -312,12 +318,11 @@ func (w *Worker) Solution(dst []float64) {
 // Outcome tells how the run ended, or how far it has come.
 func (w *Worker) Outcome() Outcome {
 	o := w.party.Outcome()
-	o.Moves, o.Given, o.Taken = w.moves, w.given, w.taken
+	if o.Moves, o.Given, o.Taken = w.moves, w.given, w.taken; w.moves > 0 {
+		o.Work = float64(w.relaxed) / float64(w.block.layout.Points())
+	}
 	return o
 }
-
-// Relaxed is the number of points that this peer has relaxed so far.
-func (w *Worker) Relaxed() uint64 { return w.earned }
 
 // Box is the worker's own box, as it is now: see Config.Balance.
 func (w *Worker) Box() Box { return w.block.box }

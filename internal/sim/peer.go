@@ -171,7 +171,7 @@ func (t tracer) Trace(now microproto.Instant, r microproto.TraceRecord) {
 func (s *Scenario) config(rank solver.Rank, e solver.Executor) solver.Config {
 	return solver.Config{
 		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Method: s.Method, Executor: e,
-		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat, Reconfigure: s.Reconfigure, Balance: s.Balance,
+		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat, Reconfigure: s.Reconfigure, Balance: s.Balance, BalanceWindow: s.Window,
 	}
 }
 

@@ -26,8 +26,9 @@ type Scenario struct {
 	MaxSweeps solver.Iteration
 	Repeat    time.Duration
 
-	Reconfigure bool // at boundaries of time steps
-	Balance     bool // planes move between the peers
+	Reconfigure bool          // at boundaries of time steps
+	Balance     bool          // planes move between the peers
+	Window      time.Duration // of measuring speeds; 0: the solver's default
 
 	Clusters []int  // by rank: sessions between them take the inter-cluster columns; nil: one
 	Costs    []Cost // by rank

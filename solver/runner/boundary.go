@@ -73,5 +73,5 @@ func (r *Runner) step(op solver.Op) error {
 	if r.config.Step == nil {
 		return nil
 	}
-	return r.config.Step(*op.Step, r.worker.Solution)
+	return r.config.Step(*op.Step, r.worker.Box(), r.worker.Solution)
 }

@@ -54,7 +54,7 @@ func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 		}
 		c.Solver.Reconfigure = reconfigure
 		box := c.Solver.Partition.Box(c.Solver.Rank)
-		c.Step = func(s solver.StepResult, solution func([]float64)) error {
+		c.Step = func(s solver.StepResult, _ solver.Box, solution func([]float64)) error {
 			v := make([]float64, box.Points())
 			solution(v)
 			place(ends[s.Step], p.problem, box, v) // boxes do not overlap
@@ -152,7 +152,7 @@ func TestStepsEnd(t *testing.T) {
 		change: func(rank int, c *runner.Config) {
 			c.Stop, c.Solver.Reconfigure = stop, true
 			box := c.Solver.Partition.Box(c.Solver.Rank)
-			c.Step = func(s solver.StepResult, solution func([]float64)) error {
+			c.Step = func(s solver.StepResult, _ solver.Box, solution func([]float64)) error {
 				if rank == 0 {
 					ends[s.Step] = make([]float64, box.Points())
 					solution(ends[s.Step])
@@ -175,7 +175,7 @@ func TestStepsEnd(t *testing.T) {
 	broken := errors.New("no room for this step")
 	pl = plan{problem: travelling(t, 5, 3), peers: 1, scheme: solver.Synchronous(),
 		change: func(_ int, c *runner.Config) {
-			c.Step = func(solver.StepResult, func([]float64)) error { return broken }
+			c.Step = func(solver.StepResult, solver.Box, func([]float64)) error { return broken }
 		}}
 	require.ErrorIs(t, pl.run(t)[0].err, broken)
 	require.False(t, math.IsNaN(pl.run(t)[0].block[0]))

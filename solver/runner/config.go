@@ -96,8 +96,9 @@ type Config struct {
 	Progress      func(Progress)
 	ProgressEvery time.Duration
 	// Step is told, on Run's goroutine, that a time step is complete; solution writes
-	// the peer's block at its end, as Solution does. An error of it ends the run.
-	Step func(s solver.StepResult, solution func(dst []float64)) error
+	// the values of the peer's box at its end, as Solution does. An error of it ends the
+	// run.
+	Step func(s solver.StepResult, box solver.Box, solution func(dst []float64)) error
 	Log  zerolog.Logger // its zero value logs nothing
 }
 

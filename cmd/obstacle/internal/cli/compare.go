@@ -44,6 +44,7 @@ type row struct {
 	Equivalent float64       `json:"sequential_equivalent_sweeps"`
 	Residual   finite.Number `json:"relative_residual"` // the largest of the rounds
 	Messages   uint64        `json:"messages"`
+	Planes     int           `json:"planes_moved"`
 	Bytes      uint64        `json:"bytes"`
 	Converged  bool          `json:"converged"` // in every round
 
@@ -222,7 +223,7 @@ func (a *app) once(ctx context.Context, t *trial, interrupt <-chan struct{}) err
 	r := &t.row
 	r.seconds, r.sweeps = append(r.seconds, s.Seconds), append(r.sweeps, s.SequentialEquivalentSweeps)
 	r.Residual = max(r.Residual, s.RelativeResidual)
-	r.Messages, r.Bytes = s.Messages, s.Bytes
+	r.Messages, r.Bytes, r.Planes = s.Messages, s.Bytes, s.PlanesMoved
 	r.Converged = r.Converged && s.Converged
 	return nil
 }
@@ -251,6 +252,11 @@ func (c *comparison) text(w io.Writer) {
 				100*float64(r.Efficiency), r.Equivalent, float64(r.Residual), r.Messages, float64(r.Bytes)/1e6)
 		}
 	})
+	for _, r := range c.Rows {
+		if r.Planes > 0 {
+			fmt.Fprintf(w, "%s on %d peers: %d planes moved in the last round\n", r.Scheme, r.Peers, r.Planes)
+		}
+	}
 	fmt.Fprintf(w, "efficiency is t(1)/(P·t(P)), t(1) that of the method's first row: %s\n", c.Reference)
 	if c.Figure != "" {
 		fmt.Fprintf(w, "written %s\n", c.Figure)

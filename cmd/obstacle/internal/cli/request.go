@@ -51,6 +51,7 @@ type request struct {
 	negativeAck bool
 	params      []string
 	reconfigure string
+	balance     string
 	trace       string
 	rendezvous  string
 	secretFile  string
@@ -86,6 +87,7 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.StringVar(&q.congestion, "congestion", "newreno", "congestion control of reliable sessions between clusters: newreno or cubic")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
 	f.StringVar(&q.reconfigure, "reconfigure", "step", "asynchronous sessions exchange the start of a time step in synchronous mode (step), or never change")
+	f.StringVar(&q.balance, "balance", "off", "on moves planes from slow peers to fast ones while they run (slabs, richardson)")
 	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE of a built-in problem (repeatable)")
 }
 
@@ -102,6 +104,8 @@ type work struct {
 	peers     int
 	threads   int
 	label     launch.Label // tells the peers' clusters; nil: they find out
+	balance   bool         // planes move
+	balanced  string       // what the answer says of that
 	chosen    string       // why so many peers and threads; empty: the user said so
 }
 
@@ -151,6 +155,9 @@ func (q *request) resolve(ref string) (*work, error) {
 	}
 	if w.slow, err = slowdowns(q.slow, w.peers); err != nil {
 		return nil, badInput(err)
+	}
+	if w.balance, w.balanced, err = q.balances(w); err != nil {
+		return nil, err
 	}
 	if q.initial != "" {
 		if w.initial, err = output.ReadInitial(q.initial, w.problem); err != nil {

@@ -211,7 +211,7 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 	return &report.Solution{
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
-		Peers: w.peers, Threads: w.threads, Chosen: w.chosen, InProcess: q.inProcess, Partition: slices.Clone(parts[:d]),
+		Peers: w.peers, Threads: w.threads, Chosen: w.chosen, InProcess: q.inProcess, Partition: slices.Clone(parts[:d]), Balance: w.balanced,
 		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []string{}, Seed: q.seed, Version: build.Version(),
 	}
 }

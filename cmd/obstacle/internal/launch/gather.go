@@ -171,13 +171,33 @@ func (r *run) attend(m *member) {
 	var at, stepAt int64
 	step := 1
 	for {
-		msg, err := m.conn.Receive(rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk, rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep)
+		msg, err := m.conn.Receive(rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk, rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = errors.New("end of stream")
 			}
 			r.emit(occurrence{rank: m.rank, closed: err})
 			return
+		}
+		if b, is := msg.(rendezvous.Block); is {
+			err := errors.New("it has begun to come")
+			switch {
+			case b.Stream == rendezvous.StreamSolution && at == 0:
+				err = r.claims.claim(m.rank, b.Box())
+			case b.Stream == rendezvous.StreamStep && stepAt == 0 && r.series != nil:
+				m.held.Store(true)
+				err = r.series.claim(step, m.rank, b.Box())
+				m.held.Store(false)
+			}
+			if err != nil {
+				m.conn.Close()
+				r.emit(occurrence{rank: m.rank, closed: fmt.Errorf("its box cannot be: %w", err)})
+				return
+			}
+			if b.Stream == rendezvous.StreamSolution {
+				r.emit(occurrence{rank: m.rank, message: b})
+			}
+			continue
 		}
 		if s, is := msg.(rendezvous.Step); is {
 			if err := r.stepDone(m, s, step, stepAt); err != nil {
@@ -195,13 +215,13 @@ func (r *run) attend(m *member) {
 		err = errors.New("it is out of order")
 		if c.Stream == rendezvous.StreamStep && c.Offset == stepAt && r.series != nil {
 			m.held.Store(true)
-			err = r.series.put(step, m.box, c.Offset, c.Data)
+			err = r.series.put(step, m.rank, c.Offset, c.Data)
 			m.held.Store(false)
 			if stepAt += int64(len(c.Data)); err == nil {
 				continue
 			}
 		} else if c.Stream == rendezvous.StreamSolution && c.Offset == at {
-			err = blocks.Put(r.u, r.Problem.N, m.box, c.Offset, c.Data)
+			err = blocks.Put(r.u, r.Problem.N, r.claims.box(m.rank), c.Offset, c.Data)
 		}
 		if err != nil {
 			m.conn.Close()
@@ -273,7 +293,7 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
 		Scheme: r.Scheme, Method: rendezvous.Method(r.Method), Order: r.Order, Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
 		Threads: r.Threads, Slow: slow,
-		Initial: r.Initial != nil, Reconfigure: r.Reconfigure, Status: r.Status != nil,
+		Initial: r.Initial != nil, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}
 }
 

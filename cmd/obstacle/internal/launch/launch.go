@@ -33,8 +33,10 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 		over:   make(chan struct{}),
 	}
 	for rank := range p.Partition.Peers() {
-		r.members = append(r.members, &member{rank: rank, box: p.Partition.Box(solver.Rank(rank))})
+		box := p.Partition.Box(solver.Rank(rank))
+		r.members = append(r.members, &member{rank: rank, box: box, final: box})
 	}
+	r.claims = newClaims(&p)
 	var err error
 	if r.series, err = newSeries(&p); err != nil {
 		return nil, err
@@ -65,6 +67,7 @@ type run struct {
 	listener net.Listener
 	members  []*member
 	u        []float64
+	claims   *claims // whose values are placed in u
 	series   *series // nil: the problem is stationary
 	happen   chan occurrence
 	refused  atomic.Int64 // connections that were sent away
@@ -224,6 +227,8 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 			text = fmt.Sprintf("%s was lost: %s says %s", r.members[blame], m, msg.Error)
 		}
 		r.fail(failure{reported, blame, text})
+	case rendezvous.Block:
+		m.final = msg.Box()
 	case rendezvous.Step:
 	default:
 		m.gone = true
@@ -310,19 +315,20 @@ func (r *run) outcome() *Outcome {
 		o.Run = r.verdict.Sub(r.started)
 	}
 	for _, m := range r.members {
-		res := rendezvous.Result{Points: m.box.Points(), Lost: -1, Residual: finite.NaN()}
+		res := rendezvous.Result{Points: m.final.Points(), Lost: -1, Residual: finite.NaN()}
 		if m.result != nil {
 			res = *m.result
 			o.Reason = worse(o.Reason, res.Reason)
 		}
 		if m.missing() {
 			o.Missing = append(o.Missing, m.rank)
-			if r.series == nil {
-				startingValues(r.Problem, r.Initial, m.box, r.u)
-			}
 		}
+		o.Boxes = append(o.Boxes, m.final)
 		o.Peers = append(o.Peers, res)
 		o.Hosts = append(o.Hosts, rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label})
+	}
+	if r.series == nil {
+		r.fill(o)
 	}
 	if r.failure != nil || len(o.Missing) > 0 {
 		o.Reason = Failed
@@ -335,6 +341,24 @@ func (r *run) outcome() *Outcome {
 		r.series.sum(o)
 	}
 	return o
+}
+
+// fill puts starting values where no peer's block has come. In a run that has failed,
+// planes may have been on their way between two peers.
+func (r *run) fill(o *Outcome) {
+	if !r.Balance {
+		for _, rank := range o.Missing {
+			startingValues(r.Problem, r.Initial, r.members[rank].box, r.u)
+		}
+		return
+	}
+	gaps := r.claims.gaps(func(rank int) bool { return !r.members[rank].missing() })
+	for _, gap := range gaps {
+		startingValues(r.Problem, r.Initial, gap, r.u)
+	}
+	if len(gaps) > 0 && r.failure == nil {
+		r.failure = &failure{closed, -1, fmt.Sprintf("no peer has the planes %d to %d", gaps[0].Lo[r.claims.axis], gaps[0].Hi[r.claims.axis])}
+	}
 }
 
 // worse is the reason that describes a run of two peers best. They agree unless

@@ -13,7 +13,8 @@ import (
 // member is a peer as the launcher knows it.
 type member struct {
 	rank  int
-	box   solver.Box
+	box   solver.Box       // as assigned
+	final solver.Box       // that its values are of
 	conn  *rendezvous.Conn // nil: has not joined
 	child Child            // nil: started by hand
 	join  rendezvous.Join
@@ -70,7 +71,7 @@ func (m *member) tell(msg rendezvous.Message) {
 func (m *member) done() bool { return m.result != nil || m.gone }
 
 // missing tells that its block did not come whole.
-func (m *member) missing() bool { return m.result == nil || m.received != blocks.Bytes(m.box) }
+func (m *member) missing() bool { return m.result == nil || m.received != blocks.Bytes(m.final) }
 
 // occurrence is something that happened to a run; the launcher handles them one
 // by one.

@@ -31,6 +31,7 @@ type Plan struct {
 	MaxSweeps   uint64        // 0: no bound
 	MaxTime     time.Duration // from the first relaxation; 0: no bound
 	Threads     int           // of each peer
+	Balance     bool          // planes move between the peers
 	Reconfigure bool          // sessions change their mode at boundaries of time steps
 	Slow        map[int]float64
 	Label       Label            // declares the peers' clusters; nil: they find out
@@ -133,6 +134,7 @@ type Outcome struct {
 	Last     Pair
 
 	Peers  []rendezvous.Result // by rank; of a lost peer only Points is set
+	Boxes  []solver.Box        // by rank, at the end: planes may have moved
 	Hosts  []rendezvous.Member
 	Setup  time.Duration // from the call of Run to the first relaxation
 	Run    time.Duration // from the first relaxation to the last peer's verdict, as the launcher saw it

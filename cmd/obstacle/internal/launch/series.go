@@ -38,6 +38,7 @@ type series struct {
 	mu     sync.Mutex
 	moved  *sync.Cond
 	ring   [3][]float64 // by step mod 3
+	claims *claims      // of the coming step
 	coming Step
 	came   int // peers whose block of the coming step is here
 	done   int // complete steps
@@ -55,7 +56,7 @@ func newSeries(p *Plan) (*series, error) {
 	if steps == 0 {
 		return nil, nil
 	}
-	s := &series{problem: p.Problem, peers: p.Partition.Peers(), took: p.Steps, every: 1 + steps/maxList}
+	s := &series{problem: p.Problem, peers: p.Partition.Peers(), took: p.Steps, every: 1 + steps/maxList, claims: newClaims(p)}
 	s.moved = sync.NewCond(&s.mu)
 	var err error
 	if s.ring[0], err = solver.AtStart(p.Problem, p.Initial); err != nil {
@@ -74,23 +75,45 @@ func newSeries(p *Plan) (*series, error) {
 // begin makes room for the step after the last complete one. The lock is held.
 func (s *series) begin() {
 	s.coming, s.came = Step{Step: s.done + 1, Sweeps: make([]uint64, s.peers)}, 0
+	s.claims.reset()
 }
 
 var errSeries = errors.New("a block of a time step that is not the peer's next")
 
 // put places a piece of a peer's block at the end of step m. It waits while m is
 // further ahead than there is room for.
-func (s *series) put(m int, box solver.Box, offset int64, data []byte) error {
+func (s *series) put(m, rank int, offset int64, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.await(m); err != nil {
+		return err
+	}
+	return blocks.Put(s.ring[m%len(s.ring)], s.problem.N, s.claims.box(rank), offset, data)
+}
+
+// claim takes a peer's word for its box at the end of step m; it waits as put does.
+func (s *series) claim(m, rank int, box solver.Box) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.await(m); err != nil {
+		return err
+	}
+	return s.claims.claim(rank, box)
+}
+
+// await waits until step m is coming. The lock is held.
+func (s *series) await(m int) error {
 	for m > s.done+1 && !s.over {
 		s.moved.Wait()
 	}
 	if s.over || m != s.done+1 || m > s.problem.Steps() {
 		return errSeries
 	}
-	return blocks.Put(s.ring[m%len(s.ring)], s.problem.N, box, offset, data)
+	return nil
 }
+
+// bytes are those of a peer's block of the coming step.
+func (s *series) bytes(rank int) int64 { return blocks.Bytes(s.claims.box(rank)) }
 
 // complete notes that a peer's block of step m is whole; the last one completes it.
 func (s *series) complete(rank int, m rendezvous.Step) error {
@@ -102,6 +125,9 @@ func (s *series) complete(rank int, m rendezvous.Step) error {
 	s.coming.Sweeps[rank], s.coming.Residual = m.Sweeps, float64(m.Residual)
 	if s.came++; s.came < s.peers {
 		return nil
+	}
+	if gaps := s.claims.gaps(func(int) bool { return true }); s.claims.config.Balance && len(gaps) > 0 {
+		return fmt.Errorf("at the end of time step %d no peer has the planes %d to %d", m.Step, gaps[0].Lo[s.claims.axis], gaps[0].Hi[s.claims.axis])
 	}
 	step := s.coming
 	s.done = step.Step
@@ -123,8 +149,11 @@ func (s *series) complete(rank int, m rendezvous.Step) error {
 // stepDone takes a peer's word that its block of a time step, of which at bytes have
 // come, is whole.
 func (r *run) stepDone(m *member, s rendezvous.Step, step int, at int64) error {
-	if r.series == nil || s.Step != step || at != blocks.Bytes(m.box) {
-		return fmt.Errorf("it says that time step %d is complete, with %d of %d bytes of step %d", s.Step, at, blocks.Bytes(m.box), step)
+	if r.series == nil || s.Step != step {
+		return fmt.Errorf("it says that time step %d is complete, its next is %d", s.Step, step)
+	}
+	if all := r.series.bytes(m.rank); at == 0 || at != all {
+		return fmt.Errorf("it says that time step %d is complete, with %d of %d bytes", s.Step, at, all)
 	}
 	return r.series.complete(m.rank, s)
 }

@@ -38,7 +38,7 @@ func hand(s *series, cut solver.Partition, rank, m int, v, residual float64) err
 	}
 	data := make([]byte, blocks.Bytes(box))
 	blocks.Encode(data, u)
-	if err := s.put(m, box, 0, data); err != nil {
+	if err := s.put(m, rank, 0, data); err != nil {
 		return err
 	}
 	return s.complete(rank, rendezvous.Step{Step: m, Sweeps: uint64(10*m + rank), Residual: finite.Number(residual)})

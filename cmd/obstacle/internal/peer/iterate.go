@@ -24,7 +24,7 @@ func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle in
 	if p.assign.Status {
 		go p.tellSessions(telling)
 	}
-	p.reporter = newReporter(p.conn, r.Box().Points(), r.Steps())
+	p.reporter = newReporter(p.conn, p.assign.Balance)
 	res, err := r.Run(ctx)
 	p.reporter.close()
 	enough()
@@ -68,6 +68,7 @@ func account(res *runner.Result, err error) rendezvous.Result {
 	out := rendezvous.Result{
 		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: finite.Number(res.Residual),
 		Steps: res.Steps, Reconfigurations: res.Changes, ReconfigurationSeconds: res.Changing.Seconds(), StaleFaces: res.Stale,
+		Relaxed: res.Points, Given: res.Given, Taken: res.Taken,
 		Snapshots: res.Snapshots, Seconds: res.Elapsed.Seconds(), Sessions: []rendezvous.Session{},
 	}
 	if err != nil {
@@ -108,7 +109,7 @@ func lostRank(err error) int {
 func (p *peer) handOver(r *runner.Runner, out rendezvous.Result) error {
 	u := make([]float64, r.Box().Points())
 	r.Solution(u)
-	if err := sendBlock(p.conn, rendezvous.StreamSolution, u); err != nil {
+	if err := sendBlock(p.conn, rendezvous.StreamSolution, p.assign.Balance, r.Box(), u); err != nil {
 		return err
 	}
 	out.PeakBytes = host.PeakBytes()

@@ -249,7 +249,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 	cut, rank := p.cut(), solver.Rank(p.welcome.Rank)
 	config := solver.Config{
 		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: solver.MethodConfig(a.Method),
-		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure,
+		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
 	}
 	if err := p.connect(ctx, config.Links(rank)); err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"slices"
+
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
@@ -12,36 +14,38 @@ import (
 type reporter struct {
 	conn *rendezvous.Conn
 	u    []float64 // the block on its way
+	box  solver.Box
+	told bool // boxes are told, since planes move
 	next chan solver.StepResult
 	free chan struct{} // u may be written
 	end  chan struct{} // everything is sent, or cannot be
 	err  error         // valid once end is closed, or free was received
 }
 
-// newReporter is for a run of so many steps; of a stationary one it holds nothing.
-func newReporter(conn *rendezvous.Conn, points, steps int) *reporter {
-	if steps == 0 {
-		points = 0
-	}
-	r := &reporter{conn: conn, u: make([]float64, points), next: make(chan solver.StepResult), free: make(chan struct{}, 1), end: make(chan struct{})}
+// newReporter holds nothing until the first time step ends.
+func newReporter(conn *rendezvous.Conn, told bool) *reporter {
+	r := &reporter{conn: conn, told: told, next: make(chan solver.StepResult), free: make(chan struct{}, 1), end: make(chan struct{})}
 	r.free <- struct{}{}
 	go r.send()
 	return r
 }
 
 // stepper is runner.Config.Step; nil in a stationary run.
-func (p *peer) stepper(problem *solver.Problem) func(solver.StepResult, func([]float64)) error {
+func (p *peer) stepper(problem *solver.Problem) func(solver.StepResult, solver.Box, func([]float64)) error {
 	if problem.Steps() == 0 {
 		return nil
 	}
-	return func(s solver.StepResult, solution func([]float64)) error { return p.reporter.step(s, solution) }
+	return func(s solver.StepResult, box solver.Box, solution func([]float64)) error {
+		return p.reporter.step(s, box, solution)
+	}
 }
 
-func (r *reporter) step(s solver.StepResult, solution func([]float64)) error {
+func (r *reporter) step(s solver.StepResult, box solver.Box, solution func([]float64)) error {
 	<-r.free
 	if r.err != nil {
 		return r.err
 	}
+	r.box, r.u = box, slices.Grow(r.u[:0], box.Points())[:box.Points()]
 	solution(r.u)
 	r.next <- s
 	return nil
@@ -58,7 +62,7 @@ func (r *reporter) send() {
 }
 
 func (r *reporter) one(s solver.StepResult) error {
-	if err := sendBlock(r.conn, rendezvous.StreamStep, r.u); err != nil {
+	if err := sendBlock(r.conn, rendezvous.StreamStep, r.told, r.box, r.u); err != nil {
 		return err
 	}
 	return r.conn.Send(rendezvous.Step{Step: s.Step, Sweeps: uint64(s.Sweeps), Residual: finite.Number(s.Residual)})
@@ -70,8 +74,13 @@ func (r *reporter) close() {
 	<-r.end
 }
 
-// sendBlock sends a block in pieces.
-func sendBlock(conn *rendezvous.Conn, s rendezvous.Stream, u []float64) error {
+// sendBlock sends a block in pieces; which box it is comes first, if that is to be told.
+func sendBlock(conn *rendezvous.Conn, s rendezvous.Stream, told bool, box solver.Box, u []float64) error {
+	if told {
+		if err := conn.Send(rendezvous.BlockOf(s, box)); err != nil {
+			return err
+		}
+	}
 	buf := make([]byte, min(rendezvous.MaxChunk, 8*len(u)))
 	for at := 0; at < len(u); {
 		piece := buf[:min(len(buf), 8*(len(u)-at))]

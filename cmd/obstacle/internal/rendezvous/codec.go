@@ -33,7 +33,7 @@ func bound(k Kind) int {
 		return MaxBody
 	case KindChunk:
 		return MaxChunk + chunkHeader
-	case KindStep, KindReady, KindStart, KindBeat, KindStop, KindLost, KindBye:
+	case KindStep, KindBlock, KindReady, KindStart, KindBeat, KindStop, KindLost, KindBye:
 		return MaxGreeting
 	}
 	return 0
@@ -72,6 +72,8 @@ func blank(k Kind) any {
 		return new(Sessions)
 	case KindStep:
 		return new(Step)
+	case KindBlock:
+		return new(Block)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func samples() []Message {
 		Listen{Control: "127.0.0.1:9"},
 		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
 			N: [3]int{4, 5, 6}, Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, Scheme: "delay:3", Order: "jacobi", Tolerance: 1e-6,
-			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slow: 1.5, Initial: true, Reconfigure: true},
+			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slow: 1.5, Initial: true, Balance: true, Reconfigure: true},
 		Chunk{Stream: StreamSolution, Offset: 1 << 33, Data: []byte{1, 2, 3}},
 		Ready{}, Start{},
 		Beat{Step: 2, Sweep: 5, Residual: 0.1},
@@ -35,6 +35,7 @@ func samples() []Message {
 		Result{Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Iterate: 2, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6, CPUSeconds: 7,
 			Steps: 3, Reconfigurations: 4, ReconfigurationSeconds: 0.5, StaleFaces: 6, PeakBytes: 8, IdleBytes: 9, Kernel: "go", Sessions: []Session{{Peer: 1, Channel: Channel{Mode: "sync", Composition: []string{"A"}}, Overwritten: 3}}},
 		Bye{},
+		Block{Stream: StreamStep, Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}},
 		Step{Step: 3, Sweeps: 40, Residual: 1e-7},
 		Sessions{Sessions: []Session{{Peer: 1, Channel: Channel{Name: "halo/0-1", Mode: "async", Locality: "same host", Why: "w", Composition: []string{"A"}}, RTTSeconds: 1e-4}}},
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Version of this protocol. Both ends must have the same.
-const Version = 4
+const Version = 5
 
 // Kind tells what a frame's body is.
 type Kind uint8
@@ -30,6 +30,7 @@ const (
 	KindBye
 	KindSessions // from the peer, between Ready and Result, when the launcher wants it
 	KindStep     // from the peer, between Start and Result, after its block
+	KindBlock    // from the peer, before a block, when planes move in the run
 )
 
 // Message is one of the types below.
@@ -115,6 +116,7 @@ type Assign struct {
 	Threads      int      `json:"threads"`
 	Slow         float64  `json:"slow"`        // relaxes this many times slower; 1: as it can
 	Status       bool     `json:"status"`      // tell of the sessions again and again
+	Balance      bool     `json:"balance"`     // planes move between the peers
 	Reconfigure  bool     `json:"reconfigure"` // sessions change their mode at boundaries of time steps
 	Initial      bool     `json:"initial"`     // the starting iterate of the own box follows in chunks
 }
@@ -182,6 +184,9 @@ type Result struct {
 	Residual  finite.Number `json:"residual"`
 	Snapshots int           `json:"snapshots"`
 	Points    int           `json:"points"`
+	Relaxed   uint64        `json:"relaxed"` // points, by all sweeps
+	Given     int           `json:"given"`   // planes that went to neighbours
+	Taken     int           `json:"taken"`   // planes that came from neighbours
 
 	Steps                  int     `json:"steps"` // complete time steps
 	Reconfigurations       int     `json:"reconfigurations"`

@@ -24,9 +24,9 @@ func example(t *testing.T, mode string) *Solution {
 	s.Add(&launch.Outcome{
 		Reason: launch.Converged,
 		Peers: []rendezvous.Result{
-			{Points: 16, Sweeps: 10, Seconds: 1, Sessions: []rendezvous.Session{{Peer: 1, Channel: rendezvous.Channel{Name: "agree/0-1", Mode: "sync", Locality: "same host", MessagesSent: 99, BytesSent: 99, Composition: []string{"B"}}},
+			{Points: 16, Sweeps: 10, Relaxed: 160, Seconds: 1, Sessions: []rendezvous.Session{{Peer: 1, Channel: rendezvous.Channel{Name: "agree/0-1", Mode: "sync", Locality: "same host", MessagesSent: 99, BytesSent: 99, Composition: []string{"B"}}},
 				{Peer: 1, RTTSeconds: 1e-4, Channel: rendezvous.Channel{Name: "halo/0-1", Mode: mode, Locality: "same host", Why: "two processes of one host", Network: "ether", MessagesSent: 10, MessagesReceived: 7, SegmentsSent: 20, SegmentsReceived: 19, BytesSent: 80, Composition: []string{"A"}}}}},
-			{Points: 48, Sweeps: 30, Seconds: 2, Sessions: []rendezvous.Session{{Channel: rendezvous.Channel{Name: "halo/0-1", Mode: mode, Locality: "same host", Why: "two processes of one host", Network: "ether", Composition: []string{"A"}, MessagesSent: 30, MessagesReceived: 10, SegmentsSent: 40, SegmentsReceived: 17, BytesSent: 240, Retransmitted: 3}}}},
+			{Points: 48, Sweeps: 30, Relaxed: 1440, Taken: 1, Seconds: 2, Sessions: []rendezvous.Session{{Channel: rendezvous.Channel{Name: "halo/0-1", Mode: mode, Locality: "same host", Why: "two processes of one host", Network: "ether", Composition: []string{"A"}, MessagesSent: 30, MessagesReceived: 10, SegmentsSent: 40, SegmentsReceived: 17, BytesSent: 240, Retransmitted: 3}}}},
 		},
 		Hosts: []rendezvous.Member{{Host: "h", Pid: 1}, {Host: "h", Pid: 2}},
 	}, cut, solver.Evaluation{RelativeResidual: 1e-7, ResidualInf: 1e-3, ErrorBound: math.NaN(), MaxError: math.NaN(), ContactPoints: 3, Sum: 0.5})

@@ -29,6 +29,10 @@ type Solution struct {
 	InProcess bool   `json:"in_process"`
 	Partition []int  `json:"partition"` // parts per axis
 
+	Balance     string `json:"balance"` // "on", "off", or "off: " and why it was not possible
+	PlanesMoved int    `json:"planes_moved"`
+	Planes      []int  `json:"planes,omitempty"` // of the peers at the end, when planes may move
+
 	Converged                  bool          `json:"converged"`
 	Reason                     string        `json:"reason"`
 	Failure                    string        `json:"failure,omitempty"`
@@ -95,6 +99,8 @@ type Peer struct {
 	Box        [3][2]int     `json:"box"`                  // interior points, half open, x first
 	Points     int           `json:"points"`
 	Sweeps     uint64        `json:"sweeps"`
+	Given      int           `json:"planes_given"`
+	Taken      int           `json:"planes_taken"`
 	Seconds    float64       `json:"seconds"`
 	CPUSeconds float64       `json:"cpu_seconds"`
 	Peak       int64         `json:"peak_resident_bytes"`
@@ -122,12 +128,19 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.ContactPoints, s.Sum = e.ContactPoints, finite.Number(e.Sum)
 	s.Converged = o.Reason == launch.Converged && e.RelativeResidual <= s.Tolerance
 	s.SetupSeconds, s.GatherSeconds = o.Setup.Seconds(), (o.Gather - o.Run).Seconds()
+	s.PlanesMoved, s.Planes = 0, nil
 	s.Sweeps, s.PerPeer, s.Composition = []uint64{}, []Peer{}, []string{}
 	relaxed := 0.0
 	for r, p := range o.Peers {
 		box := cut.Box(solver.Rank(r))
+		if len(o.Boxes) > 0 {
+			box = o.Boxes[r]
+		}
+		if s.PlanesMoved += p.Taken; s.Balance == "on" {
+			s.Planes = append(s.Planes, box.Size()[len(s.N)-1])
+		}
 		peer := Peer{
-			Rank: r, Host: o.Hosts[r].Host, Pid: o.Hosts[r].Pid, Cluster: o.Hosts[r].Cluster, Points: p.Points, Sweeps: p.Sweeps,
+			Rank: r, Host: o.Hosts[r].Host, Pid: o.Hosts[r].Pid, Cluster: o.Hosts[r].Cluster, Points: p.Points, Sweeps: p.Sweeps, Given: p.Given, Taken: p.Taken,
 			Seconds: p.Seconds, CPUSeconds: p.CPUSeconds, Peak: p.PeakBytes, Idle: p.IdleBytes, Residual: p.Residual,
 			Lost: slices.Contains(o.Missing, r), Device: p.Device, Without: p.Without,
 		}
@@ -141,7 +154,7 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 		if p.Kernel != "" {
 			s.Kernel = p.Kernel
 		}
-		relaxed += float64(p.Sweeps) * float64(p.Points)
+		relaxed += float64(p.Relaxed)
 	}
 	s.SequentialEquivalentSweeps = relaxed / float64(s.Points)
 	if s.Seconds > 0 {

@@ -50,6 +50,9 @@ func (s *Solution) Text(w io.Writer) {
 		fmt.Fprintln(t)
 	}
 	fmt.Fprintf(t, "sweeps\t%s, as many points as %.1f sequential sweeps\n", span(s.Sweeps), s.SequentialEquivalentSweeps)
+	if s.Balance != "off" && s.Balance != "" {
+		fmt.Fprintf(t, "balance\t%s\n", s.balance())
+	}
 	fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",
 		s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9, s.Kernel)
 	if s.Messages > 0 {
@@ -99,6 +102,14 @@ func (s *Solution) devices(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%s: %s %s\n", heading, name, noun(len(has[device]), "peer"), strings.Trim(fmt.Sprint(has[device]), "[]"))
 		heading = ""
 	}
+}
+
+// balance tells what has moved.
+func (s *Solution) balance() string {
+	if s.Balance != "on" {
+		return s.Balance
+	}
+	return fmt.Sprintf("%s moved; the peers end with %s", plural(s.PlanesMoved, "plane"), strings.Trim(fmt.Sprint(s.Planes), "[]"))
 }
 
 func (s *Solution) where() string {
