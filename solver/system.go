@@ -252,7 +252,11 @@ func solveBy(p *Problem, c MethodConfig, tol float64, most int, e Executor, befo
 	if name == "" {
 		name = Richardson
 	}
-	m, err := method.New(name, b.system(), method.Options{Executor: e, Omega: c.Omega, Cycle: c.Cycle})
+	system, o := b.system(), method.Options{Executor: e, Omega: c.Omega, Cycle: c.Cycle}
+	if name == SOR && o.Omega == 0 && before == nil {
+		o.FirstOmega = p.firstOmega(&system)
+	}
+	m, err := method.New(name, system, o)
 	if err != nil {
 		return Solved{}, err
 	}

@@ -67,7 +67,9 @@ type Options struct {
 	Executor kernel.Executor // nil: Sequential
 	Kernel   *kernel.Kernel  // nil: the best
 	Omega    float64         // of sor, above 0 and below 2; 0: found from the observed rate
-	Cycle    string          // of multigrid, "v" or "w"; "": chosen
+	// FirstOmega is what sor begins with where Omega is 0; 0: the best one without contact.
+	FirstOmega float64
+	Cycle      string // of multigrid, "v" or "w"; "": chosen
 }
 
 // Names of methods.

@@ -220,7 +220,7 @@ func (m *Multigrid) run(s Stage) float64 {
 		return 0
 	case Measure:
 		m.team.each(box, m.do.measure)
-		m.residual = m.gather()
+		m.residual = gather(m.norms)
 		return part
 	}
 	c := m.levels[s.Level+1]
@@ -297,12 +297,12 @@ func (m *Multigrid) executor(l *Level) kernel.Executor {
 	return m.team.exec
 }
 
-// gather merges and empties what the pieces measured.
-func (m *Multigrid) gather() float64 {
-	sum := &m.norms[0]
-	for i := 1; i < len(m.norms); i++ {
-		sum.Merge(&m.norms[i])
-		m.norms[i].Reset()
+// gather merges and empties what the pieces measured: ‖r‖₂.
+func gather(norms []kernel.Norm) float64 {
+	sum := &norms[0]
+	for i := 1; i < len(norms); i++ {
+		sum.Merge(&norms[i])
+		norms[i].Reset()
 	}
 	r := sum.L2()
 	sum.Reset()
