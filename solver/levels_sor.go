@@ -2,8 +2,10 @@ package solver
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
 )
 
 // redBlack is projected SOR in red-black order on the whole grid (Cryer, SIAM J.
@@ -18,7 +20,7 @@ type redBlack struct {
 	u       []float64
 	own     kernel.Box
 	parity  int
-	omega   float64
+	factor  method.Factor // of the relaxation; told exact norms when a verdict takes effect
 	norms   []kernel.Norm
 	opening []stage
 	stages  []stage // of a sweep
@@ -46,12 +48,10 @@ func newRedBlack(g *Levels) (*redBlack, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &redBlack{g: g, block: &block{box: g.box, layout: l}, own: l.Interior(), omega: 1}
+	m := &redBlack{g: g, block: &block{box: g.box, layout: l}, own: l.Interior()}
 	m.parity = (g.box.Lo[0] + g.box.Lo[1] + g.box.Lo[2]) & 1
 	m.u = make([]float64, l.Len())
-	if c.Method.Omega > 0 {
-		m.omega = c.Method.Omega
-	}
+	m.factor = method.NewFactor(c.Method.Omega, c.Method.Omega > 0)
 	values := grid{array: m.u, layout: l, parity: m.parity, colour: -1}
 	if len(g.wires) > 0 {
 		m.opening = bring(nil, faceExchange(g.wires, values, m.own))
@@ -61,7 +61,7 @@ func newRedBlack(g *Levels) (*redBlack, error) {
 	m.norms = make([]kernel.Norm, pieces(m.residue.steps))
 	if len(g.wires) == 0 {
 		m.stages = []stage{{kind: stageCompute, steps: []step{{box: m.own, chunks: 1}}, whole: func() {
-			m.sweeper.RedBlack(m.u, m.omega, int(m.sweeps), g.exec)
+			m.sweeper.RedBlack(m.u, m.factor.Omega(), int(m.sweeps), g.exec)
 		}}}
 		return m, nil
 	}
@@ -70,7 +70,7 @@ func newRedBlack(g *Levels) (*redBlack, error) {
 		x := faceExchange(g.wires, values, m.own)
 		m.stages = append(m.stages,
 			stage{kind: stageCompute, x: x, steps: planParts(m.own, l.Dim, x), piece: func(b kernel.Box, _ int) {
-				m.sweeper.RelaxColour(m.u, colour, m.omega, b)
+				m.sweeper.RelaxColour(m.u, colour, m.factor.Omega(), b)
 			}},
 			stage{kind: stageAwait, x: x})
 	}
@@ -96,6 +96,10 @@ func (m *redBlack) build(p *Problem, before []float64, dt float64) (kernel.Sum, 
 	if err = b.fillReference(m.u); err != nil {
 		return kernel.Sum{}, err
 	}
+	if m.factor.Omega() == 0 {
+		m.factor = method.NewFactor(p.firstOmega(before != nil), false)
+	}
+	m.factor.Forget()
 	m.at = 0
 	m.g.now(&m.residue)
 	return m.collect(), nil
@@ -133,7 +137,10 @@ func (m *redBlack) sums(s *[maxSums]kernel.Sum) int {
 	return 1
 }
 
-func (m *redBlack) judged(totals []float64) float64 { return totals[0] }
+func (m *redBlack) judged(totals []float64) float64 {
+	m.factor.Observe(int(m.g.course.check), math.Sqrt(totals[0]))
+	return totals[0]
+}
 
 // collect merges and empties what the pieces measured.
 func (m *redBlack) collect() kernel.Sum {

@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/method"
 )
 
@@ -14,31 +15,52 @@ const (
 
 // firstOmega is the factor that red-black SOR begins with: the best one for the points
 // that are off contact in the solution of the same problem on a coarse grid, whose
-// smallest eigenvalue the fine grid shares. Of a time step, whose source is not a function
-// of place, contact is left out. The same on all peers.
-func (p *Problem) firstOmega(s *method.System) float64 {
+// smallest eigenvalue the fine grid shares. Of a time step (step), whose source is not a
+// function of place, contact is left out. The same on all peers.
+func (p *Problem) firstOmega(step bool) float64 {
+	q := p.coarseGuess()
+	s, u, err := NewSystem(q, Box{Hi: q.N})
+	if err != nil {
+		return 1
+	}
 	lowest := method.Free(s.Layout, s.Operator)
-	if p.Evolution == nil {
-		if v, err := p.lowestOffContact(); err == nil && v > lowest {
-			lowest = v
+	if !step {
+		if v, err := lowestOffContact(s, u); err == nil {
+			lowest = max(lowest, v)
 		}
 	}
-	return method.FirstOmega(s.Operator, lowest)
+	return method.FirstOmega(p.sampledDiagonal(q), lowest)
 }
 
-// lowestOffContact solves on a coarse grid and estimates A's smallest eigenvalue there.
-func (p *Problem) lowestOffContact() (float64, error) {
+// coarseGuess is the problem on the grid that is looked at.
+func (p *Problem) coarseGuess() *Problem {
 	n := p.N
 	for a := range p.Dimension {
 		for n[a]+1 > guessIntervals {
-			n[a] = (n[a]+1+1)/2 - 1
+			n[a] = (n[a]+2)/2 - 1
 		}
 	}
 	q := p.region(Box{Hi: p.N}, n)
-	s, u, err := NewSystem(q, Box{Hi: n})
-	if err != nil {
-		return 0, err
-	}
+	q.Upwind = true
+	return q
+}
+
+// sampledDiagonal is the largest diagonal entry at the points nearest to those of q.
+func (p *Problem) sampledDiagonal(q *Problem) float64 {
+	st := newStencil(p)
+	largest := 0.0
+	Box{Hi: q.N}.each(func(_ int, idx [3]int) bool {
+		for a := range idx {
+			idx[a] = max(1, min(p.N[a], idx[a]*(p.N[a]+1)/(q.N[a]+1)))
+		}
+		largest = max(largest, st.at(idx)[kernel.Center])
+		return !st.constant()
+	})
+	return largest
+}
+
+// lowestOffContact solves on a coarse grid and estimates A's smallest eigenvalue there.
+func lowestOffContact(s method.System, u []float64) (float64, error) {
 	m, err := method.NewMultigrid(s, method.Options{})
 	if err != nil {
 		return 0, err

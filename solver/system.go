@@ -253,8 +253,8 @@ func solveBy(p *Problem, c MethodConfig, tol float64, most int, e Executor, befo
 		name = Richardson
 	}
 	system, o := b.system(), method.Options{Executor: e, Omega: c.Omega, Cycle: c.Cycle}
-	if name == SOR && o.Omega == 0 && before == nil {
-		o.FirstOmega = p.firstOmega(&system)
+	if name == SOR && o.Omega == 0 {
+		o.FirstOmega = p.firstOmega(before != nil)
 	}
 	m, err := method.New(name, system, o)
 	if err != nil {

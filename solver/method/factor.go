@@ -46,6 +46,9 @@ func NewFactor(omega float64, fixed bool) Factor { return Factor{omega: omega, f
 // Omega is the factor to relax with.
 func (f *Factor) Omega() float64 { return f.omega }
 
+// Forget begins the observation anew: the values or the system were changed.
+func (f *Factor) Forget() { f.known, f.rate, f.poor = false, 0, 0 }
+
 // Observe tells ‖r‖₂ after so many sweeps, and whether ω is another one from now on.
 func (f *Factor) Observe(sweep int, norm float64) bool {
 	if f.fixed || !(norm > 0) || math.IsInf(norm, 1) {

@@ -50,11 +50,9 @@ func Lowest(s System, u []float64) (float64, error) {
 	return lowest, nil
 }
 
-// FirstOmega is the relaxation factor to begin with, for an operator whose smallest
-// eigenvalue off contact is lowest (in the same units).
-func FirstOmega(op kernel.Operator, lowest float64) float64 {
-	return Best(max(0, 1-lowest/largestDiagonal(op)))
-}
+// FirstOmega is the relaxation factor to begin with, where A has this largest diagonal
+// entry and this smallest eigenvalue off contact.
+func FirstOmega(diagonal, lowest float64) float64 { return Best(max(0, 1-lowest/diagonal)) }
 
 // Free estimates the smallest eigenvalue of A where nothing is in contact: that of its
 // constant part, exactly, and a guess otherwise.

@@ -45,7 +45,7 @@ func NewSOR(s System, o Options) (*SOR, error) {
 	case !s.Symmetric:
 		omega = 1
 	default:
-		omega = FirstOmega(s.Operator, Free(s.Layout, s.Operator))
+		omega = FirstOmega(largestDiagonal(s.Operator), Free(s.Layout, s.Operator))
 	}
 	r.factor = NewFactor(omega, o.Omega != 0)
 	r.norms = make([]kernel.Norm, pieces)
@@ -73,7 +73,7 @@ func (s *SOR) Cycle(u []float64) float64 {
 }
 
 // Changed begins the observation anew: what was observed before still holds.
-func (s *SOR) Changed() { s.factor.known = false }
+func (s *SOR) Changed() { s.factor.Forget() }
 
 // Describe tells the factor.
 func (s *SOR) Describe() string { return fmt.Sprintf("ω = %.4g", s.factor.Omega()) }
