@@ -46,7 +46,8 @@ func (t *Transfer) prolongFast(u, e []float64, lower, upper Field, b Box) {
 			}
 			for y := b.Lo[1]; y < b.Hi[1]; y++ {
 				t.place(&r, u, lower, upper, x0, y, z)
-				t.interpolateRow(&r, room[2*columns:], e, y, z)
+				r.e[0] = room[2*columns:][:r.last-r.first+1]
+				r.scale = t.interpolateRow(r.e[0], e, r.first, y, z)
 				t.kernel.loops.stretch(&r)
 			}
 		}
@@ -108,24 +109,23 @@ func (t *Transfer) prolongPlane(r *prolonged, u, e []float64, lower, upper Field
 	}
 }
 
-// interpolateRow interpolates along y and z to row, which becomes e[0] of r.
-func (t *Transfer) interpolateRow(r *prolonged, row, e []float64, y, z int) {
+// interpolateRow interpolates along y and z to row, which begins with coarse point x, but
+// for a factor that it tells.
+func (t *Transfer) interpolateRow(row, e []float64, x, y, z int) float64 {
 	c, ty, tz := t.coarse.Layout, t.axes[1].to[y], t.axes[2].to[z]
-	row = row[:r.last-r.first+1]
-	at := c.Index(r.first, ty.at, tz.at)
-	r.scale = ty.half() * tz.half()
-	mix := t.kernel.loops.mixFour
+	at := c.Index(x, ty.at, tz.at)
+	isa := t.kernel.loops
 	switch {
 	case ty.t == 0 && tz.t == 0:
 		copy(row, e[at:])
 	case tz.t == 0:
-		mix(row, e[at:], e[at+c.Row:], t.none, t.none, ty, tz)
+		isa.mixFour(row, e[at:], e[at+c.Row:], t.none, t.none, ty, tz)
 	case ty.t == 0:
-		mix(row, e[at:], e[at+c.Plane:], t.none, t.none, tz, ty)
+		isa.mixFour(row, e[at:], e[at+c.Plane:], t.none, t.none, tz, ty)
 	default:
-		mix(row, e[at:], e[at+c.Row:], e[at+c.Plane:], e[at+c.Plane+c.Row:], ty, tz)
+		isa.mixFour(row, e[at:], e[at+c.Row:], e[at+c.Plane:], e[at+c.Plane+c.Row:], ty, tz)
 	}
-	r.e[0] = row
+	return ty.half() * tz.half()
 }
 
 // weights are the factors of the two ends; halfway, half multiplies their sum later.

@@ -18,7 +18,6 @@ type restricted struct {
 	sweep  *Sweep
 	dst, u []float64
 	b      Box
-	room   []float64
 }
 
 // restrictFast restricts u, or its defect by s where s is not nil, by rows; false: the
@@ -29,27 +28,27 @@ func (t *Transfer) restrictFast(s *Sweep, dst, u []float64, b Box) bool {
 
 func (t *Transfer) restrictSmall(s *Sweep, dst, u []float64, b Box) bool {
 	var room [smallRoom]float64
-	r := restricted{t, s, dst, u, b, room[:]}
-	return r.floats(b.Hi[0]-b.Lo[0], b.Hi[1]-b.Lo[1]) <= smallRoom && r.run()
+	r := restricted{t, s, dst, u, b}
+	return r.floats(b.Hi[0]-b.Lo[0], b.Hi[1]-b.Lo[1]) <= smallRoom && r.run(room[:])
 }
 
 func (t *Transfer) restrictLarge(s *Sweep, dst, u []float64, b Box) bool {
 	var room [roomFloats]float64
-	r := restricted{t, s, dst, u, b, room[:]}
-	return r.run()
+	r := restricted{t, s, dst, u, b}
+	return r.run(room[:])
 }
 
 // run works through the box by chunks of columns and rows; false: not even one row has
 // room, and nothing is done.
-func (r *restricted) run() bool {
+func (r *restricted) run(room []float64) bool {
 	nx, ny := r.b.Hi[0]-r.b.Lo[0], r.b.Hi[1]-r.b.Lo[1]
-	for r.floats(nx, 1) > len(r.room) {
+	for r.floats(nx, 1) > len(room) {
 		if nx == 1 {
 			return false
 		}
 		nx = (nx + 1) / 2
 	}
-	for ny > 1 && r.floats(nx, ny) > len(r.room) {
+	for ny > 1 && r.floats(nx, ny) > len(room) {
 		ny = (ny + 1) / 2
 	}
 	for x := r.b.Lo[0]; x < r.b.Hi[0]; x += nx {
@@ -57,7 +56,7 @@ func (r *restricted) run() bool {
 			c := r.b
 			c.Lo[0], c.Hi[0] = x, min(x+nx, c.Hi[0])
 			c.Lo[1], c.Hi[1] = y, min(y+ny, c.Hi[1])
-			r.chunk(c)
+			r.chunk(c, room)
 		}
 	}
 	return true
@@ -78,9 +77,9 @@ func (r *restricted) floats(nx, ny int) int {
 func (a *axis) most(n int) int { return (n+1)*(a.all+1)/(a.allCoarse+1) + 2 }
 
 // chunk restricts to a box whose sums fit the scratch memory.
-func (r *restricted) chunk(c Box) {
+func (r *restricted) chunk(c Box, room []float64) {
 	nx, ny := c.Hi[0]-c.Lo[0], c.Hi[1]-c.Lo[1]
-	sums, room := r.room[:nx*ny], r.room[nx*ny:]
+	sums, room := room[:nx*ny], room[nx*ny:]
 	var all Box // the fine points that the chunk reads
 	for a := range c.Lo {
 		all.Lo[a], all.Hi[a] = r.axes[a].run(c.Lo[a], c.Hi[a])
