@@ -6,7 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// What a point of a grid of three assets costs: the payoff, and what a run begins with.
+// What a point of a grid of three assets costs: the payoff, what a run begins with, and the data on
+// the faces.
 func BenchmarkPoint(b *testing.B) {
 	for basket := Minimum; basket <= Geometric; basket++ {
 		o := several(Put, basket, 3)
@@ -14,7 +15,7 @@ func BenchmarkPoint(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for name, f := range map[string]solver.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial} {
+		for name, f := range map[string]solver.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial, "boundary": p.Evolution.At(0.5).Boundary} {
 			b.Run(basket.String()+"/"+name, func(b *testing.B) {
 				sum := 0.0
 				for b.Loop() {
