@@ -66,10 +66,7 @@ func (o *Option) evolve(p *solver.Problem, f *frame, w *reward) {
 
 // halfWidth of the domain in y.
 func (o *Option) halfWidth(f *frame) float64 {
-	width := o.Width
-	if width == 0 {
-		width = o.DefaultWidth()
-	}
+	width := o.width()
 	if !o.Perpetual {
 		drift := 0.0
 		for _, m := range f.drift {

@@ -132,7 +132,7 @@ func TestTwoAssetsAgainstTheLattice(t *testing.T) {
 func TestRidges(t *testing.T) {
 	for kind, basket := range map[Payoff]Basket{Put: Maximum, Call: Minimum} {
 		o := several(kind, basket, 2)
-		require.InEpsilon(t, latticeOf(o).limit(200), quote(t, o, 63).Price, 2e-2)
+		require.InEpsilon(t, latticeOf(o).limit(100), quote(t, o, 47).Price, 4e-2)
 	}
 }
 
@@ -170,7 +170,17 @@ func TestGeometricBasketIsOneAsset(t *testing.T) {
 	if *long {
 		n, tolerance = 63, 4e-3
 	}
-	got, want := quote(t, o, n), quote(t, single, 511)
+	p, u := solved(t, o, n)
+	got, err := o.Quote(p, u)
+	require.NoError(t, err)
+	factor, err := o.Critical(p, u)
+	require.NoError(t, err)
+	p, u = solved(t, single, 511)
+	want, err := single.Quote(p, u)
+	require.NoError(t, err)
+	exact, err := single.Critical(p, u)
+	require.NoError(t, err)
+	require.InEpsilon(t, exact, factor, 2.5e-2, "where exercising begins if all prices move alike")
 	t.Logf("three assets, n = %d: %.4f; one asset: %.4f", n, got.Price, want.Price)
 	require.InEpsilon(t, want.Price, got.Price, tolerance)
 	g := math.Exp(log)

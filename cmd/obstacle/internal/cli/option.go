@@ -90,3 +90,11 @@ func (r *optionRecord) extra() (out []output.Extra) {
 	}
 	return out
 }
+
+// optionWarnings says what may spoil the price; nothing of any other problem.
+func optionWarnings(w *work) []string {
+	if o := w.spec.Option(); o != nil {
+		return o.Warnings()
+	}
+	return nil
+}

@@ -88,7 +88,7 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	if err != nil {
 		return badInput(err)
 	}
-	for _, warning := range w.problem.Warnings() {
+	for _, warning := range append(w.problem.Warnings(), optionWarnings(w)...) {
 		a.log.Warn().Msg(warning)
 	}
 	steps, err := newRecorder(w, out, every)

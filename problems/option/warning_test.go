@@ -1,0 +1,38 @@
+package option
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWarnings(t *testing.T) {
+	require.Empty(t, one(Put, 0).Warnings())
+	require.Empty(t, several(Put, Minimum, 3).Warnings())
+	require.Empty(t, several(Call, Maximum, 2).Warnings())
+	for _, o := range []*Option{several(Put, Maximum, 2), several(Call, Minimum, 3)} {
+		require.Len(t, o.Warnings(), 1)
+		require.Contains(t, o.Warnings()[0], "ridge")
+	}
+	o := several(Put, Minimum, 2)
+	o.Width = 2
+	require.Contains(t, o.Warnings()[0], "width 2: the boundary is less than 3")
+	o.Perpetual = true
+	require.Contains(t, o.Warnings()[0], "compare two widths")
+	o = one(Put, 0)
+	o.Perpetual = true
+	require.Empty(t, o.Warnings())
+}
+
+// What the warning about the width says is so: two standard deviations show, five do not.
+func TestWidthShows(t *testing.T) {
+	o := several(Put, Minimum, 2)
+	o.Steps = 4
+	price := func(width float64, n int) float64 { // the spacing is the same, but for what the drift adds
+		o.Width = width
+		return quote(t, o, n).Price
+	}
+	wide := price(6, 47)
+	require.InDelta(t, wide, price(5, 39), 5e-4)
+	require.Greater(t, wide-price(2, 15), 0.03)
+}
