@@ -179,6 +179,9 @@ func (c *Cluster) checkBits(r *Result) error {
 // reference is the sequential run: as far as an interrupted one came, else to its
 // own end.
 func (s *Scenario) reference(o *solver.Outcome) (solver.Sequence, error) {
+	if s.ofGrid() {
+		return s.alone(o)
+	}
 	t := *s
 	if o.Reason == solver.Interrupted {
 		t.Tolerance, t.MaxSweeps = 0, o.Sweeps

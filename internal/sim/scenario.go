@@ -157,6 +157,7 @@ func Draw(seed uint64) (*Scenario, error) {
 	drawRails(r, s)
 	drawBalance(r, s)
 	drawSchwarz(r, s)
+	drawLevels(r, s)
 	return s, nil
 }
 

@@ -37,8 +37,11 @@ const relaxationSweeps = 40
 // method is the method in words.
 func (s *Scenario) method() string {
 	m := &s.Method
-	if m.Name != solver.Schwarz {
-		return "richardson"
+	switch {
+	case s.ofGrid():
+		return fmt.Sprintf("%s, omega %.3f, cycle %q", m.Name, m.Omega, m.Cycle)
+	case m.Name != solver.Schwarz:
+		return solver.Richardson
 	}
 	return fmt.Sprintf("schwarz of %s, overlap %d, work %d, coarse %d, flexible %v", m.Local, m.Overlap, m.Work, m.Coarse, m.Flexible)
 }

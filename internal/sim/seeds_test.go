@@ -72,7 +72,7 @@ func TestSeeds(t *testing.T) {
 		require.Positive(t, sum.stepping.Load(), "time steps")
 		require.Positive(t, sum.changes.Load(), "changes of mode at their boundaries")
 		require.Positive(t, sum.planes.Load(), "planes move")
-		for _, name := range []string{"sync", "async", "delay:0", "delay:1", "hybrid"} {
+		for _, name := range []string{"sync", "async", "delay:0", "delay:1", "hybrid", solver.SOR, solver.Multigrid} {
 			require.Positive(t, sum.schemes[name], name)
 			require.Positive(t, sum.schemes[solver.Schwarz+" "+name], "Schwarz, %s", name)
 		}
@@ -101,8 +101,11 @@ func (y *tally) play(t *testing.T, seed uint64) {
 		return
 	}
 	y.schemes[s.Scheme.Name()]++
-	if s.Method.Name == solver.Schwarz {
+	switch {
+	case s.Method.Name == solver.Schwarz:
 		y.schemes[solver.Schwarz+" "+s.Scheme.Name()]++
+	case s.ofGrid() && s.Peers() > 1:
+		y.schemes[s.Method.Name]++
 	}
 	y.longest = max(y.longest, r.Virtual)
 	y.events.Add(r.Events)
