@@ -72,9 +72,12 @@ func TestSeeds(t *testing.T) {
 		require.Positive(t, sum.stepping.Load(), "time steps")
 		require.Positive(t, sum.changes.Load(), "changes of mode at their boundaries")
 		require.Positive(t, sum.planes.Load(), "planes move")
-		for _, name := range []string{"sync", "async", "delay:0", "delay:1", "hybrid", solver.SOR, solver.Multigrid} {
+		for _, name := range []string{"sync", "async", "delay:0", "delay:1", "hybrid"} {
 			require.Positive(t, sum.schemes[name], name)
 			require.Positive(t, sum.schemes[solver.Schwarz+" "+name], "Schwarz, %s", name)
+		}
+		for _, name := range []string{solver.SOR, solver.Multigrid} {
+			require.Positive(t, sum.schemes[name], "%s over several peers", name)
 		}
 	}
 }
@@ -139,6 +142,7 @@ func TestOneSeedOneRun(t *testing.T) {
 			require.NoError(t, c.Run(), "seed %d", seed)
 			results[k], err = c.Check()
 			require.NoError(t, err, "seed %d", seed)
+			results[k].Evaluation.Certificate = solver.Certificate{} // it holds a pointer, which is printed
 			sums[k] = h.Sum()
 			require.True(t, h.Steps > 0 || s.Peers() == 1)
 		}

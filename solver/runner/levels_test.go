@@ -1,0 +1,52 @@
+package runner_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/runner"
+)
+
+// Methods of the whole grid over real sockets, and over ones that refuse now and then:
+// the bits of one peer.
+func TestWholeGridMethods(t *testing.T) {
+	p := membrane(t, 33)
+	for _, name := range []string{solver.SOR, solver.Multigrid} {
+		var want []outcome
+		for _, peers := range []int{1, 2, 4} {
+			for _, real := range []bool{true, false} {
+				if peers == 1 && !real {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%d peers/sockets %v", name, peers, real), func(t *testing.T) {
+					m := newMesh(uint64(peers))
+					m.busy, m.grant = 0.2, 8
+					pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: solver.Synchronous(),
+						node:   func(rank int) runner.Node { return m.node(names(peers)[rank]) },
+						change: func(_ int, c *runner.Config) { c.Solver.Method.Name, c.Threads = name, 2 }}
+					if real && peers > 1 {
+						pl.node = overNodes(nodes(t, peers, 0))
+					}
+					out := pl.run(t)
+					for rank, o := range out {
+						require.NoError(t, o.err, "rank %d", rank)
+						require.Equal(t, solver.Converged, o.result.Reason)
+						require.Positive(t, o.result.Points)
+					}
+					if want == nil {
+						want = out
+						return
+					}
+					for rank, o := range out {
+						require.Equal(t, want[0].result.Iterate, o.result.Iterate, "rank %d", rank)
+						require.Equal(t, want[0].result.Residual, o.result.Residual, "rank %d", rank)
+					}
+					sameBits(t, assemble(p, want), assemble(p, out))
+				})
+			}
+		}
+	}
+}
