@@ -134,6 +134,9 @@ func (q *request) resolve(ref string) (*work, error) {
 	if w.order, err = choice.Order(q.order); err != nil {
 		return nil, badInput(err)
 	}
+	if w.order != solver.Jacobi && w.method.Name != solver.Richardson {
+		return nil, usage("--order %v with --method %s: an order of planes is for %s; the others have one of their own", w.order, w.method.Name, solver.Richardson)
+	}
 	if w.spec, err = file.Open(ref, q.params); err != nil {
 		return nil, badInput(err)
 	}
