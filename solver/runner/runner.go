@@ -233,6 +233,9 @@ func (r *Runner) Solution(dst []float64) { r.worker.Solution(dst) }
 // Steps is the number of time steps of the run, 0 if the problem is stationary.
 func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 
+// Method says what the peer's method works with, as solver.Describe.
+func (r *Runner) Method() string { return solver.Describe(r.worker) }
+
 // Box is the peer's box.
 func (r *Runner) Box() solver.Box { return r.worker.Box() }
 

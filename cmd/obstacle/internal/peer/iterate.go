@@ -39,7 +39,7 @@ func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle in
 		out.Error, out.Lost = lost.Why, lost.Rank
 	}
 	out.CPUSeconds = (host.CPUTime() - used).Seconds()
-	out.Points, out.Kernel = r.Box().Points(), kernel.Best().Name()
+	out.Points, out.Kernel, out.Method = r.Box().Points(), kernel.Best().Name(), r.Method()
 	out.IdleBytes, out.Sessions, out.Refused = idle, p.sessions(), p.refused()
 	out.Device, out.Without = p.device(), p.without
 	if err := p.handOver(r, out); err != nil {

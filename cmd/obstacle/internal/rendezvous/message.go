@@ -187,6 +187,7 @@ type Result struct {
 	Relaxed   uint64        `json:"relaxed"` // points, by all sweeps
 	Given     int           `json:"given"`   // planes that went to neighbours
 	Taken     int           `json:"taken"`   // planes that came from neighbours
+	Method    string        `json:"method"`  // what it works with
 
 	Steps                  int     `json:"steps"` // complete time steps
 	Reconfigurations       int     `json:"reconfigurations"`

@@ -33,6 +33,15 @@ func example(t *testing.T, mode string) *Solution {
 	return s
 }
 
+// What sweeps count depends on the method, and so does what its line says.
+func TestIterates(t *testing.T) {
+	for method, want := range map[string]string{"richardson": "sweeps", "sor": "sweeps", "multigrid": "cycles", "schwarz": "exchanges"} {
+		require.Equal(t, want, iterates(method))
+	}
+	require.Equal(t, "projected richardson, sync, jacobi", (&Solution{Method: "richardson", Scheme: "sync", Order: "jacobi"}).method())
+	require.Equal(t, "projected multigrid, sync", (&Solution{Method: "multigrid", Scheme: "sync", Order: "jacobi"}).method())
+}
+
 func TestAdd(t *testing.T) {
 	s := example(t, "sync")
 	require.True(t, s.Converged)

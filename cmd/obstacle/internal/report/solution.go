@@ -21,6 +21,8 @@ type Solution struct {
 	Points    int    `json:"points"`
 	Scheme    string `json:"scheme"`
 	Method    string `json:"method"`
+	About     string `json:"method_about,omitempty"` // what the method works with, of peer 0
+	Iterates  string `json:"iterates"`               // what the numbers in sweeps count: sweeps, cycles or exchanges
 	Order     string `json:"order"`
 	Network   string `json:"network"`
 	Peers     int    `json:"peers"`
@@ -155,7 +157,11 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 			s.Kernel = p.Kernel
 		}
 		relaxed += float64(p.Relaxed)
+		if r == 0 {
+			s.About = p.Method
+		}
 	}
+	s.Iterates = iterates(s.Method)
 	s.SequentialEquivalentSweeps = relaxed / float64(s.Points)
 	if s.Seconds > 0 {
 		s.PointsPerSecond = relaxed / s.Seconds
@@ -164,6 +170,17 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.Refused = refused(o)
 	s.Sessions = sessions(o)
 	s.Network = network(s.Sessions)
+}
+
+// iterates is what a method's peers count.
+func iterates(method string) string {
+	switch method {
+	case solver.Multigrid:
+		return "cycles"
+	case solver.Schwarz:
+		return "exchanges"
+	}
+	return "sweeps"
 }
 
 // network is that of all halo sessions, as they are at the end; "mixed" when they

@@ -11,6 +11,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Text writes the solution for people.
@@ -18,7 +19,10 @@ func (s *Solution) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	defer t.Flush()
 	fmt.Fprintf(t, "problem\t%s, %s points\n", s.Problem, grid(s.N))
-	fmt.Fprintf(t, "method\tprojected %s, %s, %s\n", s.Method, s.Scheme, s.Order)
+	fmt.Fprintf(t, "method\t%s\n", s.method())
+	if s.About != "" {
+		fmt.Fprintf(t, "\t%s\n", s.About)
+	}
 	fmt.Fprintf(t, "peers\t%s of %s, parts %s%s\n", plural(s.Peers, "peer"), plural(s.Threads, "thread"), grid(s.Partition), s.where())
 	if s.Chosen != "" {
 		fmt.Fprintf(t, "\tchosen: %s\n", s.Chosen)
@@ -49,7 +53,7 @@ func (s *Solution) Text(w io.Writer) {
 		}
 		fmt.Fprintln(t)
 	}
-	fmt.Fprintf(t, "sweeps\t%s, as many points as %.1f sequential sweeps\n", span(s.Sweeps), s.SequentialEquivalentSweeps)
+	fmt.Fprintf(t, "%s\t%s, as many points as %.1f sequential sweeps\n", s.Iterates, span(s.Sweeps), s.SequentialEquivalentSweeps)
 	if s.Balance != "off" && s.Balance != "" {
 		fmt.Fprintf(t, "balance\t%s\n", s.balance())
 	}
@@ -71,6 +75,14 @@ func (s *Solution) Text(w io.Writer) {
 	for _, o := range s.Outputs {
 		fmt.Fprintf(t, "written\t%s\n", o)
 	}
+}
+
+// method names the method and the scheme; Richardson has an order of sub-blocks, too.
+func (s *Solution) method() string {
+	if s.Method == solver.Richardson {
+		return fmt.Sprintf("projected %s, %s, %s", s.Method, s.Scheme, s.Order)
+	}
+	return fmt.Sprintf("projected %s, %s", s.Method, s.Scheme)
 }
 
 // strange lists what no peer of a run does by itself; networks double frames and
