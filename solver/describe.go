@@ -25,7 +25,7 @@ func Describe(p Peer) string {
 
 type described interface{ describe() string }
 
-func (m *redBlack) describe() string { return fmt.Sprintf("ω = %.4f at the end", m.omega) }
+func (m *redBlack) describe() string { return fmt.Sprintf("ω = %.4f at the end", m.factor.Omega()) }
 
 func (m *multigrid) describe() string {
 	h := &m.plan.hierarchy
