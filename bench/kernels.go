@@ -41,7 +41,7 @@ func kernelLines() []kernelLine {
 		{name: "time-tiled sweep, variable coefficients", word: "variabletiled", n: variableN, times: 12, bytes: 88, ours: true},
 		{name: "defect", word: "defect", n: transferN, times: 8, bytes: 32, ours: true, note: "u and φ read, r written, its line read first"},
 		{name: "defect and restriction", word: "restrict", n: transferN, times: 8, bytes: 18, ours: true, note: "u and φ read, an eighth of the points written"},
-		{name: "prolongation", word: "prolong", n: transferN, times: 8, bytes: 25, ours: true, note: "u read and written, φ and an eighth of the points read"},
+		{name: "prolongation", word: "prolong", n: transferN, times: 2, bytes: 25, ours: true, note: "u read and written, φ and an eighth of the points read"},
 		{name: "sweep, from the cache", word: "relax", n: cacheN, times: cacheTimes, ours: true},
 		{name: "red-black sweep, from the cache", word: "redblack", n: cacheN, times: cacheTimes, ours: true},
 		{name: "sweep, variable coefficients, from the cache", word: "variable", n: cacheN, times: cacheTimes, ours: true},

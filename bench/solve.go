@@ -41,7 +41,7 @@ func (b *bench) build(ctx context.Context) (string, error) {
 // does not reach.
 func (b *bench) solve(ctx context.Context, bin, scheme, n string, peers, sweeps int) (s solution, err error) {
 	out, err := b.command(ctx, nil, bin, "solve", "membrane", "--n", n, "--scheme", scheme,
-		"--peers", strconv.Itoa(peers), "--threads", "1", "--tol", "1e-13", "--max-sweeps", strconv.Itoa(sweeps),
+		"--peers", strconv.Itoa(peers), "--threads", "1", "--together", "1", "--tol", "1e-13", "--max-sweeps", strconv.Itoa(sweeps),
 		"--format", "json", "--log-level", "error")
 	var exit *exec.ExitError
 	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == exitStopped) {

@@ -28,7 +28,11 @@ func (g *group) begin(w *Worker) bool {
 		return false
 	}
 	if g.of != w.stepper {
-		g.of, g.tiles = w.stepper, kernel.NewTimeTiles(w.stepper, w.config.Tiling)
+		t := w.config.Tiling
+		if t.Sweeps == 0 {
+			t.Sweeps = w.config.Method.Together
+		}
+		g.of, g.tiles = w.stepper, kernel.NewTimeTiles(w.stepper, t)
 	}
 	most, left := Iteration(g.tiles.Sweeps()), e.patience()
 	if most < 2 || left < 2 {

@@ -38,6 +38,25 @@ func TestOnePeerSweepsInGroups(t *testing.T) {
 	requireSameBits(t, want.U, got)
 }
 
+// What the method says about groups counts where the shell leaves it open.
+func TestTogetherIsHowManySweepsAPassDoes(t *testing.T) {
+	p := membrane([3]int{20, 20, 20}, 3)
+	part, err := GridOf(p.N, [3]int{1, 1, 1})
+	require.NoError(t, err)
+	for together, most := range map[int]Iteration{1: 1, 4: 4, 32: 32} {
+		w, err := NewWorker(Config{Problem: p, Partition: part, Scheme: Synchronous(), MaxSweeps: 64, Method: MethodConfig{Together: together}})
+		require.NoError(t, err)
+		before, longest := Iteration(0), Iteration(0)
+		for op := w.Next(0); op.Kind != OpDone; op = w.Next(0) {
+			longest, before = max(longest, w.iterate-before), w.iterate
+			w.Relax(op)
+		}
+		require.Equal(t, most, longest)
+	}
+	_, err = New(Config{Method: MethodConfig{Together: -1}})
+	require.ErrorContains(t, err, "-1 sweeps in one pass")
+}
+
 // Whoever asks for the solution in the middle of a group gets an iterate, and the run
 // goes on from there.
 func TestSolutionInTheMiddleOfAGroupIsAnIterate(t *testing.T) {

@@ -105,6 +105,9 @@ type MethodConfig struct {
 	Omega float64
 	// Cycle is that of Multigrid: "v" or "w"; "": chosen.
 	Cycle string
+	// Together is how many sweeps of Richardson a peer that has the whole grid does in one
+	// pass over memory, with the same result; 0: chosen by the processor's caches.
+	Together int
 }
 
 // MaxOverlap bounds MethodConfig.Overlap.
@@ -127,6 +130,8 @@ func (m *MethodConfig) check() error {
 		return fmt.Errorf("solver: an overlap of %d layers; there may be 0 to %d", m.Overlap, MaxOverlap)
 	case m.Work < 0:
 		return fmt.Errorf("solver: %d cycles between two exchanges; there must be 1 or more, or 0 for a good choice", m.Work)
+	case m.Together < 0:
+		return fmt.Errorf("solver: %d sweeps in one pass over memory; there must be 1 or more, or 0 for a good choice", m.Together)
 	case m.Omega != 0 && !(m.Omega > 0 && m.Omega < 2):
 		return fmt.Errorf("solver: the relaxation factor is %v; it must lie between 0 and 2", m.Omega)
 	case m.Cycle != "" && m.Cycle != "v" && m.Cycle != "w":

@@ -20,6 +20,7 @@ type methodFlags struct {
 	flexible bool
 	omega    float64
 	cycle    string
+	together int
 }
 
 func (m *methodFlags) add(f *pflag.FlagSet) {
@@ -31,6 +32,7 @@ func (m *methodFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&m.flexible, "flexible", false, "schwarz: send values while a local solve is still going on")
 	f.Float64Var(&m.omega, "omega", 0, "sor: relaxation factor, above 0 and below 2 (0: found from the observed rate)")
 	f.StringVar(&m.cycle, "cycle", "auto", "multigrid: v, w or auto")
+	f.IntVar(&m.together, "together", 0, "richardson, one peer: sweeps done in one pass over memory (0: chosen by the caches, 1: each by itself)")
 }
 
 // defaultOverlap of Schwarz.
@@ -52,7 +54,10 @@ func (m *methodFlags) config(s solver.Scheme) (solver.MethodConfig, error) {
 	if m.omega != 0 && !(m.omega > 0 && m.omega < 2) {
 		return c, usage("--omega %v: want a number above 0 and below 2, or 0 to have it found", m.omega)
 	}
-	c.Omega = m.omega
+	if m.together < 0 {
+		return c, usage("--together %d: want 1 or more sweeps, or 0 for a good choice", m.together)
+	}
+	c.Omega, c.Together = m.omega, m.together
 	switch m.cycle {
 	case "v", "w":
 		c.Cycle = m.cycle

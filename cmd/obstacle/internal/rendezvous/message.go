@@ -131,6 +131,7 @@ type Method struct {
 	Flexible bool    `json:"flexible"`
 	Omega    float64 `json:"omega"`
 	Cycle    string  `json:"cycle"`
+	Together int     `json:"together"`
 }
 
 // Stream tells what a Chunk is part of.
