@@ -52,8 +52,9 @@ func surface(p solver.Partition) int {
 }
 
 // defaultWorkers is how many peers and threads to take for a method on this many
-// processors, as measured (docs/cli.md, Defaults).
-func defaultWorkers(method string, points, cpus int) (peers, threads int, why string) {
+// processors, as measured (docs/cli.md, Defaults). together tells that a peer alone does
+// several sweeps in one pass over memory.
+func defaultWorkers(method string, together bool, points, cpus int) (peers, threads int, why string) {
 	switch {
 	case method == solver.Schwarz:
 		return max(cpus, 2), 1, fmt.Sprintf("Schwarz wants boxes: one peer of one thread for each of %d processors, two at least", cpus)
@@ -64,6 +65,8 @@ func defaultWorkers(method string, points, cpus int) (peers, threads int, why st
 			return 1, 1, "below 64³ points, threads cost more than they gain"
 		}
 		return 1, cpus, fmt.Sprintf("one peer, and a thread for each of %d processors: the peers of %s exchange faces many times a cycle", cpus, method)
+	case together && points >= smallProblem:
+		return 1, cpus, fmt.Sprintf("one peer, and a thread for each of %d processors: a peer alone does several sweeps in one pass over memory", cpus)
 	case points < smallProblem:
 		return 1, 1, "below 64³ points, exchanging halos costs more than a second peer gains"
 	}

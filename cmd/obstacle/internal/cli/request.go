@@ -210,6 +210,14 @@ func (q *request) bounds() error {
 	return nil
 }
 
+// together tells whether a peer alone would do several sweeps in one pass over memory,
+// and no flag speaks of several peers.
+func (q *request) together(w *work) bool {
+	m := &w.method
+	return m.Name == solver.Richardson && m.Together != 1 && w.scheme.Name() == solver.Synchronous().Name() && w.order == solver.Jacobi &&
+		q.clusters == 0 && q.topology == "" && len(q.slow) == 0 && q.rendezvous == "" && q.partition == "auto" && q.balance != "on"
+}
+
 // workers decides on peers, threads and who gets which part.
 func (q *request) workers(w *work) (err error) {
 	w.peers, w.threads = q.peers, q.threads
@@ -217,7 +225,7 @@ func (q *request) workers(w *work) (err error) {
 		return fmt.Errorf("--peers %d: want 1 or more, or 0 for a good choice", q.peers)
 	}
 	if q.peers == 0 || q.threads == 0 {
-		peers, threads, why := defaultWorkers(w.method.Name, w.problem.Points(), runtime.GOMAXPROCS(0))
+		peers, threads, why := defaultWorkers(w.method.Name, q.together(w), w.problem.Points(), runtime.GOMAXPROCS(0))
 		switch {
 		case q.peers == 0 && len(q.weights) > 0:
 			w.peers = len(q.weights)

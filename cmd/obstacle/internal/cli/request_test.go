@@ -52,14 +52,16 @@ func TestPartitionOf(t *testing.T) {
 func TestDefaultWorkers(t *testing.T) {
 	for _, c := range []struct {
 		method                       string
+		together                     bool
 		points, cpus, peers, threads int
 	}{
-		{"richardson", 10, 8, 1, 1}, {"richardson", 1<<18 - 1, 8, 1, 1}, {"richardson", 1 << 24, 1, 1, 1},
-		{"richardson", 1 << 18, 2, 2, 1}, {"richardson", 1 << 24, 8, 8, 1},
-		{"sor", 1<<18 - 1, 8, 1, 1}, {"multigrid", 1 << 18, 8, 1, 8}, {"multigrid", 1 << 18, 1, 1, 1},
-		{"schwarz", 10, 1, 2, 1}, {"schwarz", 1 << 24, 8, 8, 1},
+		{"richardson", false, 10, 8, 1, 1}, {"richardson", false, 1<<18 - 1, 8, 1, 1}, {"richardson", false, 1 << 24, 1, 1, 1},
+		{"richardson", false, 1 << 18, 2, 2, 1}, {"richardson", false, 1 << 24, 8, 8, 1},
+		{"richardson", true, 1<<18 - 1, 8, 1, 1}, {"richardson", true, 1 << 18, 2, 1, 2}, {"richardson", true, 1 << 24, 1, 1, 1},
+		{"sor", false, 1<<18 - 1, 8, 1, 1}, {"multigrid", false, 1 << 18, 8, 1, 8}, {"multigrid", false, 1 << 18, 1, 1, 1},
+		{"schwarz", false, 10, 1, 2, 1}, {"schwarz", false, 1 << 24, 8, 8, 1},
 	} {
-		peers, threads, why := defaultWorkers(c.method, c.points, c.cpus)
+		peers, threads, why := defaultWorkers(c.method, c.together, c.points, c.cpus)
 		require.Equal(t, [2]int{c.peers, c.threads}, [2]int{peers, threads}, c)
 		require.NotEmpty(t, why)
 	}
