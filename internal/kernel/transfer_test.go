@@ -309,3 +309,51 @@ func TestTransfersAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+// Grids so wide that rows are worked on in several pieces.
+func TestWideGrids(t *testing.T) {
+	ref, err := ByName("reference")
+	require.NoError(t, err)
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, c := range []struct{ fine, coarse [3]int }{
+		{[3]int{2801, 9, 1}, [3]int{1400, 4, 1}}, // nested
+		{[3]int{151, 101, 5}, [3]int{75, 50, 2}},
+		{[3]int{2800, 9, 1}, [3]int{1402, 4, 1}}, // not
+		{[3]int{9000, 9, 1}, [3]int{20, 9, 1}},
+		{[3]int{150, 101, 5}, [3]int{77, 50, 5}},
+	} {
+		dim := 3
+		if c.fine[2] == 1 {
+			dim = 2
+		}
+		fine, err := NewLayout(dim, c.fine)
+		require.NoError(t, err)
+		coarse, err := NewLayout(dim, c.coarse)
+		require.NoError(t, err)
+		u, e := values(r, fine.Len(), 0), values(r, coarse.Len(), 0)
+		lower := Field{Array: values(r, fine.Points(), 0)}
+		box := fine.Interior()
+		box.Lo[0] = 3
+		var want [][]float64
+		for _, k := range append([]*Kernel{ref}, All()[1:]...) {
+			tr, err := NewTransferPart(Whole(fine), Whole(coarse), k)
+			require.NoError(t, err)
+			s, err := New(Config{Layout: fine, Kernel: k, Step: 0.1, Lower: lower, Upper: NoUpper(), Source: Field{Value: 0.3}, Operator: Operator{Diag: 6, Off: 1}})
+			require.NoError(t, err)
+			restricted, defect, prolonged, relaxed := onLine(e), onLine(e), onLine(u), onLine(u)
+			var sum Sum
+			tr.Restrict(restricted, u, coarse.Interior())
+			s.RestrictDefect(defect, tr, u, coarse.Interior())
+			tr.Prolong(prolonged, e, lower, Field{Value: 1}, box)
+			s.RedBlack(relaxed, 1.3, 3, together{})
+			s.Energy(&sum, u, relaxed, fine.Interior())
+			got := [][]float64{restricted, defect, prolonged, relaxed, {sum.Float64()}}
+			if want == nil {
+				want = got
+			}
+			for i, what := range []string{"restricted", "defect", "prolonged", "relaxed", "energy"} {
+				sameBits(t, want[i], got[i], k.Name()+" "+what)
+			}
+		}
+	}
+}

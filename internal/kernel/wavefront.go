@@ -75,8 +75,11 @@ func (w *wavefront) most() int {
 	if w.sweep.layout.Dim == 1 {
 		return 1
 	}
-	stages := mostStages
-	for stages > 2 && 8*leastTile*w.perRow(stages) > w.cache {
+	stages, rows := mostStages, leastTile
+	if w.sweep.layout.Dim == 2 {
+		rows = 1
+	}
+	for stages > 2 && 8*rows*w.perRow(stages) > w.cache {
 		stages -= 2
 	}
 	return stages / 2
