@@ -88,7 +88,7 @@ func (l *Level) wallsOf(coarse *Level, at, p [3]int) float64 {
 		for side := range 2 {
 			step := 2*side - 1
 			end := l.nearest(coarse, a, at[a]+step)
-			if theta := l.wallTowards(p, a, step, end); theta < 1 {
+			if theta := l.wallTowards(coarse, at[a], p, a, step, end); theta < 1 {
 				code |= wallCode(theta) << (wallBits * (2*a + side))
 			}
 		}
@@ -96,19 +96,21 @@ func (l *Level) wallsOf(coarse *Level, at, p [3]int) float64 {
 	return float64(code)
 }
 
-// wallTowards is the part of the way from p to own index end of axis a at which a wall
-// stands; 1: there is none.
-func (l *Level) wallTowards(p [3]int, a, step, end int) float64 {
+// wallTowards is the part of the way from coarse own index at, which lies on p or next to
+// it, to the next coarse point along axis a, next to own index end, at which a wall stands;
+// 1: there is none.
+func (l *Level) wallTowards(coarse *Level, at int, p [3]int, a, step, end int) float64 {
 	d := 2*a + (step+1)/2
-	length := float64((end - p[a]) * step)
+	spacing := float64(l.Part.Global[a]+1) / float64(coarse.Part.Global[a]+1)
+	from := float64(coarse.Part.Lo[a]+at+1)*spacing - float64(l.Part.Lo[a]+1) // exact where grids are nested
 	for q := p; q[a] != end; q[a] += step {
-		gone := float64((q[a] - p[a]) * step)
+		gone := (float64(q[a]) - from) * float64(step)
 		if q != p && l.inContact(q) {
-			return gone / length
+			return gone / spacing
 		}
 		if l.Walls != nil {
 			if code := arm(l.Walls[l.Part.Layout.Index(q[0], q[1], q[2])], d); code > 0 {
-				return (gone + float64(code)/wallScale) / length
+				return (gone + float64(code)/wallScale) / spacing
 			}
 		}
 	}
