@@ -6,6 +6,7 @@ package method
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -48,7 +49,7 @@ type Solver interface {
 	// Name is the method's, as in the program's flags.
 	Name() string
 	// Start replaces u by a better start where the method has one (full multigrid), and
-	// tells what that cost; 0: u is as it was.
+	// tells what that cost; 0: u is as it was. The obstacles hold after the next cycle.
 	Start(u []float64) (work float64)
 	// Cycle does one cycle, or sweep, and tells what it cost, in sweeps over the block.
 	// The residual need not be measured by it.
@@ -104,10 +105,51 @@ func New(name string, s System, o Options) (Solver, error) {
 	return nil, fmt.Errorf("method: no method %q; there are %s, %s and %s", name, NameRichardson, NameSOR, NameMultigrid)
 }
 
-// check refuses a system that no method can solve.
+// check refuses a system that no method can solve. It looks at every point once.
 func (s *System) check() error {
 	if s.Layout.Dim == 0 {
 		return fmt.Errorf("method: a system needs a layout, made by kernel.NewLayout")
 	}
+	if d := smallestDiagonal(s.Operator); !(d > 0) || math.IsInf(d, 1) {
+		return fmt.Errorf("method: the operator's smallest diagonal entry is %v; all must be positive and finite", d)
+	}
+	n := s.Layout.Points()
+	for _, f := range []struct {
+		name  string
+		field kernel.Field
+	}{{"source", s.Source}, {"lower obstacle", s.Lower}, {"upper obstacle", s.Upper}} {
+		if f.field.Array != nil && len(f.field.Array) != n {
+			return fmt.Errorf("method: the %s has %d values, the block %d points", f.name, len(f.field.Array), n)
+		}
+		if f.field.Array == nil && math.IsNaN(f.field.Value) {
+			return fmt.Errorf("method: the %s is %v", f.name, f.field.Value)
+		}
+		for d, v := range f.field.Array {
+			if math.IsNaN(v) {
+				return fmt.Errorf("method: the %s is %v at own point %d", f.name, v, d)
+			}
+		}
+	}
+	if s.Upper.Array == nil && math.IsInf(s.Upper.Value, 1) {
+		return nil
+	}
+	for d := range n {
+		if lo, hi := s.Lower.At(d), s.Upper.At(d); lo > hi {
+			return fmt.Errorf("method: the obstacles cross at own point %d: the lower is %v, the upper %v", d, lo, hi)
+		}
+	}
 	return nil
+}
+
+func smallestDiagonal(op kernel.Operator) float64 {
+	if op.Form != kernel.Variable {
+		return largestDiagonal(op)
+	}
+	least := math.Inf(1)
+	for _, v := range op.Arrays[kernel.Center] {
+		if !(v >= least) {
+			least = v
+		}
+	}
+	return least
 }

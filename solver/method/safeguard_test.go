@@ -1,0 +1,92 @@
+package method
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Cycles that stall, oscillate or blow up by themselves, over coefficients and an
+// obstacle that are white noise, and converge under the safeguard.
+func TestSafeguardMakesConvergenceCertain(t *testing.T) {
+	for _, seed := range []uint64{45, 75, 225, 435, 885} {
+		c := nature{dim: 1, n: [3]int{31, 1, 1}, form: kernel.Variable, jump: 1, lower: true, rough: true}
+		s, start := c.system(t, seed)
+		r0 := residualOf(t, s, start)
+		m, err := NewMultigrid(s, Options{})
+		require.NoError(t, err)
+		u := append([]float64(nil), start...)
+		m.levels[0].Values = u
+		for range 300 {
+			m.all(m.cycle)
+		}
+		require.False(t, residualOf(t, s, u) <= 1e-3*r0, "seed %d: it converges without the safeguard", seed)
+		u = append([]float64(nil), start...)
+		m.Changed()
+		cycles, _ := solve(t, m, s, u, r0, 1e-9, 200)
+		t.Logf("seed %d: %d cycles, %d not accepted", seed, cycles, m.Rejections())
+		require.Positive(t, m.Rejections())
+		require.InDeltaSlice(t, reference(t, s, start), interior(s.Layout, u), 1e-6)
+	}
+}
+
+func TestSafeguardJudges(t *testing.T) {
+	for _, symmetric := range []bool{true, false} {
+		g := Safeguard{Symmetric: symmetric}
+		g.Reset()
+		require.Equal(t, Accepted, g.Judge(1))
+		require.Equal(t, Accepted, g.Judge(0.8))
+		want := Rejected
+		if symmetric {
+			want = Undecided
+		}
+		require.Equal(t, want, g.Judge(0.7), "less than the factor")
+		require.Equal(t, Rejected, g.Judge(math.NaN()))
+		require.Equal(t, Rejected, g.Judge(math.Inf(1)))
+		require.Equal(t, Accepted, g.JudgeEnergy(-1e-300, 5))
+		require.Equal(t, Rejected, g.JudgeEnergy(0, 5))
+		first := g.Sweeps()
+		require.Equal(t, Rejected, g.JudgeEnergy(1, 5))
+		require.Equal(t, 2*first, g.Sweeps(), "longer while cycles fail")
+		g.Relaxed(0.1)
+		require.NotEqual(t, Accepted, g.Judge(0.09))
+		require.Equal(t, Accepted, g.Judge(0.08))
+		require.Zero(t, g.Sweeps())
+	}
+}
+
+// The sum that decides is the change of the energy.
+func TestEnergyIsThatOfTheCycle(t *testing.T) {
+	c := nature{dim: 2, n: [3]int{9, 7, 1}, form: kernel.Variable, jump: 1, lower: true}
+	s, u := c.system(t, 3)
+	m, err := NewMultigrid(s, Options{})
+	require.NoError(t, err)
+	l := s.Layout
+	energy := func(u []float64) float64 {
+		au := make([]float64, l.Len())
+		m.levels[0].Sweep.Apply(au, u, l.Interior())
+		sum := 0.0
+		for d := range l.Points() {
+			i := l.Index(d%l.N[0], d/l.N[0], 0)
+			// Boundary data enter A·u once, where the energy has them once too.
+			own := u[i] * (au[i]/2 - s.Source.At(d))
+			x, y := d%l.N[0], d/l.N[0]
+			for k, at := range []struct{ edge, i int }{{x, i - 1}, {l.N[0] - 1 - x, i + 1}, {y, i - l.Row}, {l.N[1] - 1 - y, i + l.Row}} {
+				if at.edge == 0 {
+					own -= u[i] * s.Operator.Arrays[kernel.West+k][d] * u[at.i] / 2
+				}
+			}
+			sum += own
+		}
+		return sum
+	}
+	m.levels[0].Values = u
+	m.run(Stage{Kind: Keep})
+	before := energy(u)
+	m.run(Stage{Kind: Relax, Sweeps: 2, Omega: 1})
+	require.InEpsilon(t, 2*(energy(u)-before), m.energy(), 1e-9)
+	require.Negative(t, m.energy())
+}
