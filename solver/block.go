@@ -74,29 +74,40 @@ func (b *block) build(p *Problem) error {
 func (b *block) field(name string, f Function, room []float64) (kernel.Field, error) {
 	p := b.problem
 	var out kernel.Field
-	var err error
-	b.box.each(func(d int, idx [3]int) bool {
-		v := f(p.At(idx[0], idx[1], idx[2]))
-		switch {
-		case !finite(v):
-			err = p.refuse("the %s is %v at %v", name, v, p.place(idx))
-			return false
-		case d == 0:
-			out.Value = v
-		case out.Array == nil && v != out.Value:
-			if out.Array = room; room == nil {
-				out.Array = make([]float64, b.layout.Points())
-			}
-			for i := range d {
-				out.Array[i] = out.Value
+	d, m := 0, b.layout.N[0]
+	for z := b.box.Lo[2]; z < b.box.Hi[2]; z++ {
+		for y := b.box.Lo[1]; y < b.box.Hi[1]; y++ {
+			q := p.At(1, y+1, z+1)
+			for x := b.box.Lo[0] + 1; x <= b.box.Lo[0]+m; x++ {
+				q[0] = p.along(0, x)
+				v := f(q)
+				switch {
+				case !finite(v):
+					return out, p.refuse("the %s is %v at %v", name, v, p.place([3]int{x, y + 1, z + 1}))
+				case d == 0:
+					out.Value = v
+				case out.Array == nil && v != out.Value:
+					out.Array = b.filled(room, d, out.Value)
+				}
+				if out.Array != nil {
+					out.Array[d] = v
+				}
+				d++
 			}
 		}
-		if out.Array != nil {
-			out.Array[d] = v
-		}
-		return true
-	})
-	return out, err
+	}
+	return out, nil
+}
+
+// filled is room, or a new array, whose first d values are v.
+func (b *block) filled(room []float64, d int, v float64) []float64 {
+	if room == nil {
+		room = make([]float64, b.layout.Points())
+	}
+	for i := range d {
+		room[i] = v
+	}
+	return room
 }
 
 func (b *block) checkObstacles() error {
@@ -161,11 +172,13 @@ func (p *Problem) referenceAt(idx [3]int) float64 {
 // vector: boundary data where the box touches ∂Ω, and what the neighbours own
 // elsewhere.
 func (b *block) fillReference(dst []float64) error {
-	b.box.each(func(d int, idx [3]int) bool {
-		v := b.project(0, d)
-		dst[b.index(idx)] = v
-		return true
-	})
+	d := 0
+	b.eachRow(func(row []float64, _ [3]int) {
+		for i := range row {
+			row[i] = b.project(0, d)
+			d++
+		}
+	}, dst, false)
 	var err error
 	b.eachGhost(func(at int, idx [3]int) bool {
 		v := b.problem.referenceAt(idx)

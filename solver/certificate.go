@@ -108,15 +108,6 @@ func (ones) fill(row []float64, _ [3]int) {
 	}
 }
 
-// outside refuses a value that is not between its obstacles: of such a vector the
-// residual says nothing.
-func (b *block) outside(u float64, d int, idx [3]int) string {
-	if !(u >= b.lower.At(d)) || !(u <= b.upper.At(d)) {
-		return fmt.Sprintf("at %v the value %v is not between the obstacles, %v and %v", b.problem.place(idx), u, b.lower.At(d), b.upper.At(d))
-	}
-	return ""
-}
-
 // residualRounding bounds |r̂ − r| at all points of a block, r̂ as the kernels compute
 // it from padded values u: the longest way from a coefficient to the result is a
 // product, three additions and two subtractions, so the error is at most γ₆ times the

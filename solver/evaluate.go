@@ -2,6 +2,7 @@ package solver
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -160,23 +161,7 @@ func (s *slabResult) evaluate(j *judgement, box Box) error {
 	}
 	stepper.Residual(&s.reference, v, b.layout.Interior())
 	j.fill(b, v)
-	box.each(func(d int, idx [3]int) bool {
-		w := v[b.index(idx)]
-		s.sum.Add(w)
-		if p.Obstacle != nil && w == b.lower.At(d) {
-			s.contact++
-		}
-		if s.outside == "" {
-			s.outside = b.outside(w, d, idx)
-		}
-		if p.Exact != nil {
-			diff := math.Abs(w - p.Exact(p.At(idx[0], idx[1], idx[2])))
-			if diff > s.maxError || math.IsNaN(diff) {
-				s.maxError = diff
-			}
-		}
-		return true
-	})
+	s.look(b, v)
 	stepper.Residual(&s.residual, v, b.layout.Interior())
 	s.rounding = b.residualRounding(v)
 	s.inf = s.residual.Max + s.rounding
@@ -184,6 +169,32 @@ func (s *slabResult) evaluate(j *judgement, box Box) error {
 	b.force(stepper, v, nil, &s.force)
 	s.measure(j.profile, b, stepper, v)
 	return nil
+}
+
+// look adds up what is read off the values themselves.
+func (s *slabResult) look(b *block, v []float64) {
+	p, d := b.problem, 0
+	b.eachRow(func(row []float64, first [3]int) {
+		q := p.At(first[0], first[1], first[2])
+		for i, u := range row {
+			s.sum.Add(u)
+			phi, psi := b.lower.At(d), b.upper.At(d)
+			if u == phi && p.Obstacle != nil {
+				s.contact++
+			}
+			if s.outside == "" && (!(u >= phi) || !(u <= psi)) {
+				s.outside = fmt.Sprintf("at %v the value %v is not between the obstacles, %v and %v",
+					p.place([3]int{first[0] + i, first[1], first[2]}), u, phi, psi)
+			}
+			if p.Exact != nil {
+				q[0] = p.along(0, first[0]+i)
+				if diff := math.Abs(u - p.Exact(q)); diff > s.maxError || math.IsNaN(diff) {
+					s.maxError = diff
+				}
+			}
+			d++
+		}
+	}, v, false)
 }
 
 func (s *slabResult) merge(o *slabResult) {

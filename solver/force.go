@@ -88,23 +88,27 @@ func (b *block) force(s *kernel.Sweep, v, dst []float64, sums *forces) {
 	}
 	au := make([]float64, len(v))
 	s.Apply(au, v, b.layout.Interior())
-	b.box.each(func(d int, idx [3]int) bool {
-		i := b.index(idx)
-		which := 0
-		switch v[i] {
-		case b.lower.At(d):
-		case b.upper.At(d):
-			which = 1
-		default:
-			return true
+	d := 0
+	b.eachRow(func(row []float64, first [3]int) {
+		image := au[b.index(first):][:len(row)]
+		for i, u := range row {
+			which := -1
+			switch u {
+			case b.lower.At(d):
+				which = 0
+			case b.upper.At(d):
+				which = 1
+			}
+			if which >= 0 {
+				lambda := image[i] - b.source.At(d)
+				sums[which].Add(lambda)
+				if dst != nil {
+					dst[d] = lambda
+				}
+			}
+			d++
 		}
-		lambda := au[i] - b.source.At(d)
-		sums[which].Add(lambda)
-		if dst != nil {
-			dst[d] = lambda
-		}
-		return true
-	})
+	}, v, false)
 }
 
 // boxes are the slabs that are judged at a time.

@@ -77,13 +77,17 @@ func (p *Problem) At(i, j, k int) Point {
 	idx := [3]int{i, j, k}
 	var q Point
 	for a := 0; a < p.Dimension; a++ {
-		if idx[a] == p.N[a]+1 {
-			q[a] = p.Hi[a]
-		} else {
-			q[a] = p.Lo[a] + float64(idx[a])*p.Spacing(a)
-		}
+		q[a] = p.along(a, idx[a])
 	}
 	return q
+}
+
+// along is At on one axis that is used.
+func (p *Problem) along(a, i int) float64 {
+	if i == p.N[a]+1 {
+		return p.Hi[a]
+	}
+	return p.Lo[a] + float64(float64(i)*p.Spacing(a))
 }
 
 // Points is the number of unknowns.
