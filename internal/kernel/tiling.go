@@ -1,6 +1,10 @@
 package kernel
 
-import "github.com/klauspost/cpuid/v2"
+import (
+	"slices"
+
+	"github.com/klauspost/cpuid/v2"
+)
 
 // Tiling says how several Jacobi sweeps go over a block together, so that a value
 // read from memory is relaxed several times before it is written back. Bits do not
@@ -13,7 +17,8 @@ type Tiling struct {
 
 const (
 	mostSweeps    = 32
-	leastRows     = 8
+	leastRows     = 4
+	worthMore     = 0.97 // one sweep more, with fewer rows, has to save that much
 	fallbackCache = 1 << 20
 	// cacheShare of the second-level cache is what a tile may fill (measured: docs/adr/0032).
 	cacheShare = 0.75
@@ -28,22 +33,44 @@ func (s *Sweep) tiling(t Tiling, cache int) Tiling {
 		unit = s.layout.N[0]
 	}
 	rows := int(cacheShare*float64(cache)) / (8 * unit * arrays) // of all planes of a tile
-	if t.Sweeps <= 0 {
+	held := 8*arrays*s.layout.Points() <= cache
+	switch {
+	case t.Sweeps > 0:
+	case held:
 		t.Sweeps = 1
-		if 8*arrays*s.layout.Points() <= cache {
-			rows = 0 // all of the block stays in the cache
-		}
-		for n := 2; n <= mostSweeps && (n+2)*(leastRows+n+n) <= rows; n++ {
-			t.Sweeps = n
-		}
-		if t.Sweeps > 8 {
-			t.Sweeps &^= 3
-		}
+	default:
+		t.Sweeps = bestSweeps(rows, t.Rows)
+	}
+	if held && t.Rows <= 0 {
+		t.Rows = slices.Max(s.layout.N[:])
 	}
 	if t.Rows <= 0 {
-		t.Rows = max(leastRows, rows/(t.Sweeps+2)-t.Sweeps)
+		t.Rows = max(leastRows, tileRows(rows, t.Sweeps))
 	}
 	return t
+}
+
+// tileRows is how many rows a tile of so many sweeps may hold.
+func tileRows(rows, sweeps int) int { return rows/(sweeps+2) - sweeps }
+
+// bestSweeps is the number of sweeps for which the least is read from memory for a
+// relaxation: a tile reads Rows+Sweeps rows of a plane and relaxes Rows of them Sweeps
+// times. 1 if single sweeps are as good. fixed rows, 0 for none, are those asked for.
+func bestSweeps(rows, fixed int) int {
+	best, least := 1, 1.0
+	for n := 2; n <= mostSweeps; n++ {
+		r := tileRows(rows, n)
+		if r < leastRows || fixed > r {
+			break
+		}
+		if fixed > 0 {
+			r = fixed
+		}
+		if cost := float64(r+n) / float64(r*n); cost < worthMore*least {
+			best, least = n, cost
+		}
+	}
+	return best
 }
 
 // cacheBytes is the size of a core's second-level cache.

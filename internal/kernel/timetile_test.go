@@ -109,9 +109,24 @@ func TestTilingFitsTheCache(t *testing.T) {
 		require.GreaterOrEqual(t, got.Sweeps, 1)
 		if got.Sweeps > 1 {
 			require.LessOrEqual(t, (got.Sweeps+2)*(got.Rows+got.Sweeps)*n*8*2, cache)
+			require.Less(t, got.Rows+got.Sweeps, got.Rows*got.Sweeps, "less is read than by single sweeps")
 		}
 		require.Equal(t, Tiling{3, 5, 2}, s.tiling(Tiling{3, 5, 2}, cache), "what was asked for is kept")
 	})
+}
+
+// A cache of 2 MiB and the reference case at 256³: the sizes measured as best (ADR 32).
+func TestTilingOfTheReferenceCase(t *testing.T) {
+	const n, cache = 256, 2 << 20
+	l, err := NewLayout(3, [3]int{n, n, 4})
+	require.NoError(t, err)
+	c := Config{Layout: l, Step: 1, Lower: Field{Array: make([]float64, l.Points())}, Upper: NoUpper()}
+	s, err := New(c)
+	require.NoError(t, err)
+	got := s.tiling(Tiling{}, cache)
+	require.InDelta(t, 8, got.Sweeps, 1)
+	require.InDelta(t, 16, got.Rows, 3)
+	require.Equal(t, 1, s.tiling(Tiling{}, 8*3*l.Points()).Sweeps, "a block that the cache holds is swept singly")
 }
 
 // BenchmarkTimeTiles sweeps an n³ block of the reference case in groups.
