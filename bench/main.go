@@ -39,6 +39,7 @@ func parts() []part {
 		{"transport", "our transport beside TCP, QUIC and MPI", transport},
 		{"rdma", "the InfiniBand link's three ways to carry a message, over adapters of software", rdma},
 		{"petsc", "the membrane by multigrid beside PETSc's solvers of variational inequalities", petsc},
+		{"schwarz", "exchanges of the Schwarz method by peers, overlap and coarse correction", exchanges},
 		{"lab", "goodput and shares over an emulated link that loses packets", goodputs},
 	}
 }
