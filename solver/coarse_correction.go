@@ -221,14 +221,25 @@ func (c *correction) solvable(w *schwarz) bool {
 	if c.resumes {
 		c.resume(w)
 	}
-	fresh := false
+	if !c.known() {
+		return false
+	}
+	for i := range c.members {
+		if c.members[i].fresh {
+			return true
+		}
+	}
+	return false
+}
+
+// known tells whether every member has told a share.
+func (c *correction) known() bool {
 	for i := range c.members {
 		if !c.members[i].have {
 			return false
 		}
-		fresh = fresh || c.members[i].fresh
 	}
-	return fresh
+	return true
 }
 
 // resume forgets the shares from before a pause, and has new ones sent.
@@ -284,7 +295,9 @@ func (c *correction) agree(w *schwarz, q Rank, m *message) error {
 		c.forward(w)
 		return nil
 	}
-	if c.branches[i].owed = true; m.number < c.newest {
+	// Those below a child may be newer to it than its message: as long as the root lacks
+	// shares, it asks for more.
+	if c.branches[i].owed = true; m.number < c.newest || c.root != nil && !c.known() {
 		c.answer(w, i)
 	}
 	c.forward(w)

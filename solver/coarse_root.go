@@ -87,6 +87,12 @@ func (r *coarseRoot) solve(w *schwarz, c *correction, dst []float64) bool {
 	for range coarseCycles {
 		r.solver.Cycle(r.e)
 	}
+	// By the time the correction comes, relaxation will have done a part of it: about what
+	// it has done in the last round.
+	damping := 1.0
+	if !inLockstep(w.config.Scheme) {
+		damping = r.guard.left
+	}
 	i := 0
 	for z := range r.layout.N[2] {
 		for y := range r.layout.N[1] {
@@ -95,7 +101,7 @@ func (r *coarseRoot) solve(w *schwarz, c *correction, dst []float64) bool {
 				if !finite(v) {
 					return false
 				}
-				dst[i] = v
+				dst[i] = damping * v
 				i++
 			}
 		}
@@ -162,6 +168,8 @@ func (r *coarseRoot) nextAt(k Iteration) Iteration { return max(k+1, r.guard.unt
 type coarseGuard struct {
 	best   float64 // smallest residual since the last pause
 	rounds int     // since it fell
+	last   float64 // at the end of the last round
+	left   float64 // of it at the end of this one
 	seen   []bool
 	until  Iteration // no correction before this iterate of the root's
 	pause  Iteration
@@ -170,11 +178,12 @@ type coarseGuard struct {
 const (
 	guardFalls  = 0.9 // by which the residual has to fall
 	guardRounds = 8   // within so many rounds
+	guardGrows  = 4   // and must never grow by this,
 	guardPause  = 32  // or there is none for so many iterates, twice as many the next time
 )
 
 func (g *coarseGuard) begin() {
-	*g = coarseGuard{best: math.Inf(1), pause: guardPause, seen: g.seen}
+	*g = coarseGuard{best: math.Inf(1), left: 1, pause: guardPause, seen: g.seen}
 	clear(g.seen)
 }
 
@@ -183,24 +192,29 @@ func (g *coarseGuard) admits(k Iteration, members []share) bool {
 	if k < g.until {
 		return false
 	}
-	total, all := 0.0, true
+	total, all, better := 0.0, true, false
 	for i := range members {
 		total += members[i].square
 		g.seen[i] = g.seen[i] || members[i].fresh
 		all = all && g.seen[i]
 	}
-	if n := math.Sqrt(total); n < guardFalls*g.best {
+	n := math.Sqrt(total)
+	if better = n < guardFalls*g.best; better {
 		g.best, g.rounds = n, 0
+	}
+	if all {
 		clear(g.seen)
+		if g.left = 1; g.last > 0 {
+			g.left = math.Min(1, n/g.last)
+		}
+		if g.last = n; !better {
+			g.rounds++
+		}
 	}
-	if !all {
+	if g.rounds < guardRounds && !(n > guardGrows*g.best) {
 		return true
 	}
-	clear(g.seen)
-	if g.rounds++; g.rounds < guardRounds {
-		return true
-	}
-	g.best, g.rounds = math.Inf(1), 0
+	g.best, g.rounds, g.last, g.left = math.Inf(1), 0, 0, 1
 	g.until = k + g.pause
 	g.pause = min(2*g.pause, 1<<40)
 	return false

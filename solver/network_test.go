@@ -33,6 +33,7 @@ type network struct {
 	stopped  bool
 
 	loss, double float64
+	segment      int // bytes
 	jitter       time.Duration
 	blackout     func(from, to Rank, label uint64, now time.Duration) bool
 	agreeSent    int
@@ -91,7 +92,7 @@ func newNetwork(seed uint64, configs []Config) (*network, error) {
 		rng:    rand.New(rand.NewPCG(seed, 7)),
 		scheme: configs[0].Scheme,
 		order:  map[[3]int]time.Duration{}, slots: map[[3]int]*slotBuffer{}, numbers: map[[3]int]uint64{}, sends: map[[3]int]int{},
-		jitter: 200 * time.Microsecond, stopAt: -1,
+		jitter: 200 * time.Microsecond, stopAt: -1, segment: segmentBytes,
 	}
 	for _, c := range configs {
 		p, err := New(c)
@@ -259,9 +260,9 @@ func (n *network) send(p packet) {
 	key := [3]int{int(p.from), int(p.to), int(p.tag)}
 	n.numbers[key]++
 	p.number = n.numbers[key]
-	for off := 0; off < len(p.data); off += segmentBytes {
+	for off := 0; off < len(p.data); off += n.segment {
 		q := p
-		q.offset, q.data = off, p.data[off:min(off+segmentBytes, len(p.data))]
+		q.offset, q.data = off, p.data[off:min(off+n.segment, len(p.data))]
 		if n.blackout != nil && n.blackout(p.from, p.to, p.label, n.now) {
 			continue
 		}
@@ -317,11 +318,11 @@ func (n *network) deliver(p packet) error {
 				length = nb.Slots[p.tag]
 			}
 		}
-		segments := (length + segmentBytes - 1) / segmentBytes
+		segments := (length + n.segment - 1) / n.segment
 		b = &slotBuffer{data: make([]byte, length), number: make([]uint64, segments), label: make([]uint64, segments)}
 		n.slots[key] = b
 	}
-	s := p.offset / segmentBytes
+	s := p.offset / n.segment
 	if p.number <= b.number[s] {
 		return nil // newest wins
 	}
