@@ -17,46 +17,44 @@ const (
 
 // exchanges counts what the Schwarz method needs to solve the membrane to 1e-6: exchanges
 // with the neighbours and, beside them, the work of a peer, in sweeps over its own box.
-// Nothing of it is a time, so it does not depend on the machine.
+// A peer does one cycle of multigrid between two exchanges. Nothing of it is a time, so it
+// does not depend on the machine.
 func exchanges(ctx context.Context, b *bench) error {
 	targets := map[[3]int]float64{{2, 2, 2}: 15, {4, 4, 4}: 20}
 	for _, parts := range [][3]int{{2, 2, 2}, {4, 4, 4}} {
 		for _, coarse := range []int{-1, 0} {
 			for _, overlap := range []int{0, 1, 2, 4, 8} {
-				for _, work := range []int{1, 2} {
-					if err := ctx.Err(); err != nil {
-						return err
-					}
-					m := solver.MethodConfig{Name: solver.Schwarz, Overlap: overlap, Work: work, Coarse: coarse}
-					o, err := countExchanges(parts, m)
-					if err != nil {
-						return err
-					}
-					line := exchangeLine(parts, m, o)
-					if coarse == 0 && overlap == 4 {
-						line = line.atMost(targets[parts])
-					}
-					b.report.add(line)
+				if err := ctx.Err(); err != nil {
+					return err
 				}
+				m := solver.MethodConfig{Name: solver.Schwarz, Overlap: overlap, Work: 1, Coarse: coarse}
+				o, err := countExchanges(parts, m)
+				if err != nil {
+					return err
+				}
+				count, work := exchangeLines(parts, m, o)
+				if coarse == 0 && overlap == 4 {
+					count = count.atMost(targets[parts])
+				}
+				b.report.add(count, work)
 			}
 		}
 	}
 	return nil
 }
 
-func exchangeLine(parts [3]int, m solver.MethodConfig, o solver.Outcome) measurement {
+// exchangeLines are the exchanges of a run and, where it converged, its work.
+func exchangeLines(parts [3]int, m solver.MethodConfig, o solver.Outcome) (count, work measurement) {
 	correction := "no coarse correction"
 	if m.Coarse == 0 {
 		correction = "coarse 1/64"
 	}
-	name := fmt.Sprintf("exchanges at %d³, %d peers, overlap %d, %s, %d cycles of multigrid each",
-		exchangesN, parts[0]*parts[1]*parts[2], m.Overlap, correction, m.Work)
-	line := over("schwarz", name, "", []float64{float64(o.Sweeps)})
-	note := fmt.Sprintf("work %.0f sweeps", o.Work)
+	name := fmt.Sprintf("%d³, %d peers, overlap %d, %s: ", exchangesN, parts[0]*parts[1]*parts[2], m.Overlap, correction)
 	if o.Reason != solver.Converged {
-		note += ", not solved then"
+		name = "not solved, " + name
 	}
-	return line.because(note)
+	return over("schwarz", name+"exchanges", "", []float64{float64(o.Sweeps)}),
+		over("schwarz", name+"work of the peer that does most", "sweeps of its box", []float64{o.Work})
 }
 
 // countExchanges plays a run in one process, messages arriving at once.

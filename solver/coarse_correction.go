@@ -66,7 +66,7 @@ const sumsKept = 16
 
 func newCorrection(w *schwarz) (*correction, error) {
 	c := &w.config
-	n, ok := coarseSize(c.Problem, c.Partition.Peers(), c.Method.Coarse)
+	n, ok := c.coarseSize()
 	if !ok {
 		return nil, nil
 	}
@@ -164,7 +164,7 @@ func (c *correction) due(w *schwarz) bool {
 	if inLockstep(w.config.Scheme) {
 		return w.iterate >= c.nextAt
 	}
-	return !c.waits
+	return true // it may be sent later, with those from below; then it is as new as can be
 }
 
 // share makes the own share and sends what can be sent.

@@ -27,9 +27,19 @@ type coarseAxis struct {
 // coarsePart is at most how much of the fine grid's points the coarse grid has.
 const coarsePart = 64
 
+// coarseSize is the number of points an axis of the grid of a run's coarse correction. Out
+// of lockstep there is none unless it is asked for: shares of different ages make
+// corrections that have not paid for themselves in measurements (ADR 34).
+func (c *Config) coarseSize() (n [3]int, ok bool) {
+	most := c.Method.Coarse
+	if most == 0 && !inLockstep(c.Scheme) {
+		most = -1
+	}
+	return coarseSize(c.Problem, c.Partition.Peers(), most)
+}
+
 // coarseSize is the number of points an axis of the coarse grid; ok is false when there
-// is no use in one. most is the bound on its points; 0: an even share of what every peer
-// has, at least leastCoarse, at most 1/coarsePart of the points.
+// is no use in one. most is the bound on its points; 0: 1/coarsePart of the fine grid's.
 func coarseSize(p *Problem, peers, most int) (n [3]int, ok bool) {
 	if peers < 2 || most < 0 {
 		return n, false

@@ -103,7 +103,7 @@ func (w *schwarz) join() {
 func (c *Config) schwarzLinks(rank Rank) []Link {
 	p, part := c.Problem, c.Partition
 	g := region{own: part.Box(rank), ext: grow(part.Box(rank), c.Method.Overlap, p.N)}
-	n, coarse := coarseSize(p, part.Peers(), c.Method.Coarse)
+	n, coarse := c.coarseSize()
 	header := 0
 	if coarse && !inLockstep(c.Scheme) {
 		header = 8
