@@ -196,3 +196,64 @@ func TestSchwarzConverges(t *testing.T) {
 		})
 	}
 }
+
+// FuzzSchwarz feeds any messages, in any state, to a peer in the middle of the tree: it may
+// refuse them, it must not panic, spin or say that it is done without a reason.
+func FuzzSchwarz(f *testing.F) {
+	for i, m := range samples() {
+		f.Add(m.encode(), uint8(i))
+	}
+	for i, kind := range []messageKind{msgLayers, msgShares, msgCorrection} {
+		for n := range 6 {
+			m := message{kind: kind, number: uint64(n % 3), iterate: Iteration(n), values: make([]byte, 40*n)}
+			if n > 0 {
+				m.values[0] = 2 // a share of rank 2
+			}
+			f.Add(m.encode(), uint8(37*i+n))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, what uint8) {
+		p := membrane([3]int{2, 2, 6}, 3)
+		part, err := Slabs(p.N, 3, nil)
+		require.NoError(t, err)
+		if what&8 != 0 {
+			base := *p
+			p.Evolution = &Evolution{End: 1, Steps: 3, At: func(float64) *Problem { q := base; return &q }}
+		}
+		schemes := []Scheme{Synchronous(), Asynchronous(), BoundedDelay(0), Hybrid([]int{0, 0, 1})}
+		w, err := New(Config{
+			Problem: p, Partition: part, Scheme: schemes[what%4], Rank: Rank(what >> 2 % 3), MaxSweeps: 5,
+			Method: MethodConfig{Name: Schwarz, Overlap: int(what>>5) % 3, Local: SOR, Work: 1, Coarse: 4},
+		})
+		require.NoError(t, err)
+		rank := w.(*schwarz).config.Rank
+		for n := 0; n < 8; n++ {
+			for range 30 {
+				op := w.Next(0)
+				switch op.Kind {
+				case OpRelax:
+					w.Relax(op)
+				case OpSend:
+					w.Pack(op, make([]byte, op.Bytes))
+				}
+				if op.Kind == OpWait || op.Kind == OpDone {
+					break
+				}
+			}
+			q := (rank + 1 + Rank(n%2)) % 3
+			size := min(len(data), 1+int(what)*n)
+			_ = w.Agree(0, q, data)
+			_ = w.Agree(0, q, data[:size])
+			for _, l := range w.Links() {
+				if len(l.Slots) > 0 {
+					halo := make([]byte, l.Slots[0])
+					copy(halo, data)
+					_ = w.Halo(0, l.Rank, uint32(n)%2, packLabel(int(what>>4)%4, n%5/4, Iteration(what)%3), halo)
+				}
+			}
+		}
+		if w.Next(0).Kind == OpDone {
+			require.NotEqual(t, Running, w.Outcome().Reason)
+		}
+	})
+}
