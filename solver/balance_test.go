@@ -136,11 +136,12 @@ func TestMeter(t *testing.T) {
 	window(10 * time.Millisecond)
 	require.InDelta(t, 200e-6, m.point(), 1e-12)
 
-	m = meter{least: 10 * time.Millisecond}
+	m = meter{least: 10 * time.Second, now: now, began: now}
 	window(time.Millisecond)
-	require.False(t, m.news, "8 ms are not enough")
+	require.False(t, m.news, "eight seconds are not enough")
 	sweep(time.Millisecond)
 	require.True(t, m.news)
+	require.Equal(t, 1, m.known)
 }
 
 // TestRest: who goes back and forth does so more and more seldom.

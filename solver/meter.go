@@ -11,7 +11,9 @@ import (
 // else. A window is some sweeps, and so long that a thread which shares its processor
 // with others has had it several times.
 type meter struct {
-	least   time.Duration // of a window
+	least   time.Duration // of a window, waits included
+	now     time.Duration
+	began   time.Duration // the window
 	asked   time.Duration // when the part in progress was asked for
 	relaxed int           // points of it; 0: not yet
 	sweep   stint         // in progress
@@ -35,6 +37,7 @@ const (
 
 // tick is called with every question of the shell's.
 func (m *meter) tick(now time.Duration) {
+	m.now = now
 	if m.relaxed > 0 {
 		m.sweep.points += m.relaxed
 		m.sweep.took += now - m.asked
@@ -52,7 +55,7 @@ func (m *meter) end(counts bool) {
 	}
 	m.window.points += m.sweep.points
 	m.window.took += m.sweep.took
-	if m.sweeps++; m.sweeps < meterSweeps || m.window.took < m.least {
+	if m.sweeps++; m.sweeps < meterSweeps || m.now-m.began < m.least {
 		return
 	}
 	if m.window.took > 0 {
@@ -60,7 +63,7 @@ func (m *meter) end(counts bool) {
 		m.known++
 		m.news = true
 	}
-	m.window, m.sweeps = stint{}, 0
+	m.window, m.sweeps, m.began = stint{}, 0, m.now
 }
 
 // point is the seconds that a point takes, 0 until all windows have been filled.

@@ -183,7 +183,9 @@ func (e *snapshotEnd) verdict(m *message) {
 		return
 	}
 	e.p.subject.thaw()
-	if e.number > 0 {
+	if e.number > 0 && e.sums.void {
+		e.nextAt = e.clock() + e.p.rhythm.every // it says nothing of the residual
+	} else if e.number > 0 {
 		e.nextAt = e.shots.next(e.p.rhythm.loose(), e.clock(), m.a, e.p.config.Tolerance)
 	}
 	e.consider()

@@ -28,8 +28,7 @@ type Config struct {
 	// Balance moves planes between neighbours while they run, so that sweeps take all of
 	// them as long: see Balanceable for when, MostPlanes for the memory.
 	Balance bool
-	// BalanceWindow is the shortest time of relaxing over which speeds are measured; 0:
-	// 50 ms.
+	// BalanceWindow is the shortest time over which speeds are measured; 0: 50 ms.
 	BalanceWindow time.Duration
 	// Reconfigure asks, at every boundary of time steps, for asynchronous halo sessions
 	// to be made synchronous, so that the first faces of the step travel there, and
