@@ -13,9 +13,10 @@ import (
 )
 
 // Planes leave a process that is slowed a hundred times while it runs; the answer is what it
-// would have been, and says what has moved.
+// would have been, and says what has moved. How far planes follow speeds is a matter of
+// internal/sim, where time is not that of a busy machine.
 func TestPlanesMoveBetweenProcesses(t *testing.T) {
-	const tol = 1e-5
+	const tol = 1e-6
 	for name, c := range map[string]struct {
 		problem string
 		n       int
@@ -24,8 +25,8 @@ func TestPlanesMoveBetweenProcesses(t *testing.T) {
 	}{
 		"sync":               {"membrane", 28, []string{"--scheme", "sync"}, 28},
 		"async":              {"membrane", 28, []string{"--scheme", "async"}, 28},
-		"sync, in time":      {"front", 24, []string{"--scheme", "sync", "--param", "steps=40"}, 24},
-		"async, in time":     {"front", 24, []string{"--scheme", "async", "--param", "steps=40"}, 24},
+		"sync, in time":      {"front", 24, []string{"--scheme", "sync", "--param", "steps=8"}, 24},
+		"async, in time":     {"front", 24, []string{"--scheme", "async", "--param", "steps=8"}, 24},
 		"hybrid, in process": {"membrane", 28, []string{"--scheme", "hybrid", "--clusters", "2", "--in-process"}, 28},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +42,6 @@ func TestPlanesMoveBetweenProcesses(t *testing.T) {
 			require.Equal(t, "on", s.Balance)
 			require.Positive(t, s.PlanesMoved)
 			require.Len(t, s.Planes, 3)
-			require.Less(t, s.Planes[1], c.planes/3, "the slow one")
 			given, end := 0, 0
 			for i, p := range s.PerPeer {
 				require.Equal(t, end, p.Box[2][0])
