@@ -95,7 +95,7 @@ func FuzzAgree(f *testing.F) {
 			p.Evolution = &Evolution{End: 1, Steps: 3, At: func(float64) *Problem { q := base; return &q }}
 		}
 		schemes := []Scheme{Synchronous(), Asynchronous(), BoundedDelay(0), Hybrid([]int{0, 0, 1})}
-		w, err := NewWorker(Config{Problem: p, Partition: part, Scheme: schemes[what%4], Rank: 1, MaxSweeps: 5, Reconfigure: what&16 != 0})
+		w, err := NewWorker(Config{Problem: p, Partition: part, Scheme: schemes[what%4], Rank: 1, MaxSweeps: 5, Reconfigure: what&16 != 0, Balance: what&32 != 0, BalanceWindow: 1})
 		require.NoError(t, err)
 		for n := 0; n < 8; n++ {
 			for range 30 {

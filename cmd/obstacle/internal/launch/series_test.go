@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -42,6 +43,40 @@ func hand(s *series, cut solver.Partition, rank, m int, v, residual float64) err
 		return err
 	}
 	return s.complete(rank, rendezvous.Step{Step: m, Sweeps: uint64(10*m + rank), Residual: finite.Number(residual)})
+}
+
+// Where planes move, a step is complete when its blocks leave no gap.
+func TestSeriesOfBlocksThatMove(t *testing.T) {
+	s, cut := stepsOf(t, 3, nil)
+	s.claims.config.Balance = true
+	s.claims.reset()
+	all := s.claims.config.Partition.Box(0)
+	part := func(lo, hi int) solver.Box {
+		b := all
+		b.Lo[s.claims.axis], b.Hi[s.claims.axis] = lo, hi
+		return b
+	}
+	for m, end := range []int{1, 3} {
+		require.NoError(t, s.claim(m+1, 0, part(0, end)))
+		require.ErrorContains(t, s.claim(m+1, 1, part(end-1, end)), "of which peer 0 has some")
+		require.NoError(t, s.claim(m+1, 1, part(end, 4)))
+		for rank, points := range []int{end, 4 - end} {
+			data := make([]byte, 8*points)
+			blocks.Encode(data, slices.Repeat([]float64{float64(rank + 1)}, points))
+			require.Equal(t, int64(len(data)), s.bytes(rank))
+			require.NoError(t, s.put(m+1, rank, 0, data))
+			require.NoError(t, s.complete(rank, rendezvous.Step{Step: m + 1}))
+		}
+		require.Equal(t, m+1, s.done)
+		for i, v := range s.at(m + 1) {
+			require.Equal(t, i >= end, v == 2, "step %d, value %d", m+1, i)
+		}
+	}
+	require.NoError(t, s.claim(3, 0, part(0, 1)))
+	require.NoError(t, s.claim(3, 1, part(2, 4)))
+	require.NoError(t, s.complete(0, rendezvous.Step{Step: 3}))
+	require.ErrorContains(t, s.complete(1, rendezvous.Step{Step: 3}), "no peer has the planes 1 to 2")
+	require.Equal(t, 2, cut.Peers())
 }
 
 func TestSeriesAssemblesSteps(t *testing.T) {
