@@ -40,3 +40,42 @@ func TestMethodsAgreeOnEveryBuiltin(t *testing.T) {
 		})
 	}
 }
+
+// Obstacles cost multigrid hardly a cycle: without the walls of coarse grids (package
+// method) the plastic bar takes more than sixty, the membrane twelve.
+func TestMultigridNeedsFewCycles(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int
+		most int
+	}{
+		{"membrane", 31, 7},
+		{"ball3d", 31, 7},
+		{"quartic", 31, 7},
+		{"membrane", 32, 12}, // does not halve
+		{"ball2d", 95, 7},
+		{"torsion", 95, 8},
+		{"bearing", 95, 9},
+		{"dam", 95, 6},
+		{"convection2d", 63, 6},
+		{"torsion1d", 191, 8},
+		{"bearing1d", 191, 9},
+		{"perpetual-put", 191, 8},
+	} {
+		for _, cycle := range []string{"", "w", "v"} {
+			b, err := problems.Lookup(c.name)
+			require.NoError(t, err)
+			n := [3]int{1, 1, 1}
+			for a := range b.Dimension {
+				n[a] = c.n
+			}
+			p, err := b.Make(n)
+			require.NoError(t, err)
+			got, err := solver.SolveBy(p, solver.MethodConfig{Name: solver.Multigrid, Cycle: cycle}, 1e-8, 100, nil)
+			require.NoError(t, err)
+			t.Logf("%-14s n = %d, %q: %d cycles, %.1f sweeps, %s", c.name, c.n, cycle, got.Cycles, got.Work, got.About)
+			require.Equal(t, solver.Converged, got.Reason)
+			require.LessOrEqual(t, got.Cycles, c.most, "%s, %q cycles", c.name, cycle)
+		}
+	}
+}

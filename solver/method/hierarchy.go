@@ -7,13 +7,10 @@ import (
 	"strings"
 )
 
-// Hierarchy is the grids of multigrid, finest first, and how often a cycle visits
-// each. It follows from the whole grid alone, so that all peers of a run find the same.
+// Hierarchy is the grids of multigrid, finest first. It follows from the whole grid alone, so that all peers of a run find the same.
 type Hierarchy struct {
 	Dim   int
 	Grids [][3]int // interior points an axis; 1 on unused axes
-	// Visits[l] is how often a W cycle goes from grid l to grid l+1 on each visit of l.
-	Visits []int
 }
 
 const (
@@ -22,9 +19,6 @@ const (
 	// weak coupling along an axis, relative to the strongest: relaxation smooths little
 	// along it, so that a coarser grid could not represent what is left.
 	weak = 0.3
-	// visitTwice only grids that have at most this part of the points of the finer one,
-	// or a W cycle would cost more than a few sweeps.
-	visitTwice = 0.4
 )
 
 // NewHierarchy plans the grids below one of n points. strength is how strongly the
@@ -39,11 +33,6 @@ func NewHierarchy(dim int, n [3]int, strength [3]float64, most int) Hierarchy {
 		if next == n {
 			break
 		}
-		visits := 1
-		if float64(volume(next)) <= visitTwice*float64(volume(n)) {
-			visits = 2
-		}
-		h.Visits = append(h.Visits, visits)
 		h.Grids = append(h.Grids, next)
 		n, strength = next, s
 	}

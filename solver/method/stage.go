@@ -54,7 +54,9 @@ type Stage struct {
 type Smoothing struct {
 	Before, After int     // sweeps on the way down and up
 	Omega         float64 // of the relaxation
-	W             bool    // W cycles
+	// Twice: a cycle goes twice to a grid that has at most this part of the points of the
+	// finer one. 0: V cycles.
+	Twice float64
 }
 
 // Cycle is the stages of a cycle that begins on level top; from level 0 it keeps the
@@ -71,8 +73,8 @@ func (h *Hierarchy) cycle(out []Stage, s Smoothing, top, l int) []Stage {
 	}
 	out = append(out, Stage{Kind: Restrict, Level: l})
 	visits := 1
-	if s.W && l+1 < h.Coarsest() {
-		visits = h.Visits[l]
+	if l+1 < h.Coarsest() && float64(volume(h.Grids[l+1])) <= s.Twice*float64(volume(h.Grids[l])) {
+		visits = 2
 	}
 	for range visits {
 		out = h.cycle(out, s, top, l+1)
