@@ -99,24 +99,29 @@ func (s *Sweep) Energy(e *Sum, u, v []float64, b Box) {
 		return
 	}
 	var room [2 * residualBatch]float64
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			for x := b.Lo[0]; x < b.Hi[0]; x += residualBatch {
-				m := min(residualBatch, b.Hi[0]-x)
-				s.energyRow(e, u, v, room[:m], room[m:2*m], x, y, z)
+	for x := b.Lo[0]; x < b.Hi[0]; x += residualBatch {
+		m := min(residualBatch, b.Hi[0]-x)
+		rows := residualBatch / m // that are added up at once
+		for z := b.Lo[2]; z < b.Hi[2]; z++ {
+			for y := b.Lo[1]; y < b.Hi[1]; y += rows {
+				n := m * min(rows, b.Hi[1]-y)
+				s.energyRows(e, u, v, room[:n], room[n:2*n], x, y, z, m)
 			}
 		}
 	}
 }
 
-// energyRow adds the part of as many points as low and high have room for.
-func (s *Sweep) energyRow(e *Sum, u, v, low, high []float64, x, y, z int) {
-	s.defectRows(low, 0, everywhere, u, x, x+len(low), y, y+1, z)
-	s.defectRows(high, 0, everywhere, v, x, x+len(low), y, y+1, z)
-	i := s.layout.Index(x, y, z)
-	u, v, high = u[i:][:len(low)], v[i:][:len(low)], high[:len(low)]
-	for i := range low {
-		low[i] = float64((v[i] - u[i]) * (low[i] + high[i]))
+// energyRows adds the part of as many rows of m points as low and high have room for.
+func (s *Sweep) energyRows(e *Sum, u, v, low, high []float64, x, y, z, m int) {
+	rows := len(low) / m
+	s.defectRows(low, m, everywhere, u, x, x+m, y, y+rows, z)
+	s.defectRows(high, m, everywhere, v, x, x+m, y, y+rows, z)
+	for k := range rows {
+		i := s.layout.Index(x, y+k, z)
+		a, b, l, h := u[i:][:m], v[i:][:m], low[k*m:][:m], high[k*m:][:m]
+		for i := range l {
+			l[i] = float64((b[i] - a[i]) * (l[i] + h[i]))
+		}
 	}
 	s.kernel.loops.addValues(e, low)
 }
