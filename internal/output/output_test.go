@@ -119,6 +119,12 @@ func TestVTI(t *testing.T) {
 	s.U[7] = -1e9 // below φ: in contact
 	s.U[8] = 1e9
 	s.Problem.Upper = func(solver.Point) float64 { return 1e8 }
+	for i := range s.U {
+		s.Force = append(s.Force, 0.5+float64(i))
+	}
+	zero := *s.Problem
+	zero.Boundary = func(solver.Point) float64 { return 0 }
+	force, _ := closed(Solution{Problem: &zero, U: s.Force})
 	_, content := write(t, "u.vti", s)
 	mark := bytes.Index(content, []byte("\n_")) + 1 // of the appended data
 	head := string(content[:mark])
@@ -147,6 +153,8 @@ func TestVTI(t *testing.T) {
 				require.Equal(t, want[i], float(values, i))
 			case "obstacle":
 				require.Equal(t, at[i][0], float(values, i))
+			case "force":
+				require.Equal(t, force[i], float(values, i))
 			case "upper":
 				require.Equal(t, 1e8, float(values, i))
 			case "contact":
@@ -155,7 +163,7 @@ func TestVTI(t *testing.T) {
 		}
 		end = a.Offset + 8 + size*len(want)
 	}
-	require.Equal(t, []string{"u Float64", "contact UInt8", "obstacle Float64", "upper Float64"}, names)
+	require.Equal(t, []string{"u Float64", "contact UInt8", "obstacle Float64", "upper Float64", "force Float64"}, names)
 	require.Equal(t, "\n  </AppendedData>\n</VTKFile>\n", string(data[end:]))
 }
 
@@ -165,6 +173,9 @@ func float(b []byte, i int) float64 {
 
 func TestVTIOfAPlane(t *testing.T) {
 	s := sample(2)
+	s.Force = make([]float64, 3)
+	require.ErrorContains(t, Write(filepath.Join(t.TempDir(), "u.vti"), s), "3 values of the contact force for a grid of 12 points")
+	s.Force = nil
 	s.Problem.Obstacle = nil
 	_, content := write(t, "u.vti", s)
 	require.Contains(t, string(content), `WholeExtent="0 4 0 5 0 0" Origin="-1 -1 0" Spacing="0.5 0.6 1"`)
