@@ -178,7 +178,7 @@ func (m *Multigrid) Bytes() int {
 
 // Start is the full multigrid start.
 func (m *Multigrid) Start(u []float64) float64 {
-	m.Changed()
+	m.guard.Reset()
 	m.levels[0].Values = u
 	return m.all(m.start)
 }
@@ -206,7 +206,7 @@ func (m *Multigrid) Cycle(u []float64) float64 {
 }
 
 // Changed forgets what the safeguard compares with.
-func (m *Multigrid) Changed() { m.guard.Reset() }
+func (m *Multigrid) Changed() { m.guard.Changed() }
 
 // Residual is ‖r‖₂ after the last cycle.
 func (m *Multigrid) Residual() float64 { return m.residual }

@@ -25,6 +25,7 @@ const (
 type Safeguard struct {
 	Symmetric bool
 	best      float64
+	unknown   bool // there is no residual to compare with, and the values are worth keeping
 	sweeps    int
 	rejected  int
 }
@@ -37,11 +38,19 @@ const (
 	mostSweeps  = 1 << 10
 )
 
-// Reset forgets the residual: the values were changed from outside.
-func (g *Safeguard) Reset() { g.best = math.Inf(1) }
+// Reset forgets the residual: the values are only a start, and any cycle is accepted.
+func (g *Safeguard) Reset() { g.best, g.unknown = math.Inf(1), false }
+
+// Changed forgets the residual: the values were changed from outside. Of a symmetric A
+// the energy judges the next cycle.
+func (g *Safeguard) Changed() { g.best, g.unknown = math.Inf(1), g.Symmetric }
 
 // Judge takes the residual (‖r‖₂) after a cycle.
 func (g *Safeguard) Judge(residual float64) Verdict {
+	if g.unknown && residual < math.Inf(1) {
+		g.unknown = false
+		return Undecided
+	}
 	if residual <= Falls*g.best {
 		return g.accept(residual)
 	}

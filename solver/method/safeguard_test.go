@@ -30,6 +30,14 @@ func TestSafeguardMakesConvergenceCertain(t *testing.T) {
 		t.Logf("seed %d: %d cycles, %d not accepted", seed, cycles, m.Rejections())
 		require.Positive(t, m.Rejections())
 		require.InDeltaSlice(t, reference(t, s, start), interior(s.Layout, u), 1e-6)
+
+		// Told before every cycle that u was changed, as a local solver is, it holds, too.
+		u = append([]float64(nil), start...)
+		for k := 0; residualOf(t, s, u) > 1e-9*r0; k++ {
+			require.Less(t, k, 400)
+			m.Changed()
+			m.Cycle(u)
+		}
 	}
 }
 
@@ -55,6 +63,14 @@ func TestSafeguardJudges(t *testing.T) {
 		require.NotEqual(t, Accepted, g.Judge(0.09))
 		require.Equal(t, Accepted, g.Judge(0.08))
 		require.Zero(t, g.Sweeps())
+		g.Changed()
+		if symmetric {
+			require.Equal(t, Undecided, g.Judge(1), "nothing to compare with")
+			require.Equal(t, Accepted, g.JudgeEnergy(-1, 1))
+		} else {
+			require.Equal(t, Accepted, g.Judge(1))
+		}
+		require.Equal(t, Accepted, g.Judge(0.5))
 	}
 }
 
