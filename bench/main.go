@@ -38,6 +38,7 @@ func parts() []part {
 		{"adapt", "changes of a session's mode, and what they do to a run in time steps", adapt},
 		{"transport", "our transport beside TCP, QUIC and MPI", transport},
 		{"rdma", "the InfiniBand link's three ways to carry a message, over adapters of software", rdma},
+		{"schemes", "synchronous against asynchronous in virtual time: staleness, a slow peer, two sites", schemes},
 		{"petsc", "the membrane by multigrid beside PETSc's solvers of variational inequalities", petsc},
 		{"schwarz", "exchanges of the Schwarz method by peers, overlap and coarse correction", exchanges},
 		{"lab", "goodput and shares over an emulated link that loses packets", goodputs},

@@ -45,7 +45,9 @@ type Scenario struct {
 	Adapters []bool // by rank: those that have one beside the base link; nil: nobody
 	Falls    []Fall // of adapters
 
+	Sites    *Sites        // nil: all stand together
 	Far      []Far         // peers far from all others
+	Large    bool          // too large for the sequential method: the residual alone judges the answer
 	Patience time.Duration // a run that takes longer counts as one without an end; 0: 30 s
 
 	Protect p2psap.Protection // of every session; the peers are on hosts of their own
@@ -115,9 +117,18 @@ type Stop struct {
 // Peers is the number of peers.
 func (s *Scenario) Peers() int { return s.Partition.Peers() }
 
+// Sites puts ranks of different sites at a distance from each other.
+type Sites struct {
+	Of    []int         // by rank
+	Apart time.Duration // one way, beyond what all messages take
+}
+
 // distance is what a message between two ranks takes beyond what all take.
 func (s *Scenario) distance(a, b solver.Rank) time.Duration {
 	var d time.Duration
+	if s.Sites != nil && s.Sites.Of[a] != s.Sites.Of[b] {
+		d = s.Sites.Apart
+	}
 	for _, f := range s.Far {
 		if f.Rank == a || f.Rank == b {
 			d += f.Delay
