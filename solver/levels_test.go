@@ -100,9 +100,14 @@ func FuzzLevelsHalo(f *testing.F) {
 	p := membrane([3]int{5, 4, 3}, 3)
 	part, err := GridOf(p.N, [3]int{1, 2, 2})
 	require.NoError(f, err)
-	f.Add(uint32(0), uint64(0), []byte("12345678"), uint32(2), uint64(0), []byte{0, 2, 0, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, tag uint32, label uint64, data []byte, tag2 uint32, label2 uint64, data2 []byte) {
-		g, err := New(Config{Problem: p, Partition: part, Scheme: Synchronous(), Method: MethodConfig{Name: SOR}, Tolerance: 1e-6})
+	f.Add(false, uint32(0), uint64(0), []byte("12345678"), uint32(2), uint64(0), []byte{0, 2, 0, 0, 0, 0})
+	f.Add(true, uint32(6), uint64(0), make([]byte, 192), uint32(2), uint64(0), []byte{0, 2, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, multigrid bool, tag uint32, label uint64, data []byte, tag2 uint32, label2 uint64, data2 []byte) {
+		m := MethodConfig{Name: SOR}
+		if multigrid {
+			m.Name = Multigrid
+		}
+		g, err := New(Config{Problem: p, Partition: part, Scheme: Synchronous(), Method: m, Tolerance: 1e-6, gatherPoints: 1})
 		require.NoError(t, err)
 		for range 3 {
 			for _, l := range g.Links() {
@@ -162,5 +167,68 @@ func TestRedBlackInTimeSteps(t *testing.T) {
 		one, _ := sameAsAlone(t, 5, Config{Problem: p, Partition: part, Scheme: Synchronous(), Tolerance: 1e-5, Method: MethodConfig{Name: SOR, Omega: 1.3}})
 		require.Len(t, one.steps[0], p.Evolution.Steps)
 		require.Equal(t, Converged, one.peers[0].Outcome().Reason)
+	}
+}
+
+// pair runs two peers without allocating: messages go straight into the other's buffer.
+type pair struct {
+	peers [2]Peer
+	slots [2][][]byte // what arrives at a peer, by tag
+}
+
+func (k *pair) turn(i int) (done bool) {
+	p := k.peers[i]
+	switch op := p.Next(0); op.Kind {
+	case OpRelax:
+		p.Relax(op)
+	case OpSend:
+		buf := k.slots[1-i][op.Tag][:op.Bytes]
+		p.Pack(op, buf)
+		if err := k.peers[1-i].Halo(0, Rank(i), op.Tag, op.Label, buf); err != nil {
+			panic(err)
+		}
+	case OpDone:
+		return true
+	}
+	return false
+}
+
+// A cycle allocates nothing, alone or with a neighbour.
+func TestCyclesAllocateNothing(t *testing.T) {
+	p := membrane([3]int{47, 47, 47}, 3)
+	for _, name := range []string{SOR, Multigrid} {
+		c := Config{Problem: p, Partition: slabsOf(t, p, 2), Scheme: Synchronous(), Method: MethodConfig{Name: name}, gatherPoints: 1000}
+		k := &pair{}
+		for i, one := range configsFor(c) {
+			var err error
+			k.peers[i], err = New(one)
+			require.NoError(t, err)
+			for _, n := range k.peers[i].Links()[0].Slots {
+				k.slots[i] = append(k.slots[i], make([]byte, n))
+			}
+		}
+		cycle := func() {
+			for want := k.peers[0].Outcome().Sweeps + 1; k.peers[0].Outcome().Sweeps < want; {
+				require.False(t, k.turn(0) || k.turn(1))
+			}
+		}
+		for range 6 { // the list of points with walls has grown as long as it gets
+			cycle()
+		}
+		require.Zero(t, testing.AllocsPerRun(4, cycle), name)
+
+		one, err := New(alone(c))
+		require.NoError(t, err)
+		cycle = func() {
+			for want := one.Outcome().Sweeps + 1; one.Outcome().Sweeps < want; {
+				if op := one.Next(0); op.Kind == OpRelax {
+					one.Relax(op)
+				}
+			}
+		}
+		for range 6 {
+			cycle()
+		}
+		require.Zero(t, testing.AllocsPerRun(4, cycle), "%s alone", name)
 	}
 }
