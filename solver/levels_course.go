@@ -47,6 +47,7 @@ type course struct {
 	check    Iteration // open or next
 	due      Iteration // checks from here on measure
 	open     bool      // the check's sums have been given
+	final    bool      // it is of an iterate that is the answer if it meets the tolerance: everybody waits
 	measured bool      // with a residual
 	last     Iteration // valid once reason is not Running
 	residual float64
@@ -116,7 +117,7 @@ func (c *course) begin(p *Problem) error {
 		return err
 	}
 	g.config.Initial = nil
-	c.phase, c.cycle, c.check, c.due, c.open = courseOpen, 0, 0, 0, false
+	c.phase, c.cycle, c.check, c.due, c.open, c.final = courseOpen, 0, 0, 0, false, false
 	c.plan, c.reason, c.residual, c.norm0 = schedule{}, Running, notYet(), notYet()
 	c.opening, c.at = c.method.open(), 0
 	return nil
@@ -151,7 +152,7 @@ func (c *course) next() *stage {
 			c.give()
 		case courseEffect:
 			c.phase = courseCycle
-			if c.open && c.cycle == c.pace.effect(c.check) {
+			if c.open && c.cycle == c.effect() {
 				c.phase = courseJudge
 				return &c.verdict
 			}
@@ -181,9 +182,17 @@ func (c *course) limit() Iteration {
 	case c.reason != Running:
 		at = c.last
 	case c.open:
-		at = c.pace.effect(c.check)
+		at = c.effect()
 	}
 	return at - c.cycle
+}
+
+// effect is the iterate at which the verdict on the open check takes effect.
+func (c *course) effect() Iteration {
+	if c.final {
+		return c.check
+	}
+	return c.pace.effect(c.check)
 }
 
 // checks tells whether a check begins at the current iterate, and whether it measures.
@@ -229,11 +238,16 @@ func (c *course) judge(totals []float64) {
 	if reason == Running {
 		reason = c.g.total.wish
 	}
-	if reason != Running {
-		c.reason, c.last = reason, r.effect(k)
+	if reason == Converged && c.cycle > k {
+		// What was sweeps ago need not hold now: over-relaxation raises the residual at times.
+		c.final, c.check, c.due = true, c.cycle, c.cycle
 		return
 	}
-	c.check = r.after(k)
+	if reason != Running {
+		c.reason, c.last = reason, c.effect()
+		return
+	}
+	c.final, c.check = false, r.after(k)
 }
 
 func (c *course) copyOut(dst []float64) { c.method.copyOut(dst) }
