@@ -53,7 +53,7 @@ func exchangeLines(parts [3]int, m solver.MethodConfig, o solver.Outcome) (count
 	if o.Reason != solver.Converged {
 		name = "not solved, " + name
 	}
-	return over("schwarz", name+"exchanges", "", []float64{float64(o.Sweeps)}),
+	return over("schwarz", name+"exchanges with the neighbours", "exchanges", []float64{float64(o.Sweeps)}),
 		over("schwarz", name+"work of the peer that does most", "sweeps of its box", []float64{o.Work})
 }
 

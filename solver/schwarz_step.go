@@ -1,10 +1,6 @@
 package solver
 
-import (
-	"fmt"
-
-	"github.com/p2pdc/p2pdc/internal/kernel"
-)
+import "fmt"
 
 // begin begins the run of a stationary problem, or the next time step.
 func (w *schwarz) begin() error {
@@ -187,12 +183,4 @@ func (w *schwarz) conclude() {
 	if w.fault = w.begin(); w.fault == nil {
 		w.fault = w.replay()
 	}
-}
-
-// newSweep is the region's relaxation, of points of the grid's colours.
-func (b *block) coloured(parity int) (*kernel.Sweep, error) {
-	return kernel.New(kernel.Config{
-		Layout: b.layout, Operator: b.operator, Source: b.source,
-		Lower: b.lower, Upper: b.upper, Step: 1 / b.diagonal, Parity: parity,
-	})
 }
