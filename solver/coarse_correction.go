@@ -225,8 +225,8 @@ func (c *correction) solvable(w *schwarz) bool {
 		return false
 	}
 	for i := range c.members {
-		if c.members[i].fresh {
-			return true
+		if s := &c.members[i]; s.fresh && s != c.own {
+			return true // the own share alone is no news of the others
 		}
 	}
 	return false

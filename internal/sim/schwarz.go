@@ -32,7 +32,7 @@ func drawSchwarz(r *rand.Rand, s *Scenario) {
 }
 
 // relaxationSweeps is about how many sweeps over its box a peer's relaxation costs.
-const relaxationSweeps = 40
+const relaxationSweeps = 10
 
 // method is the method in words.
 func (s *Scenario) method() string {
