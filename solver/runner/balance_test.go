@@ -1,0 +1,56 @@
+package runner_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/runner"
+)
+
+// Planes move over real sockets, between peers of which one is slowed; the answer covers the
+// grid, and is the sequential one bit by bit where the scheme promises that.
+func TestPlanesMoveOverSockets(t *testing.T) {
+	p := membrane(t, 20)
+	seq, err := solver.SolveSequential(p, solver.Jacobi, 1e-6, 0, 0, 0)
+	require.NoError(t, err)
+	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0), solver.Asynchronous()} {
+		t.Run(scheme.Name(), func(t *testing.T) {
+			ns := nodes(t, 3, 10*time.Second)
+			run := plan{problem: p, peers: 3, scheme: scheme, node: overNodes(ns), change: func(rank int, c *runner.Config) {
+				c.Solver.Tolerance, c.Solver.Balance, c.Solver.BalanceWindow = 1e-6, true, 5*time.Millisecond
+				if rank == 2 {
+					c.Slow = 200
+				}
+			}}
+			out := run.run(t)
+			end, given, taken := 0, 0, 0
+			for rank, o := range out {
+				require.NoError(t, o.err, "rank %d", rank)
+				require.Equal(t, solver.Converged, o.result.Reason)
+				require.Equal(t, end, o.box.Lo[2])
+				end = o.box.Hi[2]
+				given, taken = given+o.result.Given, taken+o.result.Taken
+			}
+			require.Equal(t, p.N[2], end)
+			require.Equal(t, given, taken)
+			require.Positive(t, given)
+			u := assemble(p, out)
+			if solver.Lockstep(scheme) {
+				points := uint64(0)
+				for _, o := range out {
+					points += o.result.Points
+				}
+				require.Equal(t, uint64(seq.Sweeps)*uint64(p.Points()), points, "every sweep relaxes every point once")
+				sameBits(t, seq.U, u)
+				return
+			}
+			e, err := solver.Evaluate(p, u, nil)
+			require.NoError(t, err)
+			require.Equal(t, e.RelativeResidual, out[0].result.Residual)
+			require.LessOrEqual(t, e.RelativeResidual, 1e-6)
+		})
+	}
+}
