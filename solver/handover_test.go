@@ -83,6 +83,7 @@ func TestMovesInLockstepKeepTheBits(t *testing.T) {
 		require.NoError(t, err)
 		n.perPoint = speeds(t, len(n.workers))
 		n.jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
+		n.agreeDelay = time.Duration(rapid.SampledFrom([]int{0, 1, 20}).Draw(t, "agreement")) * time.Millisecond
 		if c.Scheme.Asynchronous() {
 			n.loss, n.double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 		}
@@ -118,6 +119,7 @@ func TestMovesInAsynchronousRuns(t *testing.T) {
 		n.perPoint = speeds(t, len(n.workers))
 		n.loss, n.double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 		n.jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
+		n.agreeDelay = time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(t, "agreement")) * time.Millisecond
 		require.NoError(t, n.run())
 		moved += requireCover(t, n, c)
 		e, err := Evaluate(p, n.assemble(p, c.Partition), nil)

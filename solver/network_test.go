@@ -35,6 +35,7 @@ type network struct {
 	loss, double float64
 	segment      int // bytes
 	jitter       time.Duration
+	agreeDelay   time.Duration // agreement messages take that much longer than faces
 	blackout     func(from, to Rank, label uint64, now time.Duration) bool
 	agreeSent    int
 	sends        map[[3]int]int // from, to, label
@@ -277,6 +278,9 @@ func (n *network) send(p packet) {
 
 func (n *network) post(p packet, ordered bool) {
 	p.due = n.now + time.Duration(n.rng.Int64N(int64(n.jitter)))
+	if p.agree {
+		p.due += n.agreeDelay
+	}
 	if ordered {
 		kind := -1
 		if !p.agree {
