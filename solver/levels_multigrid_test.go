@@ -97,3 +97,43 @@ func TestMultigridInTimeSteps(t *testing.T) {
 		require.False(t, math.IsNaN(one.peers[0].Outcome().Worst))
 	}
 }
+
+// rough is a membrane over an obstacle of spikes, pulled to and fro: coarse grids know
+// little of it, so that cycles are not accepted now and then.
+func rough(n [3]int, dim int, seed float64) *Problem {
+	p := membrane(n, dim)
+	noise := func(q Point, k float64) float64 {
+		v := math.Sin(1e4 * (seed*q[0] + k*q[1] + 3*q[2] + seed + k))
+		return v * v * v
+	}
+	p.Obstacle = func(q Point) float64 { return 0.3*noise(q, 1.7) - 0.2 }
+	p.Upper = func(q Point) float64 { return 0.3*noise(q, 1.7) + 0.05 + 0.3*math.Abs(noise(q, 2.9)) }
+	p.Boundary = func(q Point) float64 { return clamp(0, p.Obstacle(q), p.Upper(q)) }
+	p.Source.Of = func(q Point) float64 { return 300 * noise(q, 5.3) }
+	p.Diffusion.Of = func(q Point) float64 { return math.Exp(4 * noise(q, 0.3)) }
+	return p
+}
+
+// What the safeguard decides, and what is done then, is the same on all peers.
+func TestSafeguardOverManyPeers(t *testing.T) {
+	rejected := 0
+	for seed := range 4 {
+		for _, c := range []struct {
+			n, parts [3]int
+			dim      int
+		}{{[3]int{23, 15, 1}, [3]int{2, 2, 1}, 2}, {[3]int{11, 8, 7}, [3]int{1, 2, 2}, 3}, {[3]int{12, 6, 1}, [3]int{1, 6, 1}, 2}} {
+			p := rough(c.n, c.dim, 0.71+0.13*float64(seed))
+			p.Velocity[0].Value = 30 * float64(seed%2) // then the residual decides alone
+			p.Upwind = true
+			part, err := GridOf(c.n, c.parts)
+			require.NoError(t, err)
+			config := Config{
+				Problem: p, Partition: part, Tolerance: 1e-9, MaxSweeps: 7, Scheme: Synchronous(),
+				Method: MethodConfig{Name: Multigrid}, gatherPoints: 10,
+			}
+			one, _ := sameAsAlone(t, uint64(seed), config)
+			rejected += one.peers[0].(*Levels).course.method.(*multigrid).guard.Rejections()
+		}
+	}
+	require.Positive(t, rejected)
+}
