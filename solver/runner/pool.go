@@ -59,6 +59,9 @@ func newPool(threads, spin int) *Pool {
 	return p
 }
 
+// Threads is how many goroutines share the work; kernels cut it to fit.
+func (p *Pool) Threads() int { return len(p.helpers) + 1 }
+
 // For implements solver.Executor.
 func (p *Pool) For(n int, f func(i int)) {
 	k := min(len(p.helpers), n-1)
