@@ -44,13 +44,13 @@ type petscSetting struct {
 // by itself and loosely.
 func petscSettings() []petscSetting {
 	return []petscSetting{
-		{"rsls, cg, geometric multigrid, grid sequencing", "-ksp_type cg -pc_type mg", 9, 255},
-		{"the same, linear solves to 1e-2", "-ksp_type cg -ksp_rtol 1e-2 -pc_type mg", 9, 255},
-		{"the same to 1e-2, Gauss-Seidel smoothing", "-ksp_type cg -ksp_rtol 1e-2 -pc_type mg -mg_levels_ksp_type richardson -mg_levels_pc_type sor", 9, 255},
-		{"rsls, cg, algebraic multigrid (gamg)", "-ksp_type cg -ksp_rtol 1e-2 -pc_type gamg", 0, 255},
-		{"rsls, cg, algebraic multigrid (hypre)", "-ksp_type cg -ksp_rtol 1e-2 -pc_type hypre", 0, 255},
-		{"semismooth, gmres, geometric multigrid, grid sequencing", "-snes_type vinewtonssls -ksp_type gmres -pc_type mg", 9, 63},
-		{"TAO gpcg", "-bound_solver tao", 0, 255},
+		{"rsls, cg, geometric multigrid, grid sequencing", "-ksp_type cg -pc_type mg", 9, 255, 0},
+		{"the same, linear solves to 1e-2", "-ksp_type cg -ksp_rtol 1e-2 -pc_type mg", 9, 255, 0},
+		{"the same to 1e-2, Gauss-Seidel smoothing", "-ksp_type cg -ksp_rtol 1e-2 -pc_type mg -mg_levels_ksp_type richardson -mg_levels_pc_type sor", 9, 255, 0},
+		{"rsls, cg, algebraic multigrid (gamg)", "-ksp_type cg -ksp_rtol 1e-2 -pc_type gamg", 0, 255, 0},
+		{"rsls, cg, algebraic multigrid (hypre)", "-ksp_type cg -ksp_rtol 1e-2 -pc_type hypre", 0, 255, 0},
+		{"semismooth, gmres, geometric multigrid, grid sequencing", "-snes_type vinewtonssls -ksp_type gmres -pc_type mg", 9, 63, 0},
+		{"TAO gpcg", "-bound_solver tao", 0, 255, 0},
 	}
 }
 
