@@ -108,6 +108,17 @@ type MethodConfig struct {
 	// Together is how many sweeps of Richardson a peer that has the whole grid does in one
 	// pass over memory, with the same result; 0: chosen by the processor's caches.
 	Together int
+	// Step is Richardson's δ in units of 1/max a_ii, above 0 and at most 1, where it is a
+	// contraction; 0: 1, the fastest.
+	Step float64
+}
+
+// step is δ where the largest diagonal entry is that.
+func (m *MethodConfig) step(diagonal float64) float64 {
+	if m.Step == 0 {
+		return 1 / diagonal
+	}
+	return m.Step / diagonal
 }
 
 // MaxOverlap bounds MethodConfig.Overlap.
@@ -132,6 +143,8 @@ func (m *MethodConfig) check() error {
 		return fmt.Errorf("solver: %d cycles between two exchanges; there must be 1 or more, or 0 for a good choice", m.Work)
 	case m.Together < 0:
 		return fmt.Errorf("solver: %d sweeps in one pass over memory; there must be 1 or more, or 0 for a good choice", m.Together)
+	case m.Step != 0 && !(m.Step > 0 && m.Step <= 1):
+		return fmt.Errorf("solver: the step is %v of 1/max a_ii; it must be above 0 and at most 1, where the iteration is a contraction", m.Step)
 	case m.Omega != 0 && !(m.Omega > 0 && m.Omega < 2):
 		return fmt.Errorf("solver: the relaxation factor is %v; it must lie between 0 and 2", m.Omega)
 	case m.Cycle != "" && m.Cycle != "v" && m.Cycle != "w":

@@ -52,7 +52,7 @@ func (s *setup) advance(w *Worker) error {
 	if w.tellParent(&message{kind: msgDiagonal, a: s.diagonal}) {
 		return nil
 	}
-	m := message{kind: msgStep, a: 1 / s.diagonal}
+	m := message{kind: msgStep, a: w.config.Method.step(s.diagonal)}
 	w.tellChildren(&m)
 	return w.prepare(m.a)
 }

@@ -179,7 +179,7 @@ func (c *Config) checkRhythm() error {
 // agreeing on one.
 func (w *Worker) settle() error {
 	if w.block.operator.Form != kernel.Variable {
-		return w.prepare(1 / w.block.diagonal)
+		return w.prepare(w.config.Method.step(w.block.diagonal))
 	}
 	return w.setup.advance(w)
 }

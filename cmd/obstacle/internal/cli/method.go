@@ -19,6 +19,7 @@ type methodFlags struct {
 	coarse   string
 	flexible bool
 	omega    float64
+	step     float64
 	cycle    string
 	together int
 }
@@ -31,6 +32,7 @@ func (m *methodFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&m.coarse, "coarse", "auto", "schwarz: most points of the coarse correction's grid, auto (1/64 of the points; none where peers are at iterates of their own) or none")
 	f.BoolVar(&m.flexible, "flexible", false, "schwarz: send values while a local solve is still going on")
 	f.Float64Var(&m.omega, "omega", 0, "sor: relaxation factor, above 0 and below 2 (0: found from the observed rate)")
+	f.Float64Var(&m.step, "step", 1, "richardson: step in units of 1/max a_ii, above 0 and at most 1")
 	f.StringVar(&m.cycle, "cycle", "auto", "multigrid: v, w or auto")
 	f.IntVar(&m.together, "together", 0, "richardson, one peer: sweeps done in one pass over memory (0: chosen by the caches, 1: each by itself)")
 }
@@ -58,6 +60,15 @@ func (m *methodFlags) config(s solver.Scheme) (solver.MethodConfig, error) {
 		return c, usage("--together %d: want 1 or more sweeps, or 0 for a good choice", m.together)
 	}
 	c.Omega, c.Together = m.omega, m.together
+	if !(m.step > 0 && m.step <= 1) {
+		return c, usage("--step %v: want a number above 0 and at most 1 (in units of 1/max a_ii, where the iteration is a contraction)", m.step)
+	}
+	if m.step != 1 {
+		if m.name != solver.Richardson {
+			return c, usage("--step %v is of --method richardson", m.step)
+		}
+		c.Step = m.step
+	}
 	switch m.cycle {
 	case "v", "w":
 		c.Cycle = m.cycle

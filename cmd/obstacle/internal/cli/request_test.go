@@ -141,7 +141,7 @@ func TestSeriesOfMethods(t *testing.T) {
 }
 
 func TestCases(t *testing.T) {
-	q := &request{n: "8", tol: 1e-3, method: methodFlags{name: "richardson", local: "multigrid", work: "auto", coarse: "auto", cycle: "auto"}, rails: rail.Run{Network: rail.Auto, Mode: rail.Segments, BlockBytes: 8128}, protect: "auto", clusters: 1, order: "jacobi", partition: "auto", threads: 1,
+	q := &request{n: "8", tol: 1e-3, method: methodFlags{name: "richardson", step: 1, local: "multigrid", work: "auto", coarse: "auto", cycle: "auto"}, rails: rail.Run{Network: rail.Auto, Mode: rail.Segments, BlockBytes: 8128}, protect: "auto", clusters: 1, order: "jacobi", partition: "auto", threads: 1,
 		peerTimeout: 10e9, slow: []string{"0:2"}}
 	cases, err := q.cases("membrane", []string{"sync", "async"}, []int{1, 2})
 	require.NoError(t, err)

@@ -132,6 +132,7 @@ type Method struct {
 	Omega    float64 `json:"omega"`
 	Cycle    string  `json:"cycle"`
 	Together int     `json:"together"`
+	Step     float64 `json:"step"`
 }
 
 // Stream tells what a Chunk is part of.
