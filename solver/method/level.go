@@ -213,6 +213,14 @@ func (l *Level) sample(dst []float64, f kernel.Field, c kernel.Layout, b kernel.
 				}
 				continue
 			}
+			along := l.near[0][b.Lo[0]:b.Hi[0]]
+			if ny, nz := l.near[1][y], l.near[2][z]; ny.weight == 0 && nz.weight == 0 && along[0].weight == 0 && along[len(along)-1].weight == 0 && l.Down.Nested(0) {
+				from := f.Array[fine.Dense(0, ny.low, nz.low):]
+				for i, p := range along {
+					row[i] = from[p.low]
+				}
+				continue
+			}
 			for i := range row {
 				row[i] = l.between(f.Array, fine, [3]int{b.Lo[0] + i, y, z})
 			}
