@@ -132,6 +132,9 @@ func TestSafeguardOverManyPeers(t *testing.T) {
 				Method: MethodConfig{Name: Multigrid}, gatherPoints: 10,
 			}
 			one, _ := sameAsAlone(t, uint64(seed), config)
+			want, err := SolveBy(p, config.Method, config.Tolerance, int(config.MaxSweeps), nil)
+			require.NoError(t, err)
+			requireSameBits(t, want.U, one.answer(p))
 			rejected += one.peers[0].(*Levels).course.method.(*multigrid).guard.Rejections()
 		}
 	}
