@@ -230,6 +230,9 @@ func (r *Runner) transmit(nb *neighbour, s Socket, closed *bool, wanted bool, ta
 // box has points.
 func (r *Runner) Solution(dst []float64) { r.worker.Solution(dst) }
 
+// Discard gives up the peer's arrays; only Close may follow.
+func (r *Runner) Discard() { r.worker = nil }
+
 // Steps is the number of time steps of the run, 0 if the problem is stationary.
 func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 

@@ -221,7 +221,7 @@ func (r *run) attend(m *member) {
 				continue
 			}
 		} else if c.Stream == rendezvous.StreamSolution && c.Offset == at {
-			err = blocks.Put(r.u, r.Problem.N, r.claims.box(m.rank), c.Offset, c.Data)
+			err = blocks.Put(r.vector(), r.Problem.N, r.claims.box(m.rank), c.Offset, c.Data)
 		}
 		if err != nil {
 			m.conn.Close()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,6 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 		Plan:   p,
 		name:   rand.Text(),
 		begin:  time.Now(),
-		u:      make([]float64, p.Problem.Points()),
 		happen: make(chan occurrence, 4*p.Partition.Peers()+16),
 		over:   make(chan struct{}),
 	}
@@ -67,8 +67,9 @@ type run struct {
 	listener net.Listener
 	members  []*member
 	u        []float64
-	claims   *claims // whose values are placed in u
-	series   *series // nil: the problem is stationary
+	room     sync.Once // makes u
+	claims   *claims   // whose values are placed in u
+	series   *series   // nil: the problem is stationary
 	happen   chan occurrence
 	refused  atomic.Int64 // connections that were sent away
 
@@ -92,6 +93,13 @@ const (
 	closed              // its connection ended
 	exited              // its process ended
 )
+
+// vector is the assembled iterate, made when the first block comes: a peer of this
+// process has given up its arrays by then.
+func (r *run) vector() []float64 {
+	r.room.Do(func() { r.u = make([]float64, r.Problem.Points()) })
+	return r.u
+}
 
 // emit hands an occurrence to the launcher; false when the run is over.
 func (r *run) emit(o occurrence) bool {
@@ -309,7 +317,7 @@ func (r *run) outcome() *Outcome {
 			<-m.attended // nothing is placed any more
 		}
 	}
-	o := &Outcome{U: r.u, Strangers: r.refused.Load(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started)}
+	o := &Outcome{U: r.vector(), Strangers: r.refused.Load(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started)}
 	o.Run = o.Gather
 	if !r.verdict.IsZero() {
 		o.Run = r.verdict.Sub(r.started)
@@ -348,13 +356,13 @@ func (r *run) outcome() *Outcome {
 func (r *run) fill(o *Outcome) {
 	if !r.Balance {
 		for _, rank := range o.Missing {
-			startingValues(r.Problem, r.Initial, r.members[rank].box, r.u)
+			startingValues(r.Problem, r.Initial, r.members[rank].box, r.vector())
 		}
 		return
 	}
 	gaps := r.claims.gaps(func(rank int) bool { return !r.members[rank].missing() })
 	for _, gap := range gaps {
-		startingValues(r.Problem, r.Initial, gap, r.u)
+		startingValues(r.Problem, r.Initial, gap, r.vector())
 	}
 	if len(gaps) > 0 && r.failure == nil {
 		r.failure = &failure{closed, -1, fmt.Sprintf("no peer has the planes %d to %d", gaps[0].Lo[r.claims.axis], gaps[0].Hi[r.claims.axis])}

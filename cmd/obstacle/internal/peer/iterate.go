@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
@@ -105,11 +106,21 @@ func lostRank(err error) int {
 	return -1
 }
 
+// largeBox is the number of points from which memory is worth a collection.
+const largeBox = 1 << 20
+
 // handOver sends the block in pieces, and the account last.
 func (p *peer) handOver(r *runner.Runner, out rendezvous.Result) error {
-	u := make([]float64, r.Box().Points())
+	box := r.Box()
+	u := make([]float64, box.Points())
 	r.Solution(u)
-	if err := sendBlock(p.conn, rendezvous.StreamSolution, p.assign.Balance, r.Box(), u); err != nil {
+	// What the method worked with is not needed any more, and the launcher, which may
+	// share this process, is about to make room for the whole answer.
+	r.Discard()
+	if box.Points() >= largeBox {
+		runtime.GC()
+	}
+	if err := sendBlock(p.conn, rendezvous.StreamSolution, p.assign.Balance, box, u); err != nil {
 		return err
 	}
 	out.PeakBytes = host.PeakBytes()
