@@ -26,6 +26,8 @@ type judged struct {
 	Sum      float64 `json:"sum"`
 	Newton   int     `json:"newton"`
 	Linear   int     `json:"linear"`
+
+	solving float64 // processor time of the solve alone, s; 0: not told
 }
 
 // petscSetting is one way to let PETSc solve it; %d of levels is filled in.
@@ -155,7 +157,21 @@ func (b *bench) besidePetsc(ctx context.Context, bin, program string, n int, set
 		return nil, errors.New("PETSc solved it by no setting")
 	}
 	slices.SortFunc(solving, func(a, b petscSetting) int { return cmp.Compare(a.cpu, b.cpu) })
-	b.report.add(solved(fmt.Sprintf("n = %d, this program, multigrid", n), ours, "")...)
+	name := fmt.Sprintf("n = %d, this program, multigrid", n)
+	b.report.add(solved(name, ours, "")...)
+	var seconds, solving, bytes []float64
+	for _, j := range ours {
+		seconds, solving, bytes = append(seconds, j.Seconds), append(solving, j.solving), append(bytes, j.Bytes/1e6)
+	}
+	alone := over("petsc", name+": processor time of the solve", "s", solving)
+	switch n {
+	case 127:
+		b.report.add(over("petsc", name+": time", "s", seconds).lowAtMost(0.25), alone)
+	case 255:
+		b.report.add(over("petsc", name+": time", "s", seconds).lowAtMost(1.2), alone.lowAtMost(2), over("petsc", name+": peak memory", "MB", bytes).atMost(800))
+	default:
+		b.report.add(alone)
+	}
 	part := func(what, unit string, f func(j judged) float64) measurement {
 		var v []float64
 		for _, j := range ours {
@@ -227,9 +243,18 @@ func (b *bench) ourMultigrid(ctx context.Context, bin string, n, rounds int) ([]
 		if err != nil {
 			return nil, fmt.Errorf("obstacle solve --method multigrid --n %d: %w", n, err)
 		}
-		var j judged
-		if err := json.Unmarshal(text, &j); err != nil {
+		var said struct {
+			judged
+			PerPeer []struct {
+				CPU float64 `json:"cpu_seconds"`
+			} `json:"per_peer"`
+		}
+		if err := json.Unmarshal(text, &said); err != nil {
 			return nil, err
+		}
+		j := said.judged
+		for _, p := range said.PerPeer {
+			j.solving += p.CPU
 		}
 		j.CPU = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 		if j.Bytes = maxResident(cmd.ProcessState); j.Bytes == 0 {

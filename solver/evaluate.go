@@ -24,7 +24,7 @@ type Evaluation struct {
 
 // evaluationPoints is about how many points are judged at a time: what Evaluate
 // needs besides u is a few arrays of that length a thread.
-const evaluationPoints = 1 << 18
+const evaluationPoints = 1 << 20
 
 // Evaluate judges an assembled vector u of interior values [z][y][x]: the true VI
 // residual and what follows from it. It evaluates the problem's functions once at
