@@ -124,7 +124,7 @@ func (b *bench) besidePetsc(ctx context.Context, bin, program string, n int, set
 	if err != nil {
 		return nil, err
 	}
-	var solving []petscSetting
+	var able []petscSetting
 	best := judged{CPU: math.Inf(1), Bytes: math.Inf(1), Seconds: math.Inf(1)}
 	var bestName string
 	for _, s := range settings {
@@ -150,13 +150,13 @@ func (b *bench) besidePetsc(ctx context.Context, bin, program string, n int, set
 			best.CPU, best.Bytes, best.Seconds = min(best.CPU, j.CPU), min(best.Bytes, j.Bytes), min(best.Seconds, j.Seconds)
 		}
 		if !math.IsInf(s.cpu, 1) {
-			solving = append(solving, s)
+			able = append(able, s)
 		}
 	}
 	if bestName == "" {
 		return nil, errors.New("PETSc solved it by no setting")
 	}
-	slices.SortFunc(solving, func(a, b petscSetting) int { return cmp.Compare(a.cpu, b.cpu) })
+	slices.SortFunc(able, func(a, b petscSetting) int { return cmp.Compare(a.cpu, b.cpu) })
 	name := fmt.Sprintf("n = %d, this program, multigrid", n)
 	b.report.add(solved(name, ours, "")...)
 	var seconds, solving, bytes []float64
@@ -180,12 +180,12 @@ func (b *bench) besidePetsc(ctx context.Context, bin, program string, n int, set
 		return over("petsc", fmt.Sprintf("n = %d, PETSc's best / this program: %s", n, what), unit, v)
 	}
 	cpu := part("processor time", "ratio", func(j judged) float64 { return best.CPU / j.CPU }).because("PETSc's best by processor time: " + bestName)
-	bytes := part("memory", "ratio", func(j judged) float64 { return best.Bytes / j.Bytes })
+	less := part("memory", "ratio", func(j judged) float64 { return best.Bytes / j.Bytes })
 	if n == 255 {
-		cpu, bytes = cpu.atLeast(cpuTarget), bytes.atLeast(memoryTarget)
+		cpu, less = cpu.atLeast(cpuTarget), less.atLeast(memoryTarget)
 	}
-	b.report.add(part("time", "ratio", func(j judged) float64 { return best.Seconds / j.Seconds }), cpu, bytes)
-	return solving, nil
+	b.report.add(part("time", "ratio", func(j judged) float64 { return best.Seconds / j.Seconds }), cpu, less)
+	return able, nil
 }
 
 // solved are the lines of one contestant.

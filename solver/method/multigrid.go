@@ -30,7 +30,6 @@ type Multigrid struct {
 	failure   error
 	stage     Stage
 	colour    int // in progress
-	change    float64
 	do        bound
 }
 
