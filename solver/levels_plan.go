@@ -15,8 +15,8 @@ type levelPlan struct {
 	gathered  int
 }
 
-// gatherPoints is the most points of a grid that is gathered because it is small: below,
-// a sweep takes the root less time than exchanging ghosts does (measured: 31³).
+// gatherPoints is the most points of a grid that is gathered because it is small: there
+// a sweep takes the root about as long as an exchange of ghosts (estimated, 32³).
 const gatherPoints = 1 << 15
 
 // maxGatherPoints bounds what is gathered because it cannot be cut.
