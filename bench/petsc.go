@@ -65,8 +65,10 @@ func (s petscSetting) args(n int) []string {
 	return append(out, "-levels", strconv.Itoa(levels))
 }
 
-// petscLimit bounds one run of a contestant.
-const petscLimit = 15 * time.Minute
+// petscLimit bounds one run of PETSc on a grid: several times what its best takes there.
+func petscLimit(n int) time.Duration {
+	return max(30*time.Second, time.Duration(float64(n*n*n)/(255*255*255)*float64(12*time.Minute)))
+}
 
 const (
 	cpuTarget    = 60 // times less processor than PETSc's best at 255
@@ -134,7 +136,7 @@ func (b *bench) besidePetsc(ctx context.Context, bin, program string, n int, set
 				continue
 			}
 			name := fmt.Sprintf("n = %d, PETSc, %s, %d rank(s)", n, s.name, ranks)
-			j, err := b.runPetsc(ctx, program, ranks, s.args(n))
+			j, err := b.runPetsc(ctx, program, ranks, s.args(n), petscLimit(n))
 			if err != nil {
 				b.report.add(measurement{Part: "petsc", Name: name, Note: "failed: " + err.Error()})
 				continue
@@ -209,8 +211,8 @@ func (m measurement) unitless() measurement {
 	return m
 }
 
-func (b *bench) runPetsc(ctx context.Context, program string, ranks int, args []string) (judged, error) {
-	ctx, cancel := context.WithTimeout(ctx, petscLimit)
+func (b *bench) runPetsc(ctx context.Context, program string, ranks int, args []string, limit time.Duration) (judged, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	all := append([]string{"--allow-run-as-root", "--oversubscribe", "-n", strconv.Itoa(ranks), program}, args...)
 	// A library of BLAS that starts threads of its own would be a third contestant.
