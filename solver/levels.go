@@ -193,16 +193,12 @@ func (g *Levels) conclude() {
 		return
 	}
 	c.copyOut(s.before)
-	r := StepResult{Step: s.at, Sweeps: c.cycle, Residual: c.residual}
-	if s.done++; s.worst.Step == 0 || r.Residual > s.worst.Residual {
-		s.worst = r
-	}
+	r, more := s.complete(c.cycle, c.residual)
 	g.said = append(g.said, Op{Kind: OpStep, Step: &r})
-	if s.at == s.of {
+	if !more {
 		g.done = true
 		return
 	}
-	s.swept += c.cycle
 	g.fault = g.begin()
 }
 

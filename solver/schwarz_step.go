@@ -157,30 +157,5 @@ func (w *schwarz) startFrom(values []float64) error {
 	return err
 }
 
-// conclude ends the run, or a time step after which another one comes.
-func (w *schwarz) conclude() {
-	s := &w.steps
-	var o Outcome
-	w.end.outcome(&o)
-	if s.of == 0 || o.Reason != Converged {
-		w.done = true
-		return
-	}
-	w.dense(s.before)
-	r := StepResult{Step: s.at, Sweeps: w.iterate, Residual: o.Residual}
-	if s.done++; s.worst.Step == 0 || r.Residual > s.worst.Residual {
-		s.worst = r
-	}
-	w.outbox = append(w.outbox, Op{Kind: OpStep, Step: &r})
-	if s.at == s.of {
-		w.done = true
-		return
-	}
-	s.swept += w.iterate
-	if inLockstep(w.config.Scheme) {
-		s.parity += w.iterate
-	}
-	if w.fault = w.begin(); w.fault == nil {
-		w.fault = w.replay()
-	}
-}
+// conclude ends the run or the time step.
+func (w *schwarz) conclude() { w.party.conclude(w.dense, w.begin) }

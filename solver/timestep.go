@@ -61,36 +61,53 @@ func (p *party) inStep(err error) error {
 	return err
 }
 
-// conclude ends the run, or a time step after which another one comes.
-func (w *Worker) conclude() {
-	s := &w.steps
-	var o Outcome
-	w.end.outcome(&o)
-	if s.of == 0 || o.Reason != Converged {
-		w.done = true
-		return
-	}
-	answer := w.cur
-	if w.frozen != nil {
-		answer = w.frozen
-	}
-	w.block.copyOut(s.before, answer)
-	r := StepResult{Step: s.at, Sweeps: w.iterate, Residual: o.Residual}
-	if s.done++; s.worst.Step == 0 || r.Residual > s.worst.Residual {
+// complete notes the end of the step in progress; more: another one comes.
+func (s *stepping) complete(sweeps Iteration, residual float64) (r StepResult, more bool) {
+	r = StepResult{Step: s.at, Sweeps: sweeps, Residual: residual}
+	if s.done++; s.worst.Step == 0 || residual > s.worst.Residual {
 		s.worst = r
 	}
-	w.outbox = append(w.outbox, Op{Kind: OpStep, Step: &r})
 	if s.at == s.of {
-		w.done = true
+		return r, false
+	}
+	s.swept += sweeps
+	return r, true
+}
+
+// conclude ends the run, or a time step after which another one comes: answer writes
+// the own box at its end, begin begins the next.
+func (p *party) conclude(answer func(dst []float64), begin func() error) {
+	s := &p.steps
+	var o Outcome
+	p.end.outcome(&o)
+	if s.of == 0 || o.Reason != Converged {
+		p.done = true
 		return
 	}
-	s.swept += w.iterate
-	if inLockstep(w.config.Scheme) {
-		s.parity += w.iterate
+	answer(s.before)
+	r, more := s.complete(p.iterate, o.Residual)
+	p.outbox = append(p.outbox, Op{Kind: OpStep, Step: &r})
+	if !more {
+		p.done = true
+		return
 	}
-	if w.fault = w.begin(); w.fault == nil {
-		w.fault = w.replay()
+	if inLockstep(p.config.Scheme) {
+		s.parity += p.iterate
 	}
+	if p.fault = begin(); p.fault == nil {
+		p.fault = p.replay()
+	}
+}
+
+// conclude ends the run or the time step.
+func (w *Worker) conclude() {
+	w.party.conclude(func(dst []float64) {
+		answer := w.cur
+		if w.frozen != nil {
+			answer = w.frozen
+		}
+		w.block.copyOut(dst, answer)
+	}, w.begin)
 }
 
 // keepEarly keeps an agreement message of the next time step until this peer is

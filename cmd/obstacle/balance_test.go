@@ -31,7 +31,7 @@ func TestPlanesMoveBetweenProcesses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "sync" {
-				t.Skip("-short")
+				t.Skip("several seconds of processes: without -short")
 			}
 			at := filepath.Join(t.TempDir(), "u.npy")
 			r := start(t, append([]string{"solve", c.problem, "--n", fmt.Sprint(c.n), "--tol", fmt.Sprint(tol), "--peers", "3", "--partition", "slabs",
