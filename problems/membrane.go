@@ -25,7 +25,7 @@ func membrane() Builtin {
 				return fmt.Errorf("c0 = %g, k = %g: need k > 0 and c0 ≤ k/4, or the obstacle stands above the boundary data 0", c0, k)
 			}
 			box(p, 0, 1)
-			p.Obstacle = paraboloidAt(c0, k)
+			p.Obstacle, p.Rows.Obstacle = paraboloidAt(c0, k), paraboloidRow(c0, k)
 			p.Boundary = zero
 			return nil
 		},
@@ -37,5 +37,17 @@ func paraboloidAt(c0, k float64) solver.Function {
 	return func(q solver.Point) float64 {
 		x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5
 		return c0 - float64(k*(float64(x*x)+float64(y*y)+float64(z*z)))
+	}
+}
+
+// paraboloidRow is paraboloidAt along x.
+func paraboloidRow(c0, k float64) solver.Row {
+	return func(dst, x []float64, y, z float64) {
+		y, z = y-0.5, z-0.5
+		yy, zz := float64(y*y), float64(z*z)
+		for i, x := range x[:len(dst)] {
+			x -= 0.5
+			dst[i] = c0 - float64(k*(float64(x*x)+yy+zz))
+		}
 	}
 }

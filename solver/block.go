@@ -18,6 +18,7 @@ type block struct {
 	upper    kernel.Field
 	memory   []float64 // room for the source of a time step where f is constant
 	steady   bool      // lower and upper are those of every time step
+	exec     Executor  // of what goes through all points; nil: Sequential
 }
 
 func newBlock(p *Problem, box Box) (*block, error) {
@@ -39,7 +40,7 @@ func (b *block) build(p *Problem) error {
 	}
 	source := kernel.Field{Value: p.Source.Value}
 	if p.Source.Of != nil {
-		if source, err = b.field("source", p.Source.Of, b.source.Array); err != nil {
+		if source, err = b.field("source", p.Source.Of, p.Rows.Source, b.source.Array); err != nil {
 			return err
 		}
 	}
@@ -50,12 +51,12 @@ func (b *block) build(p *Problem) error {
 	b.steady = false
 	lower, upper := kernel.NoLower(), kernel.NoUpper()
 	if p.Obstacle != nil {
-		if lower, err = b.field("obstacle", p.Obstacle, b.lower.Array); err != nil {
+		if lower, err = b.field("obstacle", p.Obstacle, p.Rows.Obstacle, b.lower.Array); err != nil {
 			return err
 		}
 	}
 	if p.Upper != nil {
-		if upper, err = b.field("upper obstacle", p.Upper, b.upper.Array); err != nil {
+		if upper, err = b.field("upper obstacle", p.Upper, p.Rows.Upper, b.upper.Array); err != nil {
 			return err
 		}
 	}
@@ -69,45 +70,11 @@ func (b *block) build(p *Problem) error {
 	return nil
 }
 
-// field evaluates f at the box's points; an array is only kept if it is needed. room,
-// an array of that size or nil, is used for it.
-func (b *block) field(name string, f Function, room []float64) (kernel.Field, error) {
-	p := b.problem
-	var out kernel.Field
-	d, m := 0, b.layout.N[0]
-	for z := b.box.Lo[2]; z < b.box.Hi[2]; z++ {
-		for y := b.box.Lo[1]; y < b.box.Hi[1]; y++ {
-			q := p.At(1, y+1, z+1)
-			for x := b.box.Lo[0] + 1; x <= b.box.Lo[0]+m; x++ {
-				q[0] = p.along(0, x)
-				v := f(q)
-				switch {
-				case !finite(v):
-					return out, p.refuse("the %s is %v at %v", name, v, p.place([3]int{x, y + 1, z + 1}))
-				case d == 0:
-					out.Value = v
-				case out.Array == nil && v != out.Value:
-					out.Array = b.filled(room, d, out.Value)
-				}
-				if out.Array != nil {
-					out.Array[d] = v
-				}
-				d++
-			}
-		}
-	}
-	return out, nil
-}
-
-// filled is room, or a new array, whose first d values are v.
-func (b *block) filled(room []float64, d int, v float64) []float64 {
-	if room == nil {
-		room = make([]float64, b.layout.Points())
-	}
-	for i := range d {
-		room[i] = v
-	}
-	return room
+// field evaluates a function at the block's points; an array is only kept if it is
+// needed. room, an array of that size or nil, is used for it.
+func (b *block) field(name string, f Function, row Row, room []float64) (kernel.Field, error) {
+	array, value, err := b.sample(sampler{b.problem, name, f, row}, room)
+	return kernel.Field{Array: array, Value: value}, err
 }
 
 func (b *block) checkObstacles() error {
@@ -172,23 +139,59 @@ func (p *Problem) referenceAt(idx [3]int) float64 {
 // vector: boundary data where the box touches ∂Ω, and what the neighbours own
 // elsewhere.
 func (b *block) fillReference(dst []float64) error {
-	d := 0
-	b.eachRow(func(row []float64, _ [3]int) {
-		for i := range row {
-			row[i] = b.project(0, d)
-			d++
-		}
-	}, dst, false)
-	var err error
-	b.eachGhost(func(at int, idx [3]int) bool {
-		v := b.problem.referenceAt(idx)
-		if !finite(v) {
-			err = b.problem.refuse("the boundary data or the obstacle are %v at %v", v, b.problem.place(idx))
-			return false
-		}
-		dst[at] = v
-		return true
+	m := b.layout.N[0]
+	err := b.forRows(func(_, r int, first [3]int) error {
+		row := dst[b.index(first):][:m]
+		clear(row)
+		b.clampRow(row, r*m)
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	x := b.problem.columns(b.box.Lo[0]+1, b.box.Hi[0]+1)
+	b.eachGhostRow(func(at, n int, first [3]int) bool {
+		err = b.problem.referenceRow(dst[at:][:n], x[:n], first)
+		return err == nil
+	})
+	return err
+}
+
+// clampRow brings values, which are those from dense index d on, into [φ, ψ].
+func (b *block) clampRow(row []float64, d int) {
+	if b.lower.Array == nil || b.upper.Array != nil {
+		for i, v := range row {
+			row[i] = b.project(v, d+i)
+		}
+		return
+	}
+	psi := b.upper.Value
+	for i, phi := range b.lower.Array[d:][:len(row)] {
+		row[i] = clamp(row[i], phi, psi)
+	}
+}
+
+// referenceRow writes the reference vector on a row of ghosts, which begins with grid
+// point first. x are its columns; a row across the boundary has only one.
+func (p *Problem) referenceRow(dst, x []float64, first [3]int) error {
+	points := len(dst) == 1 || p.Obstacle == nil || p.Upper != nil
+	for a := 1; a < p.Dimension; a++ {
+		points = points || first[a] == 0 || first[a] == p.N[a]+1
+	}
+	if points {
+		for i := range dst {
+			idx := [3]int{first[0] + i, first[1], first[2]}
+			if dst[i] = p.referenceAt(idx); !finite(dst[i]) {
+				return p.refuse("the boundary data or the obstacle are %v at %v", dst[i], p.place(idx))
+			}
+		}
+		return nil
+	}
+	s := sampler{p, "obstacle", p.Obstacle, p.Rows.Obstacle}
+	err := s.fill(dst, x, first)
+	for i, phi := range dst {
+		dst[i] = max(phi, 0)
+	}
 	return err
 }
 
@@ -227,28 +230,42 @@ func (b *block) index(idx [3]int) int {
 	return b.layout.Index(idx[0]-1-lo[0], idx[1]-1-lo[1], idx[2]-1-lo[2])
 }
 
-// eachGhost visits the ghosts that a stencil reads: those of the faces.
-func (b *block) eachGhost(f func(at int, idx [3]int) bool) {
+// eachGhostRow visits the ghosts that a stencil reads, those of the faces: n of them
+// along x from place at in a padded array on; first is the grid point of the first.
+func (b *block) eachGhostRow(f func(at, n int, first [3]int) bool) {
 	for a := range b.problem.Dimension {
 		for _, end := range []int{b.box.Lo[a] - 1, b.box.Hi[a]} {
 			face := b.box
 			face.Lo[a], face.Hi[a] = end, end+1
-			more := true
-			face.each(func(_ int, idx [3]int) bool {
-				more = f(b.index(idx), idx)
-				return more
-			})
-			if !more {
-				return
+			n := face.Hi[0] - face.Lo[0]
+			for z := face.Lo[2]; z < face.Hi[2]; z++ {
+				for y := face.Lo[1]; y < face.Hi[1]; y++ {
+					first := [3]int{face.Lo[0] + 1, y + 1, z + 1}
+					if !f(b.index(first), n, first) {
+						return
+					}
+				}
 			}
 		}
 	}
 }
 
+// eachGhost visits them one by one.
+func (b *block) eachGhost(f func(at int, idx [3]int) bool) {
+	b.eachGhostRow(func(at, n int, first [3]int) bool {
+		for i := range n {
+			if !f(at+i, [3]int{first[0] + i, first[1], first[2]}) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // copyGhosts copies the face ghosts of one padded array to another.
 func (b *block) copyGhosts(dst, src []float64) {
-	b.eachGhost(func(at int, _ [3]int) bool {
-		dst[at] = src[at]
+	b.eachGhostRow(func(at, n int, _ [3]int) bool {
+		copy(dst[at:][:n], src[at:])
 		return true
 	})
 }

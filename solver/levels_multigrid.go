@@ -57,7 +57,7 @@ func newMultigrid(g *Levels) (*multigrid, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.block, m.own = &block{box: window, layout: l}, within(g.box, window)
+	m.block, m.own = &block{box: window, layout: l, exec: g.exec}, within(g.box, window)
 	m.u = make([]float64, l.Len())
 	m.keep = make([]float64, l.Len())
 	steps := planParts(m.own, l.Dim, nil)

@@ -48,7 +48,7 @@ func newRedBlack(g *Levels) (*redBlack, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &redBlack{g: g, block: &block{box: g.box, layout: l}, own: l.Interior()}
+	m := &redBlack{g: g, block: &block{box: g.box, layout: l, exec: g.exec}, own: l.Interior()}
 	m.parity = (g.box.Lo[0] + g.box.Lo[1] + g.box.Lo[2]) & 1
 	m.u = make([]float64, l.Len())
 	m.factor = method.NewFactor(c.Method.Omega, c.Method.Omega > 0)

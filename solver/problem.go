@@ -49,6 +49,7 @@ type Problem struct {
 	Boundary Function // Dirichlet data on ∂Ω
 	Initial  Function // starting iterate in the interior; nil: max(φ, 0), at most ψ
 	Exact    Function // exact solution of the continuous problem; nil: not known
+	Rows     Rows     // the same by rows, where that is faster
 
 	// Evolution makes the problem nonstationary; nil: stationary. The functions
 	// above are then those at the end.

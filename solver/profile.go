@@ -86,7 +86,7 @@ func (f *profile) interpolate(from *profile, e Executor) {
 func (p *Problem) ones(n [3]int, scaled bool) *Problem {
 	q := *p
 	q.N, q.Source, q.Boundary = n, Coefficient{Value: 1}, func(Point) float64 { return 0 }
-	q.Obstacle, q.Upper, q.Initial, q.Exact = nil, nil, nil, nil
+	q.Obstacle, q.Upper, q.Initial, q.Exact, q.Rows = nil, nil, nil, nil, Rows{}
 	if k := p.Diffusion; scaled && !k.Constant() {
 		q.Source.Of = k.Of
 	}

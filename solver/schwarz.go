@@ -61,7 +61,7 @@ func newSchwarz(c Config) (*schwarz, error) {
 	if w.region, err = newRegion(c.Problem, c.Partition, c.Rank, w.overlap); err != nil {
 		return nil, err
 	}
-	w.block = &block{box: w.ext, layout: w.layout}
+	w.block = &block{box: w.ext, layout: w.layout, exec: w.exec}
 	if w.steps.of = c.Problem.Steps(); w.steps.of > 0 {
 		if w.steps.before, err = c.Problem.before(w.own, c.Initial); err != nil {
 			return nil, err

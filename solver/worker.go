@@ -117,7 +117,7 @@ func NewWorker(c Config) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.block = &block{box: box, layout: l}
+	w.block = &block{box: box, layout: l, exec: w.exec}
 	if w.steps.of = c.Problem.Steps(); w.steps.of > 0 {
 		if w.steps.before, err = c.Problem.before(box, c.Initial); err != nil {
 			return nil, err

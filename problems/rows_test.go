@@ -1,0 +1,61 @@
+package problems
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Every function that a built-in has by rows too gives the same bits both ways, on all of
+// the closed grid and at all times.
+func TestRowsAreTheFunctions(t *testing.T) {
+	found := 0
+	for _, b := range All() {
+		n := [3]int{1, 1, 1}
+		for a := range b.Dimension {
+			n[a] = 21 - 4*a
+		}
+		whole, err := b.Make(n)
+		require.NoError(t, err)
+		for _, m := range []int{0, 1, whole.Steps()} {
+			p := whole.AtStep(m)
+			for name, c := range map[string]struct {
+				f   solver.Function
+				row solver.Row
+			}{
+				"obstacle": {p.Obstacle, p.Rows.Obstacle}, "upper": {p.Upper, p.Rows.Upper},
+				"source": {p.Source.Of, p.Rows.Source}, "exact": {p.Exact, p.Rows.Exact},
+			} {
+				if c.row == nil {
+					continue
+				}
+				found++
+				require.NotNil(t, c.f, "%s: %s", b.Name, name)
+				compareRows(t, p, c.f, c.row, fmt.Sprintf("%s: %s", b.Name, name))
+			}
+		}
+	}
+	require.Positive(t, found)
+}
+
+func compareRows(t *testing.T, p *solver.Problem, f solver.Function, row solver.Row, name string) {
+	t.Helper()
+	x, v := make([]float64, p.N[0]+2), make([]float64, p.N[0]+2)
+	for i := range x {
+		x[i] = p.At(i, 1, 1)[0]
+	}
+	for k := range p.N[2] + 2 {
+		for j := range p.N[1] + 2 {
+			q := p.At(0, j, k)
+			row(v, x, q[1], q[2])
+			for i, got := range v {
+				want := f(p.At(i, j, k))
+				require.Equal(t, math.Float64bits(want), math.Float64bits(got), "%s at %v", name, p.At(i, j, k))
+			}
+		}
+	}
+}

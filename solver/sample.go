@@ -1,0 +1,188 @@
+package solver
+
+import "math"
+
+// Row writes the values of a Function at the points (x[i], y, z) to dst, with the same
+// bits; dst and x are equally long. It is as pure as the Function, and there because a
+// call for every point costs more than most functions do.
+type Row func(dst, x []float64, y, z float64)
+
+// Rows are the functions of a Problem by rows; nil where there is none, and then the
+// function is called point by point. One value of every row is compared with the
+// function's, so that a function replaced without its row is an error, not another problem.
+type Rows struct{ Obstacle, Upper, Source, Exact Row }
+
+// sampler evaluates a function of a problem on rows of its grid.
+type sampler struct {
+	p    *Problem
+	name string // for errors
+	f    Function
+	row  Row
+}
+
+// columns are the x of grid points lo, lo+1, … hi−1, 0 and N+1 being the boundary.
+func (p *Problem) columns(lo, hi int) []float64 {
+	x := make([]float64, hi-lo)
+	for i := range x {
+		x[i] = p.along(0, lo+i)
+	}
+	return x
+}
+
+// fill writes the values at columns x of the row that begins with grid point first. The
+// error names the first value that is not finite.
+func (s *sampler) fill(dst, x []float64, first [3]int) error {
+	q := s.p.At(first[0], first[1], first[2])
+	if s.row == nil {
+		for i, v := range x {
+			q[0] = v
+			dst[i] = s.f(q)
+		}
+	} else {
+		s.row(dst, x, q[1], q[2])
+		probe := (first[1] + first[2]) % len(x)
+		q[0] = x[probe]
+		if v := s.f(q); v != dst[probe] && (v == v || finite(dst[probe])) {
+			return s.p.refuse("the %s is %v by rows and %v point by point at %v; Problem.Rows has to be replaced with the function",
+				s.name, dst[probe], v, q[:s.p.Dimension])
+		}
+	}
+	if i := firstNotFinite(dst); i >= 0 {
+		return s.p.refuse("the %s is %v at %v", s.name, dst[i], s.p.place([3]int{first[0] + i, first[1], first[2]}))
+	}
+	return nil
+}
+
+// firstNotFinite is −1 if all are finite.
+func firstNotFinite(row []float64) int {
+	const sign, infinite = 1 << 63, 0x7ff << 52
+	var largest uint64 // without the sign, float64s are ordered as their bits are
+	for _, v := range row {
+		largest = max(largest, math.Float64bits(v)&^sign)
+	}
+	if largest < infinite {
+		return -1
+	}
+	for i, v := range row {
+		if !finite(v) {
+			return i
+		}
+	}
+	return -1
+}
+
+// samplePoints is how many points are worth a share of their own among threads.
+const samplePoints = 1 << 14
+
+// rowShares is how many shares rows of a block are cut into.
+func (b *block) rowShares() int {
+	return max(1, min(b.layout.Points()/samplePoints, maxChunks, b.layout.N[1]*b.layout.N[2]))
+}
+
+// forRows calls f for each row of the block, in shares on the executor: its number, and
+// its grid point of least x. It gives the error of the first row that has one.
+func (b *block) forRows(f func(share, row int, first [3]int) error) error {
+	shares, rows := b.rowShares(), b.layout.N[1]*b.layout.N[2]
+	errs := make([]error, shares)
+	b.executor().For(shares, func(i int) {
+		for r := rows * i / shares; r < rows*(i+1)/shares && errs[i] == nil; r++ {
+			y, z := r%b.layout.N[1], r/b.layout.N[1]
+			errs[i] = f(i, r, [3]int{b.box.Lo[0] + 1, b.box.Lo[1] + y + 1, b.box.Lo[2] + z + 1})
+		}
+	})
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *block) executor() Executor {
+	if b.exec == nil {
+		return Sequential{}
+	}
+	return b.exec
+}
+
+// room is an array for the block's points: the one given if that is large enough.
+func (b *block) room(given []float64) []float64 {
+	n := b.layout.Points()
+	if cap(given) < n {
+		return make([]float64, n)
+	}
+	return given[:n]
+}
+
+// stretch is what a share of the rows of a field has shown: one value, or that it varies.
+type stretch struct {
+	value  float64
+	line   []float64
+	begun  bool
+	varies bool
+}
+
+// take looks at row r of the field, whose values are in s.line while they have all been
+// the same and then in the array.
+func (s *stretch) take(array []float64, first, r int) {
+	if s.varies {
+		return
+	}
+	if !s.begun {
+		s.value, s.begun = s.line[0], true
+	}
+	for _, v := range s.line {
+		if v != s.value {
+			s.varies = true
+		}
+	}
+	if !s.varies {
+		return
+	}
+	m := len(s.line)
+	fillValue(array[first*m:r*m], s.value)
+	copy(array[r*m:], s.line)
+}
+
+func fillValue(dst []float64, v float64) {
+	for i := range dst {
+		dst[i] = v
+	}
+}
+
+// sample evaluates s at the block's points: one value where it is the same everywhere,
+// else an array, which is room if that is long enough.
+func (b *block) sample(s sampler, room []float64) ([]float64, float64, error) {
+	m, rows, shares := b.layout.N[0], b.layout.N[1]*b.layout.N[2], b.rowShares()
+	array := b.room(room)
+	x := b.problem.columns(b.box.Lo[0]+1, b.box.Hi[0]+1)
+	parts := make([]stretch, shares)
+	err := b.forRows(func(share, r int, first [3]int) error {
+		t := &parts[share]
+		if t.varies {
+			return s.fill(array[r*m:][:m], x, first)
+		}
+		if t.line == nil {
+			t.line = make([]float64, m)
+		}
+		err := s.fill(t.line, x, first)
+		t.take(array, rows*share/shares, r)
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	varies := false
+	for i := range parts {
+		varies = varies || parts[i].varies || parts[i].value != parts[0].value
+	}
+	if !varies {
+		return nil, parts[0].value, nil
+	}
+	b.executor().For(shares, func(i int) {
+		if !parts[i].varies {
+			fillValue(array[rows*i/shares*m:rows*(i+1)/shares*m], parts[i].value)
+		}
+	})
+	return array, 0, nil
+}
