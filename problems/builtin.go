@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/problems/option"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -91,7 +92,7 @@ func Lookup(name string) (Builtin, error) {
 		names[i] = b.Name
 	}
 	return Builtin{}, fmt.Errorf("no built-in problem %q%s; there are %s",
-		name, Suggest(name, names), strings.Join(names, ", "))
+		name, spelling.Suggest(name, names), strings.Join(names, ", "))
 }
 
 // With returns the built-in with parameters changed. Each setting is
@@ -127,7 +128,7 @@ func (b Builtin) set(name, text string) error {
 		}
 		i := slices.Index(l.words, text)
 		if i < 0 {
-			return fmt.Errorf("problem %s: parameter %s=%q: want %s%s", b.Name, name, text, strings.Join(l.words, ", "), Suggest(text, l.words))
+			return fmt.Errorf("problem %s: parameter %s=%q: want %s%s", b.Name, name, text, strings.Join(l.words, ", "), spelling.Suggest(text, l.words))
 		}
 		b.Parameters[at].Value = float64(i)
 		return nil
@@ -148,7 +149,7 @@ func (b Builtin) listParameters(wrong string) string {
 	for i, p := range b.Parameters {
 		names[i] = p.Name
 	}
-	return Suggest(wrong, names) + "; it has " + strings.Join(names, ", ")
+	return spelling.Suggest(wrong, names) + "; it has " + strings.Join(names, ", ")
 }
 
 // Make builds the problem on a grid of n interior points per axis; axes that the

@@ -57,19 +57,6 @@ func TestLookupSuggests(t *testing.T) {
 	require.Equal(t, 2, b.Dimension)
 }
 
-func TestSuggest(t *testing.T) {
-	known := []string{"npy", "scale", "reaction"}
-	for wrong, want := range map[string]string{
-		"nyp": "npy", "sclae": "scale", "reacton": "reaction", "react": "reaction", "Scale": "scale",
-		"z": "", "flip": "", "": "", "diffusion": "",
-	} {
-		if want != "" {
-			want = ` (did you mean "` + want + `"?)`
-		}
-		require.Equal(t, want, Suggest(wrong, known), wrong)
-	}
-}
-
 func TestParameters(t *testing.T) {
 	b, err := Lookup("membrane")
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ func (d *document) readArrays() (rasters, error) {
 		}
 		g, err := f.raster.Function()
 		if err != nil {
-			return nil, f.errorf("%v", err)
+			return nil, f.Errorf("%v", err)
 		}
 		out[f.raster] = g
 	}

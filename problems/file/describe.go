@@ -64,8 +64,8 @@ func (s *Spec) Describe() Description {
 	d.HasExact = doc.exact.given()
 	d.Equation = doc.equation()
 	for _, f := range doc.fields() {
-		if f.given() && f.key != "velocity" {
-			d.Entries = append(d.Entries, Entry{f.key, strings.Join(strings.Fields(f.text), " ")})
+		if f.given() && f.Key != "velocity" {
+			d.Entries = append(d.Entries, Entry{f.Key, strings.Join(strings.Fields(f.text), " ")})
 		}
 	}
 	if doc.evolves() {

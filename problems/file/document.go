@@ -7,6 +7,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/p2pdc/p2pdc/internal/npy"
+	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/option"
 	"github.com/p2pdc/p2pdc/solver"
@@ -14,7 +15,7 @@ import (
 
 // document is a problem file understood: everything but the grid.
 type document struct {
-	source
+	yamldoc.Source
 	dimension int
 	lo, hi    solver.Point
 
@@ -35,7 +36,7 @@ func (d *document) evolves() bool { return d.steps > 0 }
 // field is one function of the problem: a formula, an array, the obstacle's own
 // values, or nothing.
 type field struct {
-	source
+	yamldoc.Source
 	text    string // as the user wrote it
 	formula *formula
 	raster  *problems.Raster
@@ -53,7 +54,7 @@ var documentKeys = []string{
 }
 
 func parseDocument(file string, text []byte, open attach) (*document, error) {
-	root, err := parseYAML(file, text)
+	root, err := yamldoc.Parse(file, "problem file", text, MaxTextBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -63,59 +64,59 @@ func parseDocument(file string, text []byte, open attach) (*document, error) {
 	case kind == kindOption:
 		return parseOption(file, root)
 	}
-	entries, err := mapping(source{file: file}, root, documentKeys...)
+	entries, err := yamldoc.Mapping(yamldoc.Source{File: file}, root, documentKeys...)
 	if err != nil {
 		return nil, err
 	}
-	get := func(key string) entry { return entries[slices.Index(documentKeys, key)] }
+	get := func(key string) yamldoc.Entry { return entries[slices.Index(documentKeys, key)] }
 	for _, key := range documentKeys[:2] {
-		if get(key).null() {
-			return nil, source{file: file}.errorf("the key %s is missing", key)
+		if get(key).Null() {
+			return nil, yamldoc.Source{File: file}.Errorf("the key %s is missing", key)
 		}
 	}
-	d := &document{source: source{file: file}}
-	if d.dimension, err = get("dimension").integer(); err != nil {
+	d := &document{Source: yamldoc.Source{File: file}}
+	if d.dimension, err = get("dimension").Integer(); err != nil {
 		return nil, err
 	}
 	if d.dimension < 1 || d.dimension > 3 {
-		return nil, get("dimension").errorf("%d: it must be 1, 2 or 3", d.dimension)
+		return nil, get("dimension").Errorf("%d: it must be 1, 2 or 3", d.dimension)
 	}
 	if err := d.readDomain(get("domain")); err != nil {
 		return nil, err
 	}
-	if err := d.readFields(get, scope{d.dimension, !get("time").null()}, open); err != nil {
+	if err := d.readFields(get, scope{d.dimension, !get("time").Null()}, open); err != nil {
 		return nil, err
 	}
 	return d, d.readTime(get("time"), open)
 }
 
-func (d *document) readDomain(e entry) error {
-	axes, err := e.sequence(d.dimension, "intervals [low, high], one per axis")
+func (d *document) readDomain(e yamldoc.Entry) error {
+	axes, err := e.Sequence(d.dimension, "intervals [low, high], one per axis")
 	if err != nil {
 		return err
 	}
 	for a, interval := range axes {
-		ends, err := interval.sequence(2, "numbers: the low and the high end of the axis")
+		ends, err := interval.Sequence(2, "numbers: the low and the high end of the axis")
 		if err != nil {
 			return err
 		}
-		if d.lo[a], err = ends[0].number(); err != nil {
+		if d.lo[a], err = readNumber(ends[0]); err != nil {
 			return err
 		}
-		if d.hi[a], err = ends[1].number(); err != nil {
+		if d.hi[a], err = readNumber(ends[1]); err != nil {
 			return err
 		}
 		if length := d.hi[a] - d.lo[a]; !(length > 0) || !finite(length) {
-			return interval.errorf("axis %c runs from %g to %g; it must run upwards", "xyz"[a], d.lo[a], d.hi[a])
+			return interval.Errorf("axis %c runs from %g to %g; it must run upwards", "xyz"[a], d.lo[a], d.hi[a])
 		}
 	}
 	return nil
 }
 
 // readFields reads the functions of the problem; in is what formulas may use.
-func (d *document) readFields(get func(string) entry, in scope, open attach) error {
-	if get("obstacle").null() && get("upper").null() {
-		return source{file: d.file}.errorf("there is no obstacle: give obstacle, upper or both")
+func (d *document) readFields(get func(string) yamldoc.Entry, in scope, open attach) error {
+	if get("obstacle").Null() && get("upper").Null() {
+		return yamldoc.Source{File: d.File}.Errorf("there is no obstacle: give obstacle, upper or both")
 	}
 	for _, r := range []struct {
 		key       string
@@ -132,20 +133,20 @@ func (d *document) readFields(get func(string) entry, in scope, open attach) err
 		{"reaction", &d.reaction, "0", false},
 	} {
 		e := get(r.key)
-		_, isMapping := e.value.(*ast.MappingNode)
+		_, isMapping := e.Value.(*ast.MappingNode)
 		var err error
 		switch {
 		case isMapping && r.arrays:
 			*r.to, err = d.readArray(e, open)
-		case e.null() && r.otherwise == "":
-			*r.to = field{source: e.source}
-		case e.null():
-			*r.to, err = fixed(e.source, r.otherwise)
+		case e.Null() && r.otherwise == "":
+			*r.to = field{Source: e.Source}
+		case e.Null():
+			*r.to, err = fixed(e.Source, r.otherwise)
 		case r.key == "boundary" && isObstacle(e):
 			if !d.obstacle.given() {
-				err = e.errorf("it names the obstacle, and there is none")
+				err = e.Errorf("it names the obstacle, and there is none")
 			}
-			*r.to = field{source: e.source, text: "the obstacle's own values", same: true}
+			*r.to = field{Source: e.Source, text: "the obstacle's own values", same: true}
 		default:
 			*r.to, err = readFormula(e, in)
 		}
@@ -157,52 +158,52 @@ func (d *document) readFields(get func(string) entry, in scope, open attach) err
 		return err
 	}
 	if k := d.diffusion.formula; k.constant && k.value <= 0 {
-		return d.diffusion.errorf("%g: the diffusion coefficient must be positive", k.value)
+		return d.diffusion.Errorf("%g: the diffusion coefficient must be positive", k.value)
 	}
 	if c := d.reaction.formula; c.constant && c.value < 0 {
-		return d.reaction.errorf("%g: the reaction coefficient must not be negative", c.value)
+		return d.reaction.Errorf("%g: the reaction coefficient must not be negative", c.value)
 	}
 	return nil
 }
 
-func isObstacle(e entry) bool {
-	text, ok := e.text()
+func isObstacle(e yamldoc.Entry) bool {
+	text, ok := e.Text()
 	return ok && text == "obstacle"
 }
 
-func readFormula(e entry, in scope) (field, error) {
-	f, text, err := e.formula(in)
-	return field{source: e.source, text: text, formula: &f}, err
+func readFormula(e yamldoc.Entry, in scope) (field, error) {
+	f, text, err := readExpression(e, in)
+	return field{Source: e.Source, text: text, formula: &f}, err
 }
 
 // fixed is a field that the file leaves to its default.
-func fixed(at source, text string) (field, error) {
+func fixed(at yamldoc.Source, text string) (field, error) {
 	f, err := parseFormula(text, scope{})
-	return field{source: at, text: text, formula: &f}, err
+	return field{Source: at, text: text, formula: &f}, err
 }
 
-func (d *document) readVelocity(e, upwind entry, in scope) error {
+func (d *document) readVelocity(e, upwind yamldoc.Entry, in scope) error {
 	d.upwind = true
-	if !upwind.null() {
-		b, ok := upwind.value.(*ast.BoolNode)
+	if !upwind.Null() {
+		b, ok := upwind.Value.(*ast.BoolNode)
 		if !ok {
-			return upwind.errorf("there should be true or false, not %s", kind(upwind.value))
+			return upwind.Errorf("there should be true or false, not %s", yamldoc.Kind(upwind.Value))
 		}
 		d.upwind = b.Value
 	}
-	if e.null() {
+	if e.Null() {
 		for a := range d.velocity {
-			d.velocity[a], _ = fixed(e.source, "0")
+			d.velocity[a], _ = fixed(e.Source, "0")
 		}
 		return nil
 	}
-	parts, err := e.sequence(d.dimension, "components, one per axis")
+	parts, err := e.Sequence(d.dimension, "components, one per axis")
 	if err != nil {
 		return err
 	}
 	for a := range d.velocity {
 		if a >= d.dimension {
-			d.velocity[a], _ = fixed(e.source, "0")
+			d.velocity[a], _ = fixed(e.Source, "0")
 		} else if d.velocity[a], err = readFormula(parts[a], in); err != nil {
 			return err
 		}
@@ -211,18 +212,18 @@ func (d *document) readVelocity(e, upwind entry, in scope) error {
 }
 
 // readArray reads {npy: FILE, scale: NUMBER, flip: AXIS or [AXES]}.
-func (d *document) readArray(e entry, open attach) (field, error) {
-	keys, err := mapping(e.source, e.value, "npy", "scale", "flip")
+func (d *document) readArray(e yamldoc.Entry, open attach) (field, error) {
+	keys, err := yamldoc.Mapping(e.Source, e.Value, "npy", "scale", "flip")
 	if err != nil {
 		return field{}, err
 	}
-	name, ok := keys[0].text()
+	name, ok := keys[0].Text()
 	if !ok || name == "" {
-		return field{}, keys[0].errorf("there should be the name of a .npy file, not %s", kind(keys[0].value))
+		return field{}, keys[0].Errorf("there should be the name of a .npy file, not %s", yamldoc.Kind(keys[0].Value))
 	}
 	scale := 1.0
-	if !keys[1].null() {
-		if scale, err = keys[1].number(); err != nil {
+	if !keys[1].Null() {
+		if scale, err = readNumber(keys[1]); err != nil {
 			return field{}, err
 		}
 	}
@@ -232,20 +233,20 @@ func (d *document) readArray(e entry, open attach) (field, error) {
 	}
 	data, err := open(name)
 	if err != nil {
-		return field{}, keys[0].errorf("%s: %v", name, err)
+		return field{}, keys[0].Errorf("%s: %v", name, err)
 	}
 	array, err := npy.Decode(data)
 	if err != nil {
-		return field{}, keys[0].errorf("%s: %v", name, err)
+		return field{}, keys[0].Errorf("%s: %v", name, err)
 	}
 	raster := &problems.Raster{Lo: d.lo, Hi: d.hi, Size: [3]int{1, 1, 1}, Flip: flip}
 	if err := fit(raster, array, d.dimension); err != nil {
-		return field{}, keys[0].errorf("%s: %v", name, err)
+		return field{}, keys[0].Errorf("%s: %v", name, err)
 	}
 	raster.Node = func(i int) float64 { return float64(array.At(i) * scale) }
 	for i := range array.Len() {
 		if v := raster.Node(i); !finite(v) {
-			return field{}, keys[0].errorf("%s: entry %v is %g", name, indices(array.Shape, i), v)
+			return field{}, keys[0].Errorf("%s: entry %v is %g", name, indices(array.Shape, i), v)
 		}
 	}
 	text := fmt.Sprintf("%s, %s of %s", name, npy.ShapeString(array.Shape), array.Type)
@@ -257,7 +258,7 @@ func (d *document) readArray(e entry, open attach) (field, error) {
 			text += fmt.Sprintf(", first entry at the largest %c", "xyz"[a])
 		}
 	}
-	return field{source: e.source, text: text, raster: raster}, nil
+	return field{Source: e.Source, text: text, raster: raster}, nil
 }
 
 // fit takes the array's shape, slowest axis first, as the raster's size.
@@ -274,24 +275,24 @@ func fit(r *problems.Raster, array npy.Array, dimension int) error {
 	return nil
 }
 
-func (d *document) readFlip(e entry) (flip [3]bool, err error) {
-	names := []entry{e}
-	if list, ok := e.value.(*ast.SequenceNode); ok {
-		if names, err = e.sequence(len(list.Values), "axes"); err != nil {
+func (d *document) readFlip(e yamldoc.Entry) (flip [3]bool, err error) {
+	names := []yamldoc.Entry{e}
+	if list, ok := e.Value.(*ast.SequenceNode); ok {
+		if names, err = e.Sequence(len(list.Values), "axes"); err != nil {
 			return flip, err
 		}
 	}
 	for _, n := range names {
-		if n.null() {
+		if n.Null() {
 			continue
 		}
-		name, ok := n.text()
+		name, ok := n.Text()
 		axis := -1
 		if ok {
 			axis = slices.Index([]string{"x", "y", "z"}[:d.dimension], name)
 		}
 		if axis < 0 {
-			return flip, n.errorf("there should be an axis of the problem or a list of them, not %s", kind(n.value))
+			return flip, n.Errorf("there should be an axis of the problem or a list of them, not %s", yamldoc.Kind(n.Value))
 		}
 		flip[axis] = true
 	}
@@ -307,31 +308,31 @@ func indices(shape []int, i int) []int {
 }
 
 // readTime reads {end: T, steps: N, initial: FORMULA or ARRAY}.
-func (d *document) readTime(e entry, open attach) error {
-	d.initial = field{source: e.source}
-	if e.null() {
+func (d *document) readTime(e yamldoc.Entry, open attach) error {
+	d.initial = field{Source: e.Source}
+	if e.Null() {
 		return nil
 	}
-	keys, err := mapping(e.source, e.value, "end", "steps", "initial")
+	keys, err := yamldoc.Mapping(e.Source, e.Value, "end", "steps", "initial")
 	if err != nil {
 		return err
 	}
-	end, err := keys[0].number()
+	end, err := readNumber(keys[0])
 	if err != nil {
 		return err
 	}
 	if end <= 0 {
-		return keys[0].errorf("%g: the end time must be positive", end)
+		return keys[0].Errorf("%g: the end time must be positive", end)
 	}
-	steps, err := keys[1].integer()
+	steps, err := keys[1].Integer()
 	if err != nil {
 		return err
 	}
 	if steps < 1 {
-		return keys[1].errorf("%d: there must be at least 1 step", steps)
+		return keys[1].Errorf("%d: there must be at least 1 step", steps)
 	}
 	if steps > solver.MaxSteps {
-		return keys[1].errorf("%d: there may be at most %d steps", steps, solver.MaxSteps)
+		return keys[1].Errorf("%d: there may be at most %d steps", steps, solver.MaxSteps)
 	}
 	if d.initial, err = d.readInitial(keys[2], open); err != nil {
 		return err
@@ -341,12 +342,12 @@ func (d *document) readTime(e entry, open attach) error {
 }
 
 // readInitial reads u at t = 0; absent, it is max(obstacle, 0).
-func (d *document) readInitial(e entry, open attach) (field, error) {
-	if _, isMapping := e.value.(*ast.MappingNode); isMapping {
+func (d *document) readInitial(e yamldoc.Entry, open attach) (field, error) {
+	if _, isMapping := e.Value.(*ast.MappingNode); isMapping {
 		return d.readArray(e, open)
 	}
-	if e.null() {
-		return field{source: e.source}, nil
+	if e.Null() {
+		return field{Source: e.Source}, nil
 	}
 	return readFormula(e, scope{d.dimension, true})
 }

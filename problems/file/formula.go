@@ -12,7 +12,7 @@ import (
 	exprfile "github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
-	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -210,7 +210,7 @@ func (c *compiler) name(n *ast.IdentifierNode) node {
 		return c.fail(n, "%s is a function: write %s(…)", n.Value, n.Value)
 	}
 	known := append([]string{"x", "y", "z", "t", "pi"}, functionNames()...)
-	return c.fail(n, "unknown name %q%s; formulas know %s", n.Value, problems.Suggest(n.Value, known), strings.Join(known, ", "))
+	return c.fail(n, "unknown name %q%s; formulas know %s", n.Value, spelling.Suggest(n.Value, known), strings.Join(known, ", "))
 }
 
 func (c *compiler) unary(n *ast.UnaryNode) node {
@@ -248,7 +248,7 @@ func (c *compiler) call(at ast.Node, name string, arguments []ast.Node) node {
 	f, known := findFunction(name)
 	if !known {
 		return c.fail(at, "unknown function %q%s; formulas know %s", name,
-			problems.Suggest(name, functionNames()), strings.Join(functionNames(), ", "))
+			spelling.Suggest(name, functionNames()), strings.Join(functionNames(), ", "))
 	}
 	if len(arguments) < f.least || len(arguments) > f.most {
 		return c.fail(at, "%s takes %s, not %d", name, f.arguments(), len(arguments))

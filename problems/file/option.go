@@ -8,7 +8,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/internal/spelling"
+	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems/option"
 )
 
@@ -26,14 +27,14 @@ func kindOfProblem(file string, root ast.Node) (string, error) {
 		return kindObstacle, nil
 	}
 	for _, v := range m.Values {
-		if keyName(v.Key) != "kind" {
+		if yamldoc.KeyName(v.Key) != "kind" {
 			continue
 		}
-		e := entry{source{file: file, key: "kind", line: lineOf(v.Key, 0)}, v.Value}
+		e := yamldoc.Entry{Source: yamldoc.Source{File: file, Key: "kind", Line: yamldoc.LineOf(v.Key, 0)}, Value: v.Value}
 		known := []string{kindObstacle, kindOption}
-		word, ok := e.text()
+		word, ok := e.Text()
 		if !ok || !slices.Contains(known, word) {
-			return "", e.errorf("there should be %s, not %s%s", strings.Join(known, " or "), kind(v.Value), problems.Suggest(word, known))
+			return "", e.Errorf("there should be %s, not %s%s", strings.Join(known, " or "), yamldoc.Kind(v.Value), spelling.Suggest(word, known))
 		}
 		return word, nil
 	}
@@ -49,10 +50,10 @@ const optionDefaultSteps = 100
 
 // optionReader reads a problem file of the kind american-option.
 type optionReader struct {
-	at      source
-	entries []entry
+	at      yamldoc.Source
+	entries []yamldoc.Entry
 	option  option.Option
-	assets  [][]entry // of each asset: price, volatility, dividend
+	assets  [][]yamldoc.Entry // of each asset: price, volatility, dividend
 }
 
 // perpetualWord stands for a maturity that never comes.
@@ -61,9 +62,9 @@ const perpetualWord = "perpetual"
 func assetKeys() []string { return []string{"price", "volatility", "dividend"} }
 
 func parseOption(file string, root ast.Node) (*document, error) {
-	r := &optionReader{at: source{file: file}}
+	r := &optionReader{at: yamldoc.Source{File: file}}
 	var err error
-	if r.entries, err = mapping(r.at, root, optionKeys...); err != nil {
+	if r.entries, err = yamldoc.Mapping(r.at, root, optionKeys...); err != nil {
 		return nil, err
 	}
 	for _, read := range []func() error{r.readContract, r.readTime, r.readAssets, r.readCorrelation, r.readWeights} {
@@ -74,10 +75,10 @@ func parseOption(file string, root ast.Node) (*document, error) {
 	if err := r.option.Check(); err != nil {
 		return nil, r.locate(err)
 	}
-	return &document{source: r.at, dimension: len(r.option.Assets), option: &r.option}, nil
+	return &document{Source: r.at, dimension: len(r.option.Assets), option: &r.option}, nil
 }
 
-func (r *optionReader) get(key string) entry { return r.entries[slices.Index(optionKeys, key)] }
+func (r *optionReader) get(key string) yamldoc.Entry { return r.entries[slices.Index(optionKeys, key)] }
 
 func (r *optionReader) readContract() error {
 	payoff, err := r.word("payoff", option.Payoffs(), false)
@@ -95,9 +96,9 @@ func (r *optionReader) readContract() error {
 	if r.option.Rate, err = r.number("rate"); err != nil {
 		return err
 	}
-	if !r.get("width").null() {
+	if !r.get("width").Null() {
 		if r.option.Width, err = r.number("width"); err == nil && r.option.Width == 0 {
-			err = r.get("width").errorf("0: want a positive number of standard deviations")
+			err = r.get("width").Errorf("0: want a positive number of standard deviations")
 		}
 	}
 	return err
@@ -106,10 +107,10 @@ func (r *optionReader) readContract() error {
 // readTime reads maturity and steps.
 func (r *optionReader) readTime() error {
 	maturity, steps := r.get("maturity"), r.get("steps")
-	if word, ok := maturity.text(); ok && word == perpetualWord {
+	if word, ok := maturity.Text(); ok && word == perpetualWord {
 		r.option.Perpetual = true
-		if !steps.null() {
-			return steps.errorf("a perpetual option takes no time steps; leave the key out")
+		if !steps.Null() {
+			return steps.Errorf("a perpetual option takes no time steps; leave the key out")
 		}
 		return nil
 	}
@@ -118,51 +119,51 @@ func (r *optionReader) readTime() error {
 		return err
 	}
 	r.option.Steps = optionDefaultSteps
-	if !steps.null() {
-		r.option.Steps, err = steps.integer()
+	if !steps.Null() {
+		r.option.Steps, err = steps.Integer()
 	}
 	return err
 }
 
 func (r *optionReader) readAssets() error {
 	e := r.get("assets")
-	if e.null() {
+	if e.Null() {
 		return r.missing("assets")
 	}
-	list, ok := e.value.(*ast.SequenceNode)
+	list, ok := e.Value.(*ast.SequenceNode)
 	if !ok {
-		return e.errorf("there should be a list of one to %d assets {price: …, volatility: …}, not %s", option.MaxAssets, kind(e.value))
+		return e.Errorf("there should be a list of one to %d assets {price: …, volatility: …}, not %s", option.MaxAssets, yamldoc.Kind(e.Value))
 	}
 	if n := len(list.Values); n < 1 || n > option.MaxAssets {
-		return e.errorf("%d of them; there may be 1 to %d", n, option.MaxAssets)
+		return e.Errorf("%d of them; there may be 1 to %d", n, option.MaxAssets)
 	}
-	items, err := e.sequence(len(list.Values), "assets")
+	items, err := e.Sequence(len(list.Values), "assets")
 	if err != nil {
 		return err
 	}
 	for i, item := range items {
-		at := item.source
-		at.key = fmt.Sprintf("assets[%d]", i+1)
-		keys, err := mapping(at, item.value, assetKeys()...)
+		at := item.Source
+		at.Key = fmt.Sprintf("assets[%d]", i+1)
+		keys, err := yamldoc.Mapping(at, item.Value, assetKeys()...)
 		if err != nil {
 			return err
 		}
 		r.assets = append(r.assets, keys)
 		var v [3]float64
 		for j, k := range keys {
-			if k.null() {
+			if k.Null() {
 				if j == 2 {
 					continue // no dividend
 				}
-				return k.errorf("it is missing")
+				return k.Errorf("it is missing")
 			}
-			if v[j], err = k.number(); err != nil {
+			if v[j], err = readNumber(k); err != nil {
 				return err
 			}
 		}
 		r.option.Assets = append(r.option.Assets, option.Asset{Price: v[0], Volatility: v[1], Dividend: v[2]})
 	}
-	if len(items) > 1 && r.get("basket").null() {
+	if len(items) > 1 && r.get("basket").Null() {
 		return r.missing("basket")
 	}
 	return nil
@@ -172,25 +173,25 @@ func (r *optionReader) readAssets() error {
 func (r *optionReader) readCorrelation() error {
 	e, d := r.get("correlation"), len(r.option.Assets)
 	r.option.Correlation = option.Uncorrelated()
-	if e.null() {
+	if e.Null() {
 		return nil
 	}
-	if _, ok := e.value.(*ast.SequenceNode); !ok {
-		rho, err := e.number()
+	if _, ok := e.Value.(*ast.SequenceNode); !ok {
+		rho, err := readNumber(e)
 		r.option.Correlation = option.Correlated(rho)
 		return err
 	}
-	rows, err := e.sequence(d, "rows, one per asset (or one number for all pairs)")
+	rows, err := e.Sequence(d, "rows, one per asset (or one number for all pairs)")
 	if err != nil {
 		return err
 	}
 	for i, row := range rows {
-		numbers, err := row.sequence(d, "correlations, one per asset")
+		numbers, err := row.Sequence(d, "correlations, one per asset")
 		if err != nil {
 			return err
 		}
 		for j, n := range numbers {
-			if r.option.Correlation[i][j], err = n.number(); err != nil {
+			if r.option.Correlation[i][j], err = readNumber(n); err != nil {
 				return err
 			}
 		}
@@ -200,18 +201,18 @@ func (r *optionReader) readCorrelation() error {
 
 func (r *optionReader) readWeights() error {
 	e := r.get("weights")
-	if e.null() {
+	if e.Null() {
 		return nil
 	}
 	if b := r.option.Basket; b != option.Arithmetic && b != option.Geometric {
-		return e.errorf("only an arithmetic or geometric basket has weights")
+		return e.Errorf("only an arithmetic or geometric basket has weights")
 	}
-	items, err := e.sequence(len(r.option.Assets), "weights, one per asset")
+	items, err := e.Sequence(len(r.option.Assets), "weights, one per asset")
 	if err != nil {
 		return err
 	}
 	for _, item := range items {
-		w, err := item.number()
+		w, err := readNumber(item)
 		if err != nil {
 			return err
 		}
@@ -223,28 +224,28 @@ func (r *optionReader) readWeights() error {
 // word is the place of a word in a list; -1 where the key is absent and may be.
 func (r *optionReader) word(key string, known []string, absent bool) (int, error) {
 	e := r.get(key)
-	if e.null() && absent {
+	if e.Null() && absent {
 		return -1, nil
 	}
-	if e.null() {
+	if e.Null() {
 		return -1, r.missing(key)
 	}
-	text, _ := e.text()
+	text, _ := e.Text()
 	if i := slices.Index(known, text); i >= 0 {
 		return i, nil
 	}
-	return -1, e.errorf("there should be %s, not %s%s", strings.Join(known, ", "), kind(e.value), problems.Suggest(text, known))
+	return -1, e.Errorf("there should be %s, not %s%s", strings.Join(known, ", "), yamldoc.Kind(e.Value), spelling.Suggest(text, known))
 }
 
 func (r *optionReader) number(key string) (float64, error) {
-	if e := r.get(key); !e.null() {
-		return e.number()
+	if e := r.get(key); !e.Null() {
+		return readNumber(e)
 	}
 	return 0, r.missing(key)
 }
 
 func (r *optionReader) missing(key string) error {
-	return r.at.errorf("the key %s is missing", key)
+	return r.at.Errorf("the key %s is missing", key)
 }
 
 // locate puts file and line to what the option's own check has found.
@@ -256,11 +257,11 @@ func (r *optionReader) locate(err error) error {
 	at := r.get(e.Key)
 	if e.Key == "assets" && e.Item >= 0 && e.Item < len(r.assets) {
 		at = r.assets[e.Item][max(slices.Index(assetKeys(), e.Field), 0)]
-	} else if list, ok := at.value.(*ast.SequenceNode); ok && e.Item >= 0 && e.Item < len(list.Values) {
-		at.key = fmt.Sprintf("%s[%d]", e.Key, e.Item+1)
-		at.line = lineOf(list.Values[e.Item], at.line)
+	} else if list, ok := at.Value.(*ast.SequenceNode); ok && e.Item >= 0 && e.Item < len(list.Values) {
+		at.Key = fmt.Sprintf("%s[%d]", e.Key, e.Item+1)
+		at.Line = yamldoc.LineOf(list.Values[e.Item], at.Line)
 	}
-	return at.errorf("%s", e.Reason)
+	return at.Errorf("%s", e.Reason)
 }
 
 // describeOption says what an option means.

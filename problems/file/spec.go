@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/option"
 	"github.com/p2pdc/p2pdc/solver"
@@ -26,6 +27,9 @@ const (
 	MaxTextBytes  = 64 << 10
 	MaxArrayBytes = 16 << 30
 )
+
+// Error is a refusal: file, line, key and reason.
+type Error = yamldoc.Error
 
 // Spec is a problem before its grid is chosen. It is self-contained: it holds
 // the text of a problem file and the arrays that the text names, so it can be

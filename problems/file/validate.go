@@ -58,8 +58,8 @@ func (s *Spec) validate(p *solver.Problem, when string) error {
 		return fmt.Errorf("problem %s: %w", p.Name, err)
 	}
 	for _, f := range s.document.fields() {
-		if f.key == v.Key {
-			return f.errorf("%s", v.Reason)
+		if f.Key == v.Key {
+			return f.Errorf("%s", v.Reason)
 		}
 	}
 	return err

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -32,7 +32,7 @@ func Scheme(s string, clusters []string) (solver.Scheme, error) {
 		}
 		return solver.BoundedDelay(k), nil
 	}
-	return nil, fmt.Errorf("--scheme %q%s: want sync, async, delay:K or hybrid", s, problems.Suggest(s, []string{"sync", "async", "hybrid", "delay:1"}))
+	return nil, fmt.Errorf("--scheme %q%s: want sync, async, delay:K or hybrid", s, spelling.Suggest(s, []string{"sync", "async", "hybrid", "delay:1"}))
 }
 
 // numbered gives equal labels equal numbers.

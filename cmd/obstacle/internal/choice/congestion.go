@@ -3,10 +3,10 @@ package choice
 import (
 	"fmt"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/problems"
 )
 
 // Congestions are the words of --congestion.
@@ -24,7 +24,7 @@ func Congestion(s string) ([]p2psap.OptionalRow, error) {
 			Columns:  []p2psap.Column{{Mode: microproto.ModeSynchronous}}, // between clusters, over Ethernet
 		}}, nil
 	}
-	return nil, fmt.Errorf("--congestion %q%s: want newreno or cubic", s, problems.Suggest(s, Congestions()))
+	return nil, fmt.Errorf("--congestion %q%s: want newreno or cubic", s, spelling.Suggest(s, Congestions()))
 }
 
 const negativeAckRow = "NegativeAck"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -48,10 +48,10 @@ func methods() []string {
 func (m *methodFlags) config(s solver.Scheme) (solver.MethodConfig, error) {
 	c := solver.MethodConfig{Name: m.name}
 	if !slices.Contains(methods(), m.name) {
-		return c, usage("--method %q%s: want richardson, sor, multigrid or schwarz", m.name, problems.Suggest(m.name, methods()))
+		return c, usage("--method %q%s: want richardson, sor, multigrid or schwarz", m.name, spelling.Suggest(m.name, methods()))
 	}
 	if locals := methods()[:3]; !slices.Contains(locals, m.local) {
-		return c, usage("--local %q%s: want richardson, sor or multigrid", m.local, problems.Suggest(m.local, locals))
+		return c, usage("--local %q%s: want richardson, sor or multigrid", m.local, spelling.Suggest(m.local, locals))
 	}
 	if m.omega != 0 && !(m.omega > 0 && m.omega < 2) {
 		return c, usage("--omega %v: want a number above 0 and below 2, or 0 to have it found", m.omega)

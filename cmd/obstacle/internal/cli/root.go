@@ -17,8 +17,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/problems"
 )
 
 // app is one call of the program.
@@ -64,7 +64,7 @@ processes that exchange halos directly, over P2PSAP.`,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.start() },
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("no command %q%s; obstacle --help lists them", args[0], problems.Suggest(args[0], commandNames()))
+				return usage("no command %q%s; obstacle --help lists them", args[0], spelling.Suggest(args[0], commandNames()))
 			}
 			return nil
 		},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 )
 
 // Words of --network.
@@ -87,7 +87,7 @@ func (r *Run) Check() error {
 	case !slices.Contains(Networks(), r.Network):
 		return fmt.Errorf("--network %q: want auto, ether, ib, shm or memory", r.Network)
 	case !slices.Contains(Modes(), r.Mode):
-		return fmt.Errorf("--ib-mode %q%s: want segments, messages or one-sided", r.Mode, problems.Suggest(r.Mode, Modes()))
+		return fmt.Errorf("--ib-mode %q%s: want segments, messages or one-sided", r.Mode, spelling.Suggest(r.Mode, Modes()))
 	case r.BlockBytes < 1024 || r.BlockBytes > 1<<20:
 		return fmt.Errorf("--ib-block-bytes %d: want 1024 to %d", r.BlockBytes, 1<<20)
 	}
@@ -104,7 +104,7 @@ func (f *Flags) Check() error {
 	case f.Blocks < 0 || f.Blocks > 1<<20:
 		return fmt.Errorf("--ib-blocks %d: want 1 to %d, or 0 for a good choice", f.Blocks, 1<<20)
 	case f.Completion != "" && !slices.Contains(completions, f.Completion):
-		return fmt.Errorf("--ib-completion %q%s: want spin, channel or poll", f.Completion, problems.Suggest(f.Completion, completions))
+		return fmt.Errorf("--ib-completion %q%s: want spin, channel or poll", f.Completion, spelling.Suggest(f.Completion, completions))
 	}
 	return nil
 }

@@ -1,11 +1,11 @@
-package file
+package yamldoc
 
 import (
 	"fmt"
 	"strings"
 )
 
-// Error is a refusal of a problem file: FILE:LINE: KEY: REASON. Parts that are
+// Error is a refusal of a file: FILE:LINE: KEY: REASON. Parts that are
 // not known are left out.
 type Error struct {
 	File   string

@@ -1,4 +1,5 @@
-package problems
+// Package spelling guesses what a misspelt name was meant to be.
+package spelling
 
 import (
 	"strconv"
