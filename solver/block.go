@@ -206,14 +206,12 @@ func (b *block) start(dst, values []float64) (bool, error) {
 	if values != nil && len(values) != b.layout.Points() {
 		return false, p.refuse("%d starting values for a box of %d points", len(values), b.layout.Points())
 	}
+	if values != nil {
+		return true, b.startFrom(dst, values)
+	}
 	var err error
 	b.box.each(func(d int, idx [3]int) bool {
-		v := 0.0
-		if values != nil {
-			v = values[d]
-		} else {
-			v = p.Initial(p.At(idx[0], idx[1], idx[2]))
-		}
+		v := p.Initial(p.At(idx[0], idx[1], idx[2]))
 		if !finite(v) {
 			err = p.refuse("the starting value is %v at %v", v, p.place(idx))
 			return false
@@ -222,6 +220,24 @@ func (b *block) start(dst, values []float64) (bool, error) {
 		return true
 	})
 	return true, err
+}
+
+// startFrom is start with values.
+func (b *block) startFrom(dst, values []float64) error {
+	var err error
+	d := 0
+	b.eachRow(func(row []float64, first [3]int) {
+		for i := range row {
+			v := values[d]
+			if !finite(v) && err == nil {
+				first[0] += i
+				err = b.problem.refuse("the starting value is %v at %v", v, b.problem.place(first))
+			}
+			row[i] = b.project(v, d)
+			d++
+		}
+	}, dst, false)
+	return err
 }
 
 // index is where grid point idx (1-based) lies in a padded array.

@@ -59,7 +59,7 @@ func (r *coarseRoot) begin(w *schwarz) error {
 		return err
 	}
 	r.guard.begin()
-	r.solver, err = method.New(Multigrid, b.system(), method.Options{Executor: w.exec})
+	r.solver, err = renewed(r.solver, Multigrid, b.system(), method.Options{Executor: w.exec})
 	return err
 }
 

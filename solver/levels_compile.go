@@ -187,11 +187,11 @@ func (m *multigrid) below(l int, meets bool) *gridLevel {
 // data are the stages that make the problem itself on a coarser grid, as package method
 // does on one block.
 func (m *multigrid) data(out []stage, l int, f, c *gridLevel) []stage {
-	n, p := m.plan.hierarchy.Grids[l+1], m.problem
-	if p.Evolution == nil && !m.plan.hierarchy.Nested(l) {
+	n := m.plan.hierarchy.Grids[l+1]
+	if m.problem.Evolution == nil && !m.plan.hierarchy.Nested(l) {
 		out = append(out, stage{kind: stageDo, do: func() {
 			c.NoWalls()
-			m.fail(p.coarseFieldsIn(n, c.window, c.Source.Array, c.Lower.Array, c.Upper.Array))
+			m.fail(m.problem.coarseFieldsIn(n, c.window, c.Source.Array, c.Lower.Array, c.Upper.Array))
 		}})
 	} else {
 		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Data(c.Level, b) }))
@@ -201,8 +201,8 @@ func (m *multigrid) data(out []stage, l int, f, c *gridLevel) []stage {
 
 // boundary is the stage that evaluates the boundary data of a coarser grid.
 func (m *multigrid) boundary(l int, c *gridLevel) stage {
-	n, p := m.plan.hierarchy.Grids[l], m.problem
-	return stage{kind: stageDo, do: func() { m.fail(p.coarseBoundaryIn(n, c.window, c.Part.Layout, c.Values)) }}
+	n := m.plan.hierarchy.Grids[l]
+	return stage{kind: stageDo, do: func() { m.fail(m.problem.coarseBoundaryIn(n, c.window, c.Part.Layout, c.Values)) }}
 }
 
 func (m *multigrid) fail(err error) {

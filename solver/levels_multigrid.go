@@ -101,12 +101,17 @@ func (m *multigrid) build(p *Problem, before []float64, dt float64) (kernel.Sum,
 	if err = b.fillReference(m.u); err != nil {
 		return kernel.Sum{}, err
 	}
-	if err = m.buildLevels(p); err != nil {
+	// Where the root has the problem itself, what is gathered may be copies of this step's.
+	if m.levels != nil && m.plan.gathered > 0 {
+		err = m.renewLevels(p)
+	} else if err = m.buildLevels(p); err == nil {
+		m.compile()
+	}
+	if err != nil {
 		return kernel.Sum{}, err
 	}
 	m.guard = method.Safeguard{Symmetric: p.Symmetric()}
 	m.guard.Reset()
-	m.compile()
 	m.phase, m.squares = guardBetween, math.NaN()
 	m.g.now(&m.residue)
 	return m.collect(), nil
@@ -130,7 +135,7 @@ func (m *multigrid) buildLevels(p *Problem) error {
 		case l == m.plan.gathered: // only to gather from and scatter to
 			op, b = kernel.Operator{Diag: 1}, nil
 		default:
-			op, err = p.coarseOperatorIn(domain, h.Grids[l], window)
+			op, err = p.coarseOperatorIn(domain, h.Grids[l], window, noRoom)
 			b = nil
 		}
 		if err != nil {
@@ -166,9 +171,9 @@ func (m *multigrid) buildWhole(p *Problem) error {
 		var op kernel.Operator
 		var err error
 		if l == 0 {
-			op, _, err = newStencil(p).operator(box, kernel.Layout{N: p.N}, [kernel.Directions][]float64{})
+			op, _, err = newStencil(p).operator(box, kernel.Layout{N: p.N}, noRoom)
 		} else {
-			op, err = p.coarseOperatorIn(Box{Hi: p.N}, h.Grids[l], box)
+			op, err = p.coarseOperatorIn(Box{Hi: p.N}, h.Grids[l], box, noRoom)
 		}
 		if err != nil {
 			return err
@@ -187,6 +192,36 @@ func (m *multigrid) buildWhole(p *Problem) error {
 			if err = m.whole[len(m.whole)-2].Over(g.Level, nil); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// renewLevels gives the grids of the time step before the operators of this one, and grid
+// 0 its fields.
+func (m *multigrid) renewLevels(p *Problem) error {
+	h, b := &m.plan.hierarchy, m.block
+	renew := func(g *gridLevel, l int, window Box) error {
+		op, err := p.coarseOperatorIn(Box{Hi: p.N}, h.Grids[l], window, g.Operator().Arrays)
+		if err != nil {
+			return err
+		}
+		return g.Renew(op, kernel.Field{}, kernel.Field{}, kernel.Field{})
+	}
+	for l, g := range m.levels {
+		var err error
+		if l == 0 {
+			err = g.Renew(b.operator, b.source, b.lower, b.upper)
+		} else if l < m.plan.gathered {
+			err = renew(g, l, g.window)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, g := range m.whole {
+		if err := renew(g, m.plan.gathered+i, g.window); err != nil {
+			return err
 		}
 	}
 	return nil

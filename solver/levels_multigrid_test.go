@@ -21,9 +21,7 @@ func TestMultigridOfOnePeer(t *testing.T) {
 		require.EqualValues(t, want.Cycles, o.Sweeps)
 		require.Equal(t, want.Residual, o.Residual)
 		require.InDelta(t, want.Work, o.Work, 1e-9*want.Work+1e-300)
-		if p.Evolution == nil {
-			requireSameBits(t, want.U, k.answer(p))
-		}
+		requireSameBits(t, want.U, k.answer(p))
 	}
 	for _, n := range [][3]int{{31, 31, 31}, {16, 20, 24}, {33, 15, 1}, {100, 1, 1}} {
 		dim := 3
@@ -33,6 +31,8 @@ func TestMultigridOfOnePeer(t *testing.T) {
 		check(t, membrane(n, dim), 1e-8)
 	}
 	rapid.Check(t, func(t *rapid.T) { check(t, anyProblem(t), 1e-7) })
+	// Time steps keep the grids of the step before; SolveBy makes them anew.
+	rapid.Check(t, func(t *rapid.T) { check(t, evolving(t), 1e-7) })
 }
 
 func TestMultigridOnAnyPartition(t *testing.T) {
@@ -96,6 +96,33 @@ func TestMultigridInTimeSteps(t *testing.T) {
 		require.Equal(t, Converged, one.peers[0].Outcome().Reason)
 		require.False(t, math.IsNaN(one.peers[0].Outcome().Worst))
 	}
+}
+
+// The grids are made once in a run, not once in a time step.
+func TestTimeStepsKeepTheGrids(t *testing.T) {
+	p := heating(15, 3)
+	base := *p
+	p.Evolution.At = func(t float64) *Problem { // an operator that changes
+		q := base
+		q.Diffusion.Of = func(x Point) float64 { return 1 + t*x[0] }
+		return &q
+	}
+	p.Diffusion = p.Evolution.At(p.Evolution.End).Diffusion
+	g, err := NewLevels(alone(Config{Problem: p, Scheme: Synchronous(), Tolerance: 1e-7, Method: MethodConfig{Name: Multigrid}}))
+	require.NoError(t, err)
+	m := g.course.method.(*multigrid)
+	coarse := m.levels[1]
+	values, first := &coarse.Values[0], &coarse.Operator().Arrays[0][0]
+	entry := *first
+	for op := g.Next(0); op.Kind != OpDone; op = g.Next(0) {
+		require.NotEqual(t, OpFail, op.Kind)
+		g.Relax(op)
+	}
+	require.Equal(t, 3, g.Outcome().Steps)
+	require.Same(t, coarse, m.levels[1])
+	require.Same(t, values, &coarse.Values[0])
+	require.Same(t, first, &coarse.Operator().Arrays[0][0])
+	require.NotEqual(t, entry, *first)
 }
 
 // rough is a membrane over an obstacle of spikes, pulled to and fro: coarse grids know

@@ -14,10 +14,21 @@ func (m *MethodConfig) localName() string {
 	return m.Local
 }
 
-// newLocal makes the solver of the region, for the problem that the block holds.
+// newLocal makes the solver of the region, for the problem that the block holds; in later
+// time steps that of the step before is renewed where it can be.
 func newLocal(w *schwarz) (method.Solver, error) {
 	m := &w.config.Method
-	return method.New(m.localName(), w.block.system(), method.Options{Executor: w.exec, Omega: w.pace.omega(), Cycle: m.Cycle})
+	return renewed(w.local, m.localName(), w.block.system(),
+		method.Options{Executor: w.exec, Omega: w.pace.omega(), Cycle: m.Cycle})
+}
+
+// renewed is old, of the same name and made with the same options, for another system, or
+// a new solver where there is no old one or it has nothing that is worth keeping.
+func renewed(old method.Solver, name string, s method.System, o method.Options) (method.Solver, error) {
+	if m, ok := old.(*method.Multigrid); ok {
+		return m, m.Renew(s)
+	}
+	return method.New(name, s, o)
 }
 
 // bestOmega is the factor of SOR that is best for a free membrane of n points an axis.

@@ -96,18 +96,22 @@ func (p *Problem) region(box Box, n [3]int) *Problem {
 
 // coarseOperator is A on a coarser grid of a box's region, an M-matrix there too.
 func (p *Problem) coarseOperator(box Box, n [3]int) (kernel.Operator, error) {
-	return p.coarseOperatorIn(box, n, Box{Hi: n})
+	return p.coarseOperatorIn(box, n, Box{Hi: n}, noRoom)
 }
 
-// coarseOperatorIn is the part of that grid that lies in a box of it.
-func (p *Problem) coarseOperatorIn(box Box, n [3]int, part Box) (kernel.Operator, error) {
+// noRoom: the arrays of an operator, where it needs any, are made.
+var noRoom [kernel.Directions][]float64
+
+// coarseOperatorIn is the part of that grid that lies in a box of it, in the arrays of room
+// where there are some.
+func (p *Problem) coarseOperatorIn(box Box, n [3]int, part Box, room [kernel.Directions][]float64) (kernel.Operator, error) {
 	l, err := kernel.NewLayout(p.Dimension, part.Size())
 	if err != nil {
 		return kernel.Operator{}, err
 	}
 	q := p.region(box, n)
 	q.Upwind = true
-	op, _, err := newStencil(q).operator(part, l, [kernel.Directions][]float64{})
+	op, _, err := newStencil(q).operator(part, l, room)
 	return op, err
 }
 

@@ -26,7 +26,9 @@ type Level struct {
 	Walls []float64
 
 	operator kernel.Operator
+	kernel   *kernel.Kernel
 	parity   int
+	below    bool
 	near     [3][]place // of own points of the next coarser grid
 	walled   []walled
 	spans    []span // of rows, ghosts too; nil: not known
@@ -71,7 +73,7 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 			l.spans[i] = nowhere
 		}
 	}
-	l.operator, l.parity = c.Operator, c.Parity
+	l.operator, l.parity, l.kernel, l.below = c.Operator, c.Parity, c.Kernel, below
 	var err error
 	l.Sweep, err = kernel.New(kernel.Config{
 		Layout: c.Part.Layout, Operator: c.Operator, Source: l.Source, Lower: l.Lower, Upper: l.Upper,

@@ -17,6 +17,7 @@ import (
 // contact; and a Safeguard.
 type Multigrid struct {
 	system    System
+	options   Options
 	hierarchy Hierarchy
 	levels    []*Level
 	cycle     []Stage
@@ -63,26 +64,36 @@ func DefaultSmoothing(o Options) Smoothing {
 // NewMultigrid makes the solver of a system on one block, whose ghosts are the boundary
 // data.
 func NewMultigrid(s System, o Options) (*Multigrid, error) {
-	m := &Multigrid{system: s, team: newTeam(o.Executor, s.Layout.Dim)}
+	m := &Multigrid{options: o, team: newTeam(o.Executor, s.Layout.Dim)}
+	m.keep = make([]float64, s.Layout.Len())
+	m.norms, m.sums = make([]kernel.Norm, pieces), make([]kernel.Sum, pieces)
+	m.bind()
+	return m, m.init(s, s.hierarchy())
+}
+
+// hierarchy is the grids for a system.
+func (s *System) hierarchy() Hierarchy {
 	strength := s.Strength
 	if strength == [3]float64{} {
 		strength = Strength(s.Layout, s.Operator)
 	}
-	m.hierarchy = NewHierarchy(s.Layout.Dim, s.Layout.N, strength, 0)
-	if err := m.build(o); err != nil {
-		return nil, err
+	return NewHierarchy(s.Layout.Dim, s.Layout.N, strength, 0)
+}
+
+// init makes the grids and what is done on them.
+func (m *Multigrid) init(s System, h Hierarchy) error {
+	m.system, m.hierarchy, m.levels = s, h, nil
+	if err := m.build(m.options); err != nil {
+		return err
 	}
-	smoothing := DefaultSmoothing(o)
-	m.cycle, m.start = m.hierarchy.Cycle(smoothing, 0), m.hierarchy.Start(smoothing)
+	smoothing := DefaultSmoothing(m.options)
+	m.cycle, m.start = h.Cycle(smoothing, 0), h.Start(smoothing)
 	if len(m.levels) == 1 { // a handful of points
-		m.cycle, m.start = []Stage{m.hierarchy.solve(0), {Kind: Measure}}, nil
+		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
 	}
-	m.keep = make([]float64, s.Layout.Len())
-	m.norms, m.sums = make([]kernel.Norm, pieces), make([]kernel.Sum, pieces)
-	m.guard.Symmetric = s.Symmetric
+	m.guard = Safeguard{Symmetric: s.Symmetric}
 	m.guard.Reset()
-	m.bind()
-	return m, nil
+	return nil
 }
 
 func (m *Multigrid) build(o Options) error {
@@ -94,16 +105,10 @@ func (m *Multigrid) build(o Options) error {
 			return err
 		}
 		c.Part = kernel.Whole(layout)
-		switch {
-		case i == 0:
+		if i == 0 {
 			c.Part = kernel.Whole(s.Layout)
-		case s.Coarse != nil:
-			c.Operator, err = s.Coarse(n)
-		default:
-			c.Operator, err = Average(m.levels[i-1].Part.Layout, layout, m.levels[i-1].operator)
-		}
-		if err != nil {
-			return fmt.Errorf("method: the operator on the grid %s: %w", gridName(h.Dim, n), err)
+		} else if c.Operator, err = m.operatorOf(i, layout); err != nil {
+			return err
 		}
 		c.Parity = 0
 		if i == 0 {
@@ -123,6 +128,20 @@ func (m *Multigrid) build(o Options) error {
 		}
 	}
 	return nil
+}
+
+// operatorOf is the operator of level i, of that layout, below level 0; those before it have theirs.
+func (m *Multigrid) operatorOf(i int, layout kernel.Layout) (op kernel.Operator, err error) {
+	fine, n := m.levels[i-1], m.hierarchy.Grids[i]
+	if m.system.Coarse != nil {
+		op, err = m.system.Coarse(n)
+	} else {
+		op, err = Average(fine.Part.Layout, layout, fine.operator)
+	}
+	if err != nil {
+		err = fmt.Errorf("method: the operator on the grid %s: %w", gridName(m.hierarchy.Dim, n), err)
+	}
+	return op, err
 }
 
 func (m *Multigrid) bind() {
