@@ -2,6 +2,7 @@ package solver
 
 import (
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -99,8 +100,18 @@ func (s *separable) symmetric(a int) bool {
 	return s.row[kernel.West+2*a] == s.row[kernel.East+2*a]
 }
 
+// alike tells whether y and z may be exchanged: all tables along them are the same.
+func (s *separable) alike() bool {
+	same := s.row[kernel.South] == s.row[kernel.Bottom] && s.row[kernel.North] == s.row[kernel.Top]
+	for _, t := range s.terms {
+		same = same && slices.Equal(t.value[1], t.value[2])
+	}
+	return same
+}
+
 // check finds least and top over the grid: by symmetry over half of it along each axis
-// where tables and coefficients are the same from either end.
+// where tables and coefficients are the same from either end, and half of that where y and
+// z may be exchanged. What rounding does to the points left out, rounding allows for.
 func (s *separable) check(e Executor) barrier {
 	var n [3]int
 	for a := range 3 {
@@ -112,19 +123,26 @@ func (s *separable) check(e Executor) barrier {
 	chunk := max(1, 1<<14/n[0])
 	type extremes struct{ least, top float64 }
 	found := make([]extremes, (rows+chunk-1)/chunk)
+	half := s.alike()
 	e.For(len(found), func(c int) {
 		w, aw := make([]float64, n[0]), make([]float64, n[0])
-		f := extremes{math.Inf(1), 0}
+		least, top := math.Inf(1), 0.0
 		for r := c * chunk; r < min((c+1)*chunk, rows); r++ {
-			s.rowAt(aw, w, [3]int{1, 1 + r%n[1], 1 + r/n[1]})
+			y, z := r%n[1], r/n[1]
+			if half && y > z {
+				continue
+			}
+			s.rowAt(aw, w, [3]int{1, 1 + y, 1 + z})
 			for x, v := range aw {
-				if !(v >= f.least) { // a NaN stays
-					f.least = v
+				if !(v >= least) { // a NaN stays
+					least = v
 				}
-				f.top = max(f.top, w[x])
+				if w[x] > top {
+					top = w[x]
+				}
 			}
 		}
-		found[c] = f
+		found[c] = extremes{least, top}
 	})
 	out := barrier{by: s.by, least: math.Inf(1), shape: s}
 	for _, f := range found {
@@ -151,19 +169,39 @@ func (s *separable) up() float64 { return 1 + float64(2*len(s.terms)+16)*unitRou
 
 // rowAt writes A·w and w from point first on along a row.
 func (s *separable) rowAt(aw, w []float64, first [3]int) {
-	x0, y, z := first[0], first[1], first[2]
 	clear(aw)
 	clear(w)
-	for i := range s.terms {
-		t := &s.terms[i]
-		vy, vz := t.value[1][y], t.value[2][z]
-		alpha := vy * vz
-		beta := t.defect[1][y]*vz + vy*t.defect[2][z] + s.excess*alpha
-		v, d := t.value[0][x0:][:len(w)], t.defect[0][x0:][:len(w)]
-		for x, value := range v {
-			w[x] += alpha * value
-			aw[x] += alpha*d[x] + beta*value
+	i := 0
+	for ; i+1 < len(s.terms); i += 2 { // two at a time, added one after the other
+		a, b := s.terms[i].along(s.excess, first, len(w)), s.terms[i+1].along(s.excess, first, len(w))
+		for x := range w {
+			v, u := a.value[x], b.value[x]
+			w[x] = w[x] + a.alpha*v + b.alpha*u
+			aw[x] = aw[x] + (a.alpha*a.defect[x] + a.beta*v) + (b.alpha*b.defect[x] + b.beta*u)
 		}
+	}
+	for ; i < len(s.terms); i++ {
+		a := s.terms[i].along(s.excess, first, len(w))
+		for x, v := range a.value {
+			w[x] += a.alpha * v
+			aw[x] += a.alpha*a.defect[x] + a.beta*v
+		}
+	}
+}
+
+// termRow is a term along a row: α·value in w, α·defect + β·value in A·w.
+type termRow struct {
+	value, defect []float64
+	alpha, beta   float64
+}
+
+func (t *separableTerm) along(excess float64, first [3]int, m int) termRow {
+	x0, y, z := first[0], first[1], first[2]
+	vy, vz := t.value[1][y], t.value[2][z]
+	alpha := vy * vz
+	return termRow{
+		t.value[0][x0:][:m:m], t.defect[0][x0:][:m:m],
+		alpha, t.defect[1][y]*vz + vy*t.defect[2][z] + excess*alpha,
 	}
 }
 

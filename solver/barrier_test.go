@@ -129,3 +129,46 @@ func TestBarrierCheck(t *testing.T) {
 
 // scale is the diagonal, to which rounding is relative.
 func (p *Problem) scale() float64 { return newStencil(p).at([3]int{1, 1, 1})[kernel.Center] }
+
+// The extremes are those of all points, where symmetry spares some and where it does not.
+func TestBarrierExtremes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := membrane([3]int{1, 1, 1}, rapid.IntRange(1, 3).Draw(t, "dimension"))
+		for a := range p.Dimension {
+			p.N[a] = rapid.IntRange(1, 5).Draw(t, "n")
+		}
+		if p.Dimension == 3 && rapid.Bool().Draw(t, "cube") {
+			p.N[2] = p.N[1]
+		}
+		s := newSeparable(p, "a test")
+		same := rapid.Bool().Draw(t, "same tables")
+		for range rapid.IntRange(1, 4).Draw(t, "terms") {
+			v := p.oneTables()
+			for a := range p.Dimension {
+				for i := range v[a] {
+					v[a][i] = rapid.Float64Range(0.1, 2).Draw(t, "w")
+				}
+				if same && rapid.Bool().Draw(t, "symmetric") {
+					s.symmetrise(a, v[a])
+				}
+			}
+			if same && p.N[1] == p.N[2] {
+				copy(v[2], v[1])
+			}
+			s.add(v, [3]float64{})
+		}
+		least, top := math.Inf(1), 0.0
+		aw, w := make([]float64, p.N[0]), make([]float64, p.N[0])
+		for z := range p.N[2] {
+			for y := range p.N[1] {
+				s.rowAt(aw, w, [3]int{1, y + 1, z + 1})
+				for x := range w {
+					least, top = min(least, aw[x]), max(top, w[x])
+				}
+			}
+		}
+		got := s.check(backwards{})
+		require.InDelta(t, least-s.rounding(), got.least, 3*s.rounding())
+		require.InEpsilon(t, top*s.up(), got.top, 1e-14)
+	})
+}

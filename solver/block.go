@@ -30,6 +30,16 @@ func newBlock(p *Problem, box Box) (*block, error) {
 	return b, b.build(p)
 }
 
+// move makes it the block of another box: its arrays serve there if they are large enough.
+func (b *block) move(p *Problem, box Box) error {
+	l, err := kernel.NewLayout(p.Dimension, box.Size())
+	if err != nil {
+		return err
+	}
+	b.box, b.layout, b.steady = box, l, false
+	return b.build(p)
+}
+
 // build evaluates a problem at the box's points. Arrays that an earlier build made
 // are written anew.
 func (b *block) build(p *Problem) error {

@@ -115,7 +115,12 @@ func (ones) fill(row []float64, _ [3]int) {
 // section 3.1); a seventh unit covers that this sum is itself computed, the last
 // term what underflows.
 func (b *block) residualRounding(u []float64) float64 {
-	value, source := largestMagnitude(u), math.Abs(b.source.Value)
+	return b.roundingUpTo(largestMagnitude(u))
+}
+
+// roundingUpTo is residualRounding for values of at most that magnitude.
+func (b *block) roundingUpTo(value float64) float64 {
+	source := math.Abs(b.source.Value)
 	if b.source.Array != nil {
 		source = largestMagnitude(b.source.Array)
 	}
@@ -148,11 +153,10 @@ func (b *block) rowMagnitude() float64 {
 
 // largestMagnitude is NaN if a value is.
 func largestMagnitude(v []float64) float64 {
-	largest := 0.0
+	var largest uint64
 	for _, x := range v {
-		if x = math.Abs(x); !(x <= largest) {
-			largest = x
-		}
+		// Without the sign, float64s are ordered as their bits are, NaN last.
+		largest = max(largest, math.Float64bits(x)&^(1<<63))
 	}
-	return largest
+	return math.Float64frombits(largest)
 }

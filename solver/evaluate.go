@@ -22,8 +22,8 @@ type Evaluation struct {
 	Certificate Certificate // what ErrorBound rests on
 }
 
-// evaluationPoints is about how many points are judged at a time: what Evaluate
-// needs besides u is a few arrays of that length a thread.
+// evaluationPoints is about how many points are worked on at a time where only the values
+// of the whole grid are in memory.
 const evaluationPoints = 1 << 20
 
 // Evaluate judges an assembled vector u of interior values [z][y][x]: the true VI
@@ -110,12 +110,13 @@ type judgement struct {
 	dt      float64
 	u       []float64
 	profile *cubicTransfer // nil: one row serves all points, or row sums will do
+	points  int            // of a slab, about; 0: slabPoints
 }
 
 func (j *judgement) slabs(e Executor) (slabResult, error) {
 	boxes := j.boxes()
 	slabs := make([]slabResult, len(boxes))
-	e.For(len(slabs), func(i int) { slabs[i].err = slabs[i].evaluate(j, boxes[i]) })
+	j.each(e, boxes, func(i int, w *slab) error { return slabs[i].evaluate(j, w) }, func(i int, err error) { slabs[i].err = err })
 	total := slabResult{excess: math.Inf(1), least: math.Inf(1)}
 	for i := range slabs {
 		if slabs[i].err != nil {
@@ -144,57 +145,67 @@ type slabResult struct {
 	least, top, ratio float64
 }
 
-func (s *slabResult) evaluate(j *judgement, box Box) error {
-	p := j.p
-	b, err := newBlock(p, box)
-	if err != nil {
-		return err
-	}
-	j.remember(b)
+func (s *slabResult) evaluate(j *judgement, w *slab) error {
+	b := &w.block
 	stepper, err := b.sweep(1) // the step is not used: nothing is relaxed
 	if err != nil {
 		return err
 	}
-	v := make([]float64, b.layout.Len())
-	if err = b.fillReference(v); err != nil {
+	if err = b.fillReference(w.v); err != nil {
 		return err
 	}
-	stepper.Residual(&s.reference, v, b.layout.Interior())
-	j.fill(b, v)
-	s.look(b, v)
-	stepper.Residual(&s.residual, v, b.layout.Interior())
-	s.rounding = b.residualRounding(v)
+	stepper.Residual(&s.reference, w.v, b.layout.Interior())
+	j.fill(b, w.v)
+	kernel.Best().AddValues(&s.sum, j.u[j.dense(b.box):][:b.layout.Points()])
+	if err = s.look(w, stepper); err != nil {
+		return err
+	}
+	stepper.Residual(&s.residual, w.v, b.layout.Interior())
 	s.inf = s.residual.Max + s.rounding
 	s.rows(b)
-	b.force(stepper, v, nil, &s.force)
-	s.measure(j.profile, b, stepper, v)
+	s.measure(j.profile, b, stepper, w.v)
 	return nil
 }
 
-// look adds up what is read off the values themselves.
-func (s *slabResult) look(b *block, v []float64) {
-	p, d := b.problem, 0
+// look finds what is read off the values themselves, and the force.
+func (s *slabResult) look(w *slab, stepper *kernel.Sweep) (err error) {
+	b := &w.block
+	p, d, top := b.problem, 0, 0.0
+	exact := sampler{p, "exact solution", p.Exact, p.Rows.Exact}
 	b.eachRow(func(row []float64, first [3]int) {
-		q := p.At(first[0], first[1], first[2])
-		for i, u := range row {
-			s.sum.Add(u)
-			phi, psi := b.lower.At(d), b.upper.At(d)
-			if u == phi && p.Obstacle != nil {
-				s.contact++
-			}
-			if s.outside == "" && (!(u >= phi) || !(u <= psi)) {
-				s.outside = fmt.Sprintf("at %v the value %v is not between the obstacles, %v and %v",
-					p.place([3]int{first[0] + i, first[1], first[2]}), u, phi, psi)
-			}
-			if p.Exact != nil {
-				q[0] = p.along(0, first[0]+i)
-				if diff := math.Abs(u - p.Exact(q)); diff > s.maxError || math.IsNaN(diff) {
-					s.maxError = diff
-				}
-			}
-			d++
+		phi, psi := w.obstacles(d)
+		t := touching(row, phi, psi)
+		if p.Obstacle != nil {
+			s.contact += t.lower
 		}
-	}, v, false)
+		if t.outside >= 0 && s.outside == "" {
+			s.outside = fmt.Sprintf("at %v the value %v is not between the obstacles, %v and %v",
+				p.place([3]int{first[0] + t.outside, first[1], first[2]}), row[t.outside], phi[t.outside], psi[t.outside])
+		}
+		w.force(stepper, t, first, d, nil, &s.force)
+		top = larger(top, largestMagnitude(row))
+		if p.Exact != nil && err == nil {
+			err = exact.values(w.row, w.x, first)
+			for i, u := range row {
+				s.maxError = larger(s.maxError, math.Abs(u-w.row[i]))
+			}
+		}
+		d += len(row)
+	}, w.v, false)
+	b.eachGhostRow(func(at, n int, _ [3]int) bool {
+		top = larger(top, largestMagnitude(w.v[at:][:n]))
+		return true
+	})
+	s.rounding = b.roundingUpTo(top)
+	return err
+}
+
+// larger is NaN if one of the two is.
+func larger(a, b float64) float64 {
+	if b > a || math.IsNaN(b) {
+		return b
+	}
+	return a
 }
 
 func (s *slabResult) merge(o *slabResult) {

@@ -70,6 +70,57 @@ func TestEvaluateAgainstDense(t *testing.T) {
 	})
 }
 
+// Slabs of any thickness, judged one after the other in the same arrays, give what one slab
+// of the whole grid gives.
+func TestSlabsDoNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyProblem(t)
+		p.Boundary = func(q Point) float64 { return 0.1 + q[0] }
+		p.Exact = func(q Point) float64 { return q[0] + q[1] }
+		var before []float64
+		if rapid.Bool().Draw(t, "time step") {
+			before = make([]float64, p.Points())
+			for i := range before {
+				before[i] = float64(i % 7)
+			}
+		}
+		u := make([]float64, p.Points())
+		b, err := newBlock(p, Box{Hi: p.N})
+		require.NoError(t, err)
+		for d := range u {
+			u[d] = b.project(float64(d%11)/5-1, d)
+		}
+		whole, err := (&judgement{p: p, before: before, dt: 0.5, u: u}).slabs(Sequential{})
+		require.NoError(t, err)
+		j := judgement{p: p, before: before, dt: 0.5, u: u, points: rapid.IntRange(1, p.Points()).Draw(t, "slab")}
+		cut, err := j.slabs(backwards{})
+		require.NoError(t, err)
+		want, got := whole.evaluation(p), cut.evaluation(p)
+		want.ErrorBound, got.ErrorBound = 0, 0 // known later
+		require.Equal(t, want, got)
+		require.Equal(t, whole.excess, cut.excess)
+		require.LessOrEqual(t, cut.rounding, whole.rounding)
+		require.Positive(t, cut.rounding)
+	})
+}
+
+// Rounding is allowed for the values beside a point, too: boundary data may be the largest.
+func TestRoundingOfBoundaryData(t *testing.T) {
+	p := membrane([3]int{3, 3, 3}, 3)
+	u := make([]float64, p.Points())
+	small, err := (&judgement{p: p, u: u}).slabs(Sequential{})
+	require.NoError(t, err)
+	p.Boundary = func(q Point) float64 {
+		if q[0] == 1 {
+			return 1e6
+		}
+		return 0
+	}
+	large, err := (&judgement{p: p, u: u}).slabs(Sequential{})
+	require.NoError(t, err)
+	require.Greater(t, large.rounding, 1e6*small.rounding/2)
+}
+
 // The error bound holds, and is not vacuous, where it is claimed; nowhere else.
 func TestErrorBound(t *testing.T) {
 	p := membrane([3]int{9, 9, 9}, 3)

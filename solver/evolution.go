@@ -128,9 +128,7 @@ func (p *Problem) before(box Box, values []float64) ([]float64, error) {
 func (b *block) remember(before []float64, dt float64) {
 	source := b.source
 	if source.Array == nil {
-		if b.memory == nil {
-			b.memory = make([]float64, b.layout.Points())
-		}
+		b.memory = b.room(b.memory)
 		source.Array = b.memory
 	}
 	for d, v := range before {

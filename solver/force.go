@@ -28,7 +28,7 @@ func ContactForce(p *Problem, before []float64, dt float64, u []float64, e Execu
 	j := judgement{p: p, before: before, dt: dt, u: u}
 	boxes := j.boxes()
 	errs, sums := make([]error, len(boxes)), make([]forces, len(boxes))
-	e.For(len(boxes), func(i int) { errs[i] = j.force(boxes[i], out.Values, &sums[i]) })
+	j.each(e, boxes, func(i int, w *slab) error { return j.force(w, out.Values, &sums[i]) }, func(i int, err error) { errs[i] = err })
 	var total forces
 	for i, err := range errs {
 		if err != nil {
@@ -61,93 +61,55 @@ func (f *forces) totals(p *Problem) (out [2]float64) {
 }
 
 // force writes a slab of the force.
-func (j *judgement) force(box Box, dst []float64, sums *forces) error {
-	b, err := newBlock(j.p, box)
+func (j *judgement) force(w *slab, dst []float64, sums *forces) error {
+	b := &w.block
+	stepper, err := b.sweep(1)
 	if err != nil {
 		return err
 	}
-	j.remember(b)
-	s, err := b.sweep(1)
-	if err != nil {
+	if err = b.fillReference(w.v); err != nil {
 		return err
 	}
-	v := make([]float64, b.layout.Len())
-	if err = b.fillReference(v); err != nil {
-		return err
-	}
-	j.fill(b, v)
-	b.force(s, v, dst[box.Lo[0]+j.p.N[0]*(box.Lo[1]+j.p.N[1]*box.Lo[2]):], sums)
+	j.fill(b, w.v)
+	d := 0
+	dst = dst[j.dense(b.box):]
+	b.eachRow(func(row []float64, first [3]int) {
+		phi, psi := w.obstacles(d)
+		w.force(stepper, touching(row, phi, psi), first, d, dst, sums)
+		d += len(row)
+	}, w.v, false)
 	return nil
 }
 
-// force adds the force at padded values v to sums, and writes it where dst is not nil. A
-// point where both obstacles meet counts with the lower one.
-func (b *block) force(s *kernel.Sweep, v, dst []float64, sums *forces) {
-	if b.problem.Obstacle == nil && b.problem.Upper == nil {
+// force adds the force at the points of a row to sums, and writes it where dst, for the
+// slab's points, is not nil; t are the points in contact, d is the dense index of the row.
+// A point where both obstacles meet counts with the lower one.
+func (w *slab) force(s *kernel.Sweep, t touch, first [3]int, d int, dst []float64, sums *forces) {
+	if t.end == 0 || w.problem.Obstacle == nil && w.problem.Upper == nil {
 		return
 	}
-	au := make([]float64, len(v))
-	s.Apply(au, v, b.layout.Interior())
-	d := 0
-	b.eachRow(func(row []float64, first [3]int) {
-		image := au[b.index(first):][:len(row)]
-		for i, u := range row {
-			which := -1
-			switch u {
-			case b.lower.At(d):
-				which = 0
-			case b.upper.At(d):
-				which = 1
-			}
-			if which >= 0 {
-				lambda := image[i] - b.source.At(d)
-				sums[which].Add(lambda)
-				if dst != nil {
-					dst[d] = lambda
-				}
-			}
-			d++
-		}
-	}, v, false)
-}
-
-// boxes are the slabs that are judged at a time.
-func (j *judgement) boxes() []Box {
-	p := j.p
-	slow := p.Dimension - 1
-	thick := max(1, evaluationPoints/(p.Points()/p.N[slow]))
-	boxes := make([]Box, (p.N[slow]+thick-1)/thick)
-	for i := range boxes {
-		boxes[i] = Box{Hi: p.N}
-		boxes[i].Lo[slow], boxes[i].Hi[slow] = i*thick, min((i+1)*thick, p.N[slow])
+	var at kernel.Box
+	for a := range at.Lo {
+		at.Lo[a] = first[a] - 1 - w.box.Lo[a]
+		at.Hi[a] = at.Lo[a] + 1
 	}
-	return boxes
-}
-
-// remember adds what a time step began with to the source of a slab: slabs are whole
-// planes of the slowest axis.
-func (j *judgement) remember(b *block) {
-	if j.before == nil {
-		return
-	}
-	slow := j.p.Dimension - 1
-	plane := j.p.Points() / j.p.N[slow]
-	b.remember(j.before[plane*b.box.Lo[slow]:plane*b.box.Hi[slow]], j.dt)
-}
-
-// fill copies the vector's values at a slab's points and beside them to v; boundary data
-// are there.
-func (j *judgement) fill(b *block, v []float64) {
-	p := j.p
-	at := func(idx [3]int) int { return idx[0] - 1 + p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1)) }
-	b.eachRow(func(row []float64, first [3]int) { copy(row, j.u[at(first):]) }, v, false)
-	b.eachGhost(func(i int, idx [3]int) bool {
-		for a := range p.Dimension {
-			if idx[a] == 0 || idx[a] == p.N[a]+1 {
-				return true
-			}
+	at.Lo[0], at.Hi[0] = t.begin, t.end
+	s.Apply(w.image, w.v, at)
+	phi, psi := w.obstacles(d)
+	i := w.index(first)
+	for x := t.begin; x < t.end; x++ {
+		which := 0
+		switch w.v[i+x] {
+		case phi[x]:
+		case psi[x]:
+			which = 1
+		default:
+			continue
 		}
-		v[i] = j.u[at(idx)]
-		return true
-	})
+		lambda := w.image[i+x] - w.source.At(d+x)
+		sums[which].Add(lambda)
+		if dst != nil {
+			dst[d+x] = lambda
+		}
+	}
 }

@@ -107,9 +107,7 @@ func (s stencil) operator(box Box, l kernel.Layout, room [kernel.Directions][]fl
 	}
 	op := kernel.Operator{Form: kernel.Variable, Arrays: room}
 	for d := range 1 + 2*s.p.Dimension {
-		if room[d] == nil {
-			op.Arrays[d] = make([]float64, l.Points())
-		}
+		op.Arrays[d] = fit(room[d], l.Points())
 	}
 	largest := 0.0
 	var err error

@@ -1,7 +1,5 @@
 package solver
 
-import "math"
-
 // Row writes the values of a Function at the points (x[i], y, z) to dst, with the same
 // bits; dst and x are equally long. It is as pure as the Function, and there because a
 // call for every point costs more than most functions do.
@@ -29,23 +27,30 @@ func (p *Problem) columns(lo, hi int) []float64 {
 	return x
 }
 
-// fill writes the values at columns x of the row that begins with grid point first. The
-// error names the first value that is not finite.
-func (s *sampler) fill(dst, x []float64, first [3]int) error {
+// values writes the values at columns x of the row that begins with grid point first.
+func (s *sampler) values(dst, x []float64, first [3]int) error {
 	q := s.p.At(first[0], first[1], first[2])
 	if s.row == nil {
 		for i, v := range x {
 			q[0] = v
 			dst[i] = s.f(q)
 		}
-	} else {
-		s.row(dst, x, q[1], q[2])
-		probe := (first[1] + first[2]) % len(x)
-		q[0] = x[probe]
-		if v := s.f(q); v != dst[probe] && (v == v || finite(dst[probe])) {
-			return s.p.refuse("the %s is %v by rows and %v point by point at %v; Problem.Rows has to be replaced with the function",
-				s.name, dst[probe], v, q[:s.p.Dimension])
-		}
+		return nil
+	}
+	s.row(dst, x, q[1], q[2])
+	probe := (first[1] + first[2]) % len(x)
+	q[0] = x[probe]
+	if v := s.f(q); v != dst[probe] && (v == v || finite(dst[probe])) {
+		return s.p.refuse("the %s is %v by rows and %v point by point at %v; Problem.Rows has to be replaced with the function",
+			s.name, dst[probe], v, q[:s.p.Dimension])
+	}
+	return nil
+}
+
+// fill is values, all of which have to be finite: the error names the first that is not.
+func (s *sampler) fill(dst, x []float64, first [3]int) error {
+	if err := s.values(dst, x, first); err != nil {
+		return err
 	}
 	if i := firstNotFinite(dst); i >= 0 {
 		return s.p.refuse("the %s is %v at %v", s.name, dst[i], s.p.place([3]int{first[0] + i, first[1], first[2]}))
@@ -55,12 +60,7 @@ func (s *sampler) fill(dst, x []float64, first [3]int) error {
 
 // firstNotFinite is −1 if all are finite.
 func firstNotFinite(row []float64) int {
-	const sign, infinite = 1 << 63, 0x7ff << 52
-	var largest uint64 // without the sign, float64s are ordered as their bits are
-	for _, v := range row {
-		largest = max(largest, math.Float64bits(v)&^sign)
-	}
-	if largest < infinite {
+	if finite(largestMagnitude(row)) {
 		return -1
 	}
 	for i, v := range row {
@@ -106,8 +106,10 @@ func (b *block) executor() Executor {
 }
 
 // room is an array for the block's points: the one given if that is large enough.
-func (b *block) room(given []float64) []float64 {
-	n := b.layout.Points()
+func (b *block) room(given []float64) []float64 { return fit(given, b.layout.Points()) }
+
+// fit is an array of n values: the one given if that is large enough.
+func fit(given []float64, n int) []float64 {
 	if cap(given) < n {
 		return make([]float64, n)
 	}

@@ -48,6 +48,10 @@ func (n *Norm) addRow(r []float64) {
 	n.Max = math.Float64frombits(largest)
 }
 
+// AddValues adds a row of values to s, each exactly: s.Add for all of them, by vectors
+// where the variant has some.
+func (k *Kernel) AddValues(s *Sum, row []float64) { k.loops.addValues(s, row) }
+
 // scratch is a row of at least m values.
 func (n *Norm) scratch(m int) []float64 {
 	if cap(n.row) < m {

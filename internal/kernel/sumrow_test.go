@@ -34,7 +34,7 @@ func TestRowsAreAddedExactly(t *testing.T) {
 				wantSum.Add(v)
 			}
 			k.loops.addRow(&got, row)
-			k.loops.addValues(&gotSum, row)
+			k.AddValues(&gotSum, row)
 			require.True(t, want.Squares.Equal(&got.Squares), "%s: squares %v, %v", k.Name(), want.Squares.Float64(), got.Squares.Float64())
 			require.True(t, wantSum.Equal(&gotSum), "%s: %v, %v", k.Name(), wantSum.Float64(), gotSum.Float64())
 			sameBits(t, []float64{want.Max}, []float64{got.Max}, "largest")

@@ -125,13 +125,28 @@ func (s *inspection) layers(lo, hi int) {
 	first[s.p.Dimension-1], last[s.p.Dimension-1] = lo, hi-1
 	for k := first[2]; k <= last[2]; k++ {
 		for j := first[1]; j <= last[1]; j++ {
-			for i := first[0]; i <= last[0]; i++ {
-				if s.point([3]int{i, j, k}); s.err != nil {
-					return
-				}
+			for i := first[0]; i <= last[0] && s.err == nil; i = s.after(i, j, k) {
+				s.point([3]int{i, j, k})
+			}
+			if s.err != nil {
+				return
 			}
 		}
 	}
+}
+
+// after is the next point of a row to be looked at after point i: one of thin, but every one
+// of the boundary.
+func (s *inspection) after(i, j, k int) int {
+	p := s.p
+	if p.Dimension > 1 && (j == 0 || j > p.N[1]) || p.Dimension > 2 && (k == 0 || k > p.N[2]) {
+		return i + 1
+	}
+	next := i + s.thin - (i+3*j+5*k)%s.thin
+	if i <= p.N[0] {
+		next = min(next, p.N[0]+1)
+	}
+	return next
 }
 
 func (s *inspection) point(idx [3]int) {
@@ -139,9 +154,6 @@ func (s *inspection) point(idx [3]int) {
 	boundary := false
 	for a := range p.Dimension {
 		boundary = boundary || idx[a] == 0 || idx[a] == p.N[a]+1
-	}
-	if !boundary && (idx[0]+3*idx[1]+5*idx[2])%s.thin != 0 {
-		return
 	}
 	q := p.At(idx[0], idx[1], idx[2])
 	phi, psi := math.Inf(-1), math.Inf(1)
