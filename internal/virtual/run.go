@@ -24,6 +24,12 @@ type Run struct {
 	// Late sends faces only when the whole block has been relaxed: no communication is
 	// hidden behind relaxation.
 	Late bool
+	// SendQueue is how many bytes a machine's link takes before it is full: frames then wait
+	// in the node, where newer asynchronous values replace them. 0: 208 KiB.
+	SendQueue int
+	// ReceiveQueue is how many bytes that have come may wait for the protocol; more is lost, but
+	// for what an ib network carries synchronously. 0: 208 KiB.
+	ReceiveQueue int
 	// Until ends the run early: after that much virtual time since the first relaxation; 0: 100 days.
 	Until time.Duration
 	// Sweeps ends it when every rank has done that many relaxations of its block, whatever the

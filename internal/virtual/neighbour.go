@@ -1,0 +1,154 @@
+package virtual
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// neighbour is the traffic with one neighbour.
+type neighbour struct {
+	solver.Link
+	name        string
+	halo, agree p2psap.SessionID
+	loose       bool   // the scheme wants the halo session asynchronous
+	async       bool   // it is, at present
+	asked       uint64 // number of the change that it was last asked for
+	news        bool   // a session was touched since it was last looked at
+	slots       []p2psap.Slot
+	letter      p2psap.Slot
+	buffers     [2]outgoing
+	newest      int
+	heard       uint64 // newest label of a face
+
+	// What the other end has closed, as sends found out, and as receives did: what it
+	// sent before can still be read, tag by tag.
+	haloClosed, agreeClosed bool
+	haloRead                []bool // by tag: nothing more will come
+	agreeRead               bool
+}
+
+// outgoing is a face on its way; its memory is the session's until accepted.
+type outgoing struct {
+	room     []byte // for the longest
+	data     []byte
+	transfer p2psap.Transfer
+}
+
+// NameOf is the name of a rank's node.
+func NameOf(r solver.Rank) string { return "peer" + strconv.Itoa(int(r)) }
+
+// sessionName is the same at both ends.
+func sessionName(kind string, a, b solver.Rank) string {
+	return kind + "/" + strconv.Itoa(int(min(a, b))) + "-" + strconv.Itoa(int(max(a, b)))
+}
+
+func newNeighbour(l solver.Link) *neighbour {
+	nb := &neighbour{Link: l, name: NameOf(l.Rank), loose: l.Asynchronous, async: l.Asynchronous}
+	for t, n := range l.Slots {
+		nb.haloRead = append(nb.haloRead, false)
+		nb.slots = append(nb.slots, p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n)})
+	}
+	longest := 0
+	for _, n := range l.Sent {
+		longest = max(longest, n)
+	}
+	for i := range nb.buffers {
+		nb.buffers[i].room = make([]byte, longest)
+	}
+	nb.letter.Data = make([]byte, l.Agreement)
+	nb.agreeClosed, nb.agreeRead = l.Agreement == 0, l.Agreement == 0
+	nb.haloClosed = !nb.hasHalo()
+	return nb
+}
+
+// hasHalo tells whether the link has a halo session.
+func (nb *neighbour) hasHalo() bool { return len(nb.Slots)+len(nb.Sent) > 0 }
+
+// read tells that nothing more will come under a tag.
+func (nb *neighbour) read(tag uint32) bool { return int(tag) < len(nb.haloRead) && nb.haloRead[tag] }
+
+// sessions are those that the link has.
+func (nb *neighbour) sessions() []p2psap.SessionID {
+	var out []p2psap.SessionID
+	if nb.hasHalo() {
+		out = append(out, nb.halo)
+	}
+	if nb.Agreement > 0 {
+		out = append(out, nb.agree)
+	}
+	return out
+}
+
+// Sessions calls f with the sessions of every neighbour, and whether each carries halos.
+func (h *Host) Sessions(f func(id p2psap.SessionID, halo bool)) {
+	for _, nb := range h.neighbours {
+		if nb.hasHalo() {
+			f(nb.halo, true)
+		}
+		if nb.Agreement > 0 {
+			f(nb.agree, false)
+		}
+	}
+}
+
+// poll takes in what has come, and tells whether there was anything.
+func (h *Host) poll(waits bool) (news bool) {
+	if !h.news {
+		return false
+	}
+	h.news = false
+	for _, nb := range h.neighbours {
+		if !nb.news {
+			continue
+		}
+		nb.news = h.pollOne(nb, waits)
+		news = news || nb.news
+	}
+	h.news = news // there may be more
+	return news
+}
+
+// pollOne looks at one neighbour.
+func (h *Host) pollOne(nb *neighbour, waits bool) (news bool) {
+	for t := range nb.slots {
+		if nb.haloRead[t] {
+			continue
+		}
+		a, fresh := h.receive(nb, nb.halo, &nb.slots[t], &nb.haloRead[t])
+		if !fresh || !a.Complete {
+			continue
+		}
+		news = true
+		nb.heard = max(nb.heard, a.Label)
+		h.busy = max(h.busy, h.world.Now()).Add(h.world.Receives(h, a.Label, waits))
+		h.blame(nb, h.Peer.Halo(h.since(), nb.Rank, uint32(t), a.Label, nb.slots[t].Data[:a.Length]))
+	}
+	for !nb.agreeRead {
+		a, fresh := h.receive(nb, nb.agree, &nb.letter, &nb.agreeRead)
+		if !fresh {
+			break
+		}
+		news = true
+		h.busy = max(h.busy, h.world.Now()).Add(h.world.Receives(h, 0, waits))
+		h.blame(nb, h.Peer.Agree(h.since(), nb.Rank, nb.letter.Data[:a.Length]))
+	}
+	return news
+}
+
+func (h *Host) receive(nb *neighbour, id p2psap.SessionID, slot *p2psap.Slot, closed *bool) (p2psap.Arrival, bool) {
+	a, err := h.Node.Receive(h.world.Now(), id, slot)
+	switch {
+	case err == nil:
+		return a, a.Fresh
+	case err == microproto.ErrNothing:
+	case errors.Is(err, p2psap.ErrPeerClosed):
+		*closed = true
+	case !errors.Is(err, microproto.ErrNothing):
+		h.blame(nb, err)
+	}
+	return a, false
+}
