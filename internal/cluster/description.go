@@ -87,12 +87,12 @@ type Network struct {
 type Site struct {
 	Name    string
 	Network string
-	// Machines are its machines in order of rank. The last group of the last site has Count 0: as
-	// many as are asked for. In other groups 0 means an even share of them.
+	// Machines are its machines in order of rank: see Model.
 	Machines []Group
 }
 
-// Group is so many machines of a class.
+// Group is so many machines of a class; with Count 0 as many as are asked for: groups of
+// that kind share evenly what the others leave.
 type Group struct {
 	Class string
 	Count int

@@ -9,9 +9,7 @@ package file
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,7 +101,7 @@ func smallest(dimension int) [3]int {
 // Read reads a problem file and the arrays that it names, relative to its
 // directory.
 func Read(path string) (*Spec, error) {
-	text, err := readFile(path, MaxTextBytes)
+	text, err := yamldoc.ReadFile(path, MaxTextBytes)
 	if err != nil {
 		return nil, &Error{File: path, Reason: err.Error()}
 	}
@@ -111,7 +109,7 @@ func Read(path string) (*Spec, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(path), filepath.FromSlash(name))
 		}
-		return readFile(name, MaxArrayBytes)
+		return yamldoc.ReadFile(name, MaxArrayBytes)
 	})
 }
 
@@ -137,33 +135,6 @@ func Parse(name string, text []byte, open func(array string) ([]byte, error)) (*
 		return nil, err
 	}
 	return s, nil
-}
-
-// readFile reads a regular file of bounded size: never a device or a pipe that
-// does not end. Its errors do not name the file.
-func readFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, errors.New("there is no such file")
-	case err != nil:
-		return nil, reason(err)
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
-	case info.Size() > limit:
-		return nil, fmt.Errorf("its %d bytes are more than the %d allowed", info.Size(), limit)
-	}
-	data, err := os.ReadFile(path)
-	return data, reason(err)
-}
-
-// reason drops the path, which the message names already.
-func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }
 
 // Name is the built-in's name, or the problem file's without directory and

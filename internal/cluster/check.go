@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Error is a refusal of a description: the key that is at fault, as
+// "networks.gigabit.rate" or "events[2].rank" (empty: the description as a whole), and why.
+type Error struct{ Key, Reason string }
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Key == "" {
+		return e.Reason
+	}
+	return e.Key + ": " + e.Reason
+}
+
+// Bounds of what a description may say. They are far beyond any machine; they keep sums
+// of times within a Duration and sums of bytes within an int.
+const (
+	maxRate     = 1e15 // points or bytes per second
+	maxPause    = time.Hour
+	maxInstant  = 1000 * 24 * time.Hour
+	maxBytes    = 1 << 40
+	maxByteTime = 1e9 // nanoseconds per byte
+	maxCores    = 1 << 16
+	maxSlow     = 1e6
+	maxSites    = 1024
+	minEtherMTU = 576 // what every IPv4 host takes (RFC 791)
+	maxEtherMTU = 65535
+	minIBMTU    = 256 // the smallest path MTU of InfiniBand
+)
+
+// Check refuses, with an *Error, what no cluster can be. What depends on the number of
+// machines is left to Model.
+func (d *Description) Check() error {
+	if !nameable(d.Name) {
+		return &Error{"name", fmt.Sprintf("%q: %s", d.Name, aName)}
+	}
+	if err := d.checkNames(); err != nil {
+		return err
+	}
+	for i := range d.Classes {
+		if err := d.Classes[i].check("machines." + d.Classes[i].Name); err != nil {
+			return err
+		}
+	}
+	for i := range d.Networks {
+		if err := d.Networks[i].check("networks." + d.Networks[i].Name); err != nil {
+			return err
+		}
+	}
+	for i := range d.Sites {
+		if err := d.checkSite(&d.Sites[i]); err != nil {
+			return err
+		}
+	}
+	if err := d.checkWide(); err != nil {
+		return err
+	}
+	for i := range d.Events {
+		if err := d.checkEvent(&d.Events[i], fmt.Sprintf("events[%d]", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNames wants one of everything at least, and no name twice.
+func (d *Description) checkNames() error {
+	var classes, networks, sites []string
+	for _, c := range d.Classes {
+		classes = append(classes, c.Name)
+	}
+	for _, n := range d.Networks {
+		networks = append(networks, n.Name)
+	}
+	for _, s := range d.Sites {
+		sites = append(sites, s.Name)
+	}
+	for _, of := range []struct {
+		key, one string
+		names    []string
+	}{{"machines", "class of machines", classes}, {"networks", "network", networks}, {"sites", "site", sites}} {
+		if len(of.names) == 0 {
+			return &Error{of.key, fmt.Sprintf("there is none; a cluster has one %s at least", of.one)}
+		}
+		if len(of.names) > maxSites {
+			return &Error{of.key, fmt.Sprintf("there are %d of them; there may be %d at most", len(of.names), maxSites)}
+		}
+		for i, n := range of.names {
+			if !nameable(n) {
+				return &Error{of.key, fmt.Sprintf("%q is no name for a %s: %s", n, of.one, aName)}
+			}
+			if slices.Contains(of.names[:i], n) {
+				return &Error{of.key + "." + n, fmt.Sprintf("there are two of that name; every %s has one of its own", of.one)}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Class) check(key string) error {
+	switch {
+	case c.Cores < 1 || c.Cores > maxCores:
+		return &Error{key + ".cores", fmt.Sprintf("%d: there should be 1 to %d", c.Cores, maxCores)}
+	case !within(c.Relaxation, 0, maxRate) || c.Relaxation < 1:
+		return &Error{key + ".relaxation", fmt.Sprintf("%g point/s: there should be 1 to %g", c.Relaxation, maxRate)}
+	case !within(c.Jitter, 0, 1):
+		return &Error{key + ".jitter", fmt.Sprintf("%g %%: there should be 0 to 100 %%", 100*c.Jitter)}
+	case c.Slow != 0 && !within(c.Slow, 1, maxSlow):
+		return &Error{key + ".slow", fmt.Sprintf("%g: there should be a factor of 1 to %g; faster machines are a class of their own", c.Slow, maxSlow)}
+	case !within(c.Straggle.PerSecond, 0, 1e6):
+		return &Error{key + ".straggle.rate", fmt.Sprintf("%g /s: there should be 0 to 10⁶ /s", c.Straggle.PerSecond)}
+	case (c.Straggle.PerSecond == 0) != (c.Straggle.For == 0):
+		return &Error{key + ".straggle", "a pause has both a rate and a length (for) above 0"}
+	}
+	if err := c.Send.check(key + ".send"); err != nil {
+		return err
+	}
+	if err := c.Receive.check(key + ".receive"); err != nil {
+		return err
+	}
+	return pause(key+".straggle.for", c.Straggle.For)
+}
+
+func (c *Cost) check(key string) error {
+	if err := pause(key+".message", c.Message); err != nil {
+		return err
+	}
+	if err := pause(key+".segment", c.Segment); err != nil {
+		return err
+	}
+	if !within(c.Byte, 0, maxByteTime) {
+		return &Error{key + ".byte", fmt.Sprintf("%g ns: there should be 0 to 1 s", c.Byte)}
+	}
+	return nil
+}
+
+func (d *Description) checkEvent(e *Event, key string) error {
+	kinds := 0
+	for _, set := range []bool{e.Slow != 0, e.Lost, e.Cut != [2]string{}} {
+		if set {
+			kinds++
+		}
+	}
+	cut := e.Cut != [2]string{}
+	switch {
+	case kinds != 1:
+		return &Error{key, "there should be one of slow, lost and cut"}
+	case e.At < 0 || e.At > maxInstant:
+		return &Error{key + ".at", fmt.Sprintf("%v: there should be a time of 0 to 1000 days", e.At)}
+	case e.Until != 0 && e.Until <= e.At || e.Until > maxInstant:
+		return &Error{key + ".until", fmt.Sprintf("%v: it should come after at, %v; leave it out where the event is for good", e.Until, e.At)}
+	case e.Lost && e.Until != 0:
+		return &Error{key + ".until", "a machine that is lost does not come back: leave the key out"}
+	case e.Slow != 0 && !within(e.Slow, 1, maxSlow):
+		return &Error{key + ".slow", fmt.Sprintf("%g: there should be a factor of 1 to %g", e.Slow, maxSlow)}
+	case !cut && (e.Rank < 0 || e.Rank >= MaxMachines):
+		return &Error{key + ".rank", fmt.Sprintf("%d: ranks are 0 to %d", e.Rank, MaxMachines-1)}
+	case cut && e.Rank != 0:
+		return &Error{key + ".rank", "a cut is between sites, not of a machine: leave the key out"}
+	case cut && e.Cut[0] == e.Cut[1]:
+		return &Error{key + ".cut", fmt.Sprintf("%q twice: name two sites, or one whose network is cut in halves", e.Cut[0])}
+	}
+	for i, name := range e.Cut {
+		if cut && (i == 0 || name != "") && d.site(name) < 0 {
+			return &Error{key + ".cut", fmt.Sprintf("%q: there is no such site; there are %s", name, d.siteNames())}
+		}
+	}
+	return nil
+}
+
+// aName says what nameable wants.
+const aName = "a name has 1 to 100 bytes that can be printed, and no space at either end"
+
+func nameable(s string) bool {
+	return s != "" && len(s) <= 100 && utf8.ValidString(s) && strings.TrimSpace(s) == s &&
+		strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+func within(v, low, high float64) bool { return v >= low && v <= high && !math.IsNaN(v) }
+
+func pause(key string, d time.Duration) error {
+	if d < 0 || d > maxPause {
+		return &Error{key, fmt.Sprintf("%v: there should be 0 to %v", d, maxPause)}
+	}
+	return nil
+}
+
+func names[T any](of []T, name func(T) string) string {
+	var out []string
+	for _, v := range of {
+		out = append(out, name(v))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (d *Description) siteNames() string {
+	return names(d.Sites, func(s Site) string { return s.Name })
+}
