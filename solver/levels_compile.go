@@ -61,12 +61,15 @@ func (m *multigrid) newJoin() join {
 	// Nothing can be cut: the root gets the problem itself.
 	b := m.block
 	u := grid{array: m.u, layout: b.layout, colour: -1}
-	local := []grid{u}
-	for _, f := range []kernel.Field{b.source, b.lower, b.upper} {
+	local, fields := []grid{u}, []kernel.Field{b.source, b.lower}
+	if m.problem.Upper != nil {
+		fields = append(fields, b.upper)
+	}
+	for _, f := range fields {
 		local = append(local, denseGrid(b.array(f), b.layout.N))
 	}
 	if m.root() {
-		whole = append([]grid{all}, whole[:3]...)
+		whole = append([]grid{all}, m.whole[0].data()...)
 	}
 	j.gather = newGather(g, part, m.own, local, whole)
 	j.scatter = newScatter(g, part, n, dim, m.own, 1, u, all)
@@ -140,10 +143,12 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 	case method.Restrict:
 		if f.Residual != nil {
 			out = append(out, f.compute(nil, func(b kernel.Box, _ int) { f.Defect(b) }))
-			out = bring(out, f.residual...)
+			out = append(bring(out, f.residual...), f.contacts())
+		} else {
+			out = append(out, f.at(func() { f.Descend(s.Sweeps, s.Omega, f.exec) }, 1+s.Sweeps))
 		}
-		out = append(out, f.contacts(), c.compute(nil, func(b kernel.Box, _ int) { f.Restrict(c.Level, b) }))
-		to := c
+		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Restrict(c.Level, b) }))
+		to, scan := c, m.shared() || m.plan.hierarchy.Dim == 1 // rows are cut
 		if meets {
 			if out = append(out, stage{kind: stageGather, gather: j.gather}); !m.root() {
 				return out
@@ -151,7 +156,7 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 			to = m.whole[0]
 			out = append(out, stage{kind: stageDo, do: func() { clear(to.Values) }})
 		}
-		out = append(out, stage{kind: stageDo, do: func() { to.ClearGhosts(); to.Wall() }})
+		out = append(out, stage{kind: stageDo, do: func() { to.ClearGhosts(); to.Wall(scan) }})
 	case method.Data:
 		out = m.data(out, s.Level, f, c)
 		if meets {
@@ -194,7 +199,7 @@ func (m *multigrid) data(out []stage, l int, f, c *gridLevel) []stage {
 			m.fail(m.problem.coarseFieldsIn(n, c.window, c.Source.Array, c.Lower.Array, c.Upper.Array))
 		}})
 	} else {
-		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Data(c.Level, b) }))
+		out = append(out, stage{kind: stageDo, do: c.NoWalls}, c.compute(nil, func(b kernel.Box, _ int) { f.Data(c.Level, b) }))
 	}
 	return append(out, m.boundary(l+1, c))
 }

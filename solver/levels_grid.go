@@ -14,10 +14,6 @@ type gridLevel struct {
 	faces    [2]*exchange // of values, by colour; nil where nobody shares the grid
 	all      []*exchange  // of values, edges and corners too
 	residual []*exchange  // of what restriction reads
-
-	colour int // of a sweep over all of the block
-	omega  float64
-	piece  func(i int)
 }
 
 // smallLevel points are not worth sharing out among threads.
@@ -32,7 +28,10 @@ func (m *multigrid) newGridLevel(l int, window, own Box, op kernel.Operator, b *
 	}
 	c := method.LevelConfig{
 		Part:     kernel.Part{Layout: layout, Global: m.plan.hierarchy.Grids[l], Lo: window.Lo},
-		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1, Walls: true, Contacts: true,
+		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1, Walls: true,
+	}
+	if m.problem.Upper == nil {
+		c.Upper = kernel.NoUpper()
 	}
 	if b != nil {
 		c.Source, c.Lower, c.Upper = b.source, b.lower, b.upper
@@ -41,14 +40,9 @@ func (m *multigrid) newGridLevel(l int, window, own Box, op kernel.Operator, b *
 	if g.Level, err = method.NewLevel(c, b == nil); err != nil {
 		return nil, err
 	}
-	if l > 0 {
-		g.Residual = make([]float64, layout.Len())
-	}
 	if layout.Points() < smallLevel {
 		g.exec = Sequential{}
 	}
-	chunks, axis := split(g.own, Jacobi, layout.Dim)
-	g.piece = func(i int) { g.Relax(g.colour, g.omega, chunk(g.own, axis, i, chunks)) }
 	return g, nil
 }
 
@@ -57,9 +51,7 @@ func (g *gridLevel) share(wires []*wire, d depth) {
 	l := g.Part.Layout
 	values := grid{array: g.Values, layout: l, colour: -1, parity: (g.window.Lo[0] + g.window.Lo[1] + g.window.Lo[2]) & 1}
 	g.all = phases(wires, g.own, oneLayer(), values)
-	if g.Residual == nil {
-		g.Residual = make([]float64, l.Len())
-	}
+	g.Residual = make([]float64, l.Len())
 	read := []grid{{array: g.Residual, layout: l, colour: -1}}
 	if g.Walls != nil {
 		read = append(read, grid{array: g.Walls, layout: l, colour: -1})
@@ -82,7 +74,7 @@ func (g *gridLevel) compute(x *exchange, f func(b kernel.Box, piece int)) stage 
 func (g *gridLevel) contacts() stage {
 	l := g.Part.Layout
 	b, slow := l.Interior(), l.Dim-1
-	for a := 1; a < l.Dim && g.faces[0] != nil; a++ {
+	for a := 1; a < l.Dim; a++ {
 		b.Lo[a], b.Hi[a] = -1, l.N[a]+1
 	}
 	chunks := 1
@@ -93,6 +85,11 @@ func (g *gridLevel) contacts() stage {
 		kind: stageCompute, steps: []step{{box: b, chunks: chunks, axis: slow}},
 		piece: func(b kernel.Box, _ int) { g.Contacts(b) },
 	}
+}
+
+// at is a stage that goes over all of a grid that nobody shares, so many times.
+func (g *gridLevel) at(whole func(), passes int) stage {
+	return stage{kind: stageCompute, steps: []step{{box: g.own, chunks: 1}}, passes: passes, whole: whole}
 }
 
 // bring are the stages of exchanges one after the other.
@@ -107,10 +104,7 @@ func bring(out []stage, xs ...*exchange) []stage {
 // date, those on edges and corners, too, if they are asked for.
 func (g *gridLevel) relax(out []stage, sweeps int, omega float64, corners bool) []stage {
 	if g.faces[0] == nil {
-		return append(out, stage{
-			kind: stageCompute, steps: []step{{box: g.own, chunks: 1}}, passes: sweeps,
-			whole: func() { g.sweep(sweeps, omega) },
-		})
+		return append(out, g.at(func() { g.Smooth(sweeps, omega, g.exec, nil) }, sweeps))
 	}
 	for half := range 2 * sweeps {
 		colour := half % 2
@@ -124,21 +118,6 @@ func (g *gridLevel) relax(out []stage, sweeps int, omega float64, corners bool) 
 	return out
 }
 
-// sweep does red-black sweeps over a grid that nobody shares, in few passes over memory
-// where no point has walls.
-func (g *gridLevel) sweep(sweeps int, omega float64) {
-	if !g.Walled() {
-		g.Sweep.RedBlack(g.Values, omega, sweeps, g.exec)
-		return
-	}
-	chunks, _ := split(g.own, Jacobi, g.Part.Layout.Dim)
-	g.omega = omega
-	for half := range 2 * sweeps {
-		g.colour = half % 2
-		g.exec.For(chunks, g.piece)
-	}
-}
-
 // correct is a stage that writes the values and lets the neighbours know those that the
 // next relaxation reads first.
 func (g *gridLevel) correct(out []stage, f func(b kernel.Box, piece int)) []stage {
@@ -149,11 +128,19 @@ func (g *gridLevel) correct(out []stage, f func(b kernel.Box, piece int)) []stag
 	return append(out, g.compute(x, f), stage{kind: stageAwait, x: x})
 }
 
-// fields are the arrays of the data below grid 0, walls the last, as a gather takes them.
-func (g *gridLevel) fields() []grid {
+// data are the arrays of source and obstacles below grid 0, as a gather takes them.
+func (g *gridLevel) data() []grid {
 	n := g.Part.Layout.N
-	walls := grid{array: g.Walls, layout: g.Part.Layout, colour: -1}
-	return []grid{denseGrid(g.Source.Array, n), denseGrid(g.Lower.Array, n), denseGrid(g.Upper.Array, n), walls}
+	out := []grid{denseGrid(g.Source.Array, n), denseGrid(g.Lower.Array, n)}
+	if g.Upper.Array != nil {
+		out = append(out, denseGrid(g.Upper.Array, n))
+	}
+	return out
+}
+
+// fields are the data and the walls.
+func (g *gridLevel) fields() []grid {
+	return append(g.data(), grid{array: g.Walls, layout: g.Part.Layout, colour: -1})
 }
 
 // values is the array of values, as a scatter takes it.

@@ -126,15 +126,19 @@ func (p *Problem) coarseFieldsIn(n [3]int, part Box, source, lower, upper []floa
 	var err error
 	part.each(func(d int, idx [3]int) bool {
 		x := q.At(idx[0], idx[1], idx[2])
-		source[d], lower[d], upper[d] = p.Source.At(x), math.Inf(-1), math.Inf(1)
+		f, lo, hi := p.Source.At(x), math.Inf(-1), math.Inf(1)
 		if p.Obstacle != nil {
-			lower[d] = p.Obstacle(x)
+			lo = p.Obstacle(x)
 		}
 		if p.Upper != nil {
-			upper[d] = p.Upper(x)
+			hi = p.Upper(x)
 		}
-		if math.IsNaN(source[d]) || math.IsNaN(lower[d]) || math.IsNaN(upper[d]) {
-			err = p.refuse("source %v, obstacles %v and %v at %v", source[d], lower[d], upper[d], q.place(idx))
+		if math.IsNaN(f) || math.IsNaN(lo) || math.IsNaN(hi) {
+			err = p.refuse("source %v, obstacles %v and %v at %v", f, lo, hi, q.place(idx))
+		}
+		source[d], lower[d] = f, lo
+		if upper != nil { // else the grid has no upper obstacle
+			upper[d] = hi
 		}
 		return err == nil
 	})

@@ -12,6 +12,7 @@ type axis struct {
 	from           []step    // per coarse point, ghosts too (entry 0 is index −1): where it lies in the fine grid
 	gather         []support // per own coarse point: the fine points that restriction reads
 	weights        []float64 // of all supports, one after the other
+	complete       []int     // per number of own fine points, from 0 on: the coarse points that need no others
 	scale          float64   // of a restricted value
 }
 
@@ -66,6 +67,13 @@ func newAxis(nf, f0, f, nc, c0, c int) axis {
 			a.weights = append(a.weights, float64(ratio*w))
 		}
 		a.gather = append(a.gather, s)
+	}
+	a.complete = make([]int, f+1)
+	for i, j := 0, 0; i <= f; i++ {
+		for j < c && i > 0 && (a.gather[j].count == 0 || a.gather[j].end() <= i) {
+			j++
+		}
+		a.complete[i] = j
 	}
 	return a
 }

@@ -27,15 +27,51 @@ func (s *Sweep) RelaxColour(u []float64, colour int, omega float64, b Box) {
 // many parts as its Threads() says where it has such a method. RedBlack of one Sweep is
 // one goroutine's at a time.
 func (s *Sweep) RedBlack(u []float64, omega float64, sweeps int, e Executor) {
+	s.RedBlackPass(u, &Pass{Omega: omega, Sweeps: sweeps}, e)
+}
+
+// Pass is red-black sweeps over a whole block and what is done beside them while the rows
+// are still in the cache.
+type Pass struct {
+	Omega  float64
+	Sweeps int // 0: Done alone
+	// Relaxed is called when rows [lo, hi) of plane z have been relaxed in a colour, before
+	// anything reads them, so that it may change their points of that colour. nil: nothing.
+	Relaxed func(colour, lo, hi, z int)
+	// Done is called for each row once, when it, the rows before it in its plane and their
+	// neighbours are final. Calls at the same time differ in worker, which is less than
+	// Workers. nil: nothing.
+	Done func(worker, lo, hi, z int)
+}
+
+// Workers bounds how many calls of Done e makes at the same time.
+func Workers(e Executor) int {
+	switch e := e.(type) {
+	case Sequential:
+		return 1
+	case interface{ Threads() int }:
+		return max(1, e.Threads())
+	}
+	return slabsOfMany
+}
+
+// RedBlackPass is RedBlack with what the pass has beside it; in 2-D the only plane is 0, as
+// the only row is in 1-D.
+func (s *Sweep) RedBlackPass(u []float64, p *Pass, e Executor) {
 	b := s.layout.Interior()
 	s.check(b, u)
 	if s.kernel.loops != byPoint {
-		s.wavefront.relax(u, s.pace(omega), sweeps, e)
+		s.wavefront.relax(u, p, e)
 		return
 	}
-	for range sweeps {
-		s.referenceColour(u, 0, omega, b)
-		s.referenceColour(u, 1, omega, b)
+	for half := range 2 * p.Sweeps {
+		s.referenceColour(u, half%2, p.Omega, b)
+		for z := 0; z < b.Hi[2] && p.Relaxed != nil; z++ {
+			p.Relaxed(half%2, 0, b.Hi[1], z)
+		}
+	}
+	for z := 0; z < b.Hi[2] && p.Done != nil; z++ {
+		p.Done(0, 0, b.Hi[1], z)
 	}
 }
 

@@ -149,7 +149,7 @@ func TestDefectApplyAndEnergy(t *testing.T) {
 					i, d := c.Layout.Index(x, y, z), c.Layout.Dense(x, y, z)
 					r := s.defectAt(b.src, b.src, i, d)
 					wantDefect[i] = clampResidual(r, b.src[i], c.Lower.At(d), c.Upper.At(d))
-					wantImage[i] = s.applyAt(b.src, b.src, i, d)
+					wantImage[i] = unsigned(s.applyAt(b.src, b.src, i, d))
 					want.Add(float64((b.dst[i] - b.src[i]) * (r + s.defectAt(b.dst, b.dst, i, d))))
 				})
 				sameBits(t, wantDefect, defect, "defect")

@@ -2,7 +2,8 @@ package kernel
 
 // Defect writes the VI residual of u at the points of b to r: A·u − f, of which only
 // the part below 0 counts where u = φ and only the part above 0 where u = ψ (as
-// Residual adds up). Both are padded arrays; r's ghosts are not touched.
+// Residual adds up). Where that leaves nothing, the point being in contact and staying
+// there, r is −0, and nowhere else. Both are padded arrays; r's ghosts are not touched.
 func (s *Sweep) Defect(r, u []float64, b Box) {
 	s.check(b, r, u)
 	if b.Empty() {
@@ -42,6 +43,10 @@ func (s *Sweep) defectRows(out []float64, step int, kind residualKind, u []float
 		s.defect(r, &l)
 		if kind == atObstacles {
 			clampRow(r, &l)
+			continue
+		}
+		for i := range r {
+			r[i] = unsigned(r[i])
 		}
 	}
 }
@@ -78,7 +83,7 @@ func (s *Sweep) referenceApply(dst, u []float64, b Box) {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
 				i := s.layout.Index(x, y, z)
-				dst[i] = s.applyAt(u, u, i, s.layout.Dense(x, y, z))
+				dst[i] = unsigned(s.applyAt(u, u, i, s.layout.Dense(x, y, z)))
 			}
 		}
 	}
@@ -131,7 +136,7 @@ func (s *Sweep) referenceEnergy(e *Sum, u, v []float64, b Box) {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
 				i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
-				e.Add(float64((v[i] - u[i]) * (s.defectAt(u, u, i, d) + s.defectAt(v, v, i, d))))
+				e.Add(float64((v[i] - u[i]) * (unsigned(s.defectAt(u, u, i, d)) + unsigned(s.defectAt(v, v, i, d)))))
 			}
 		}
 	}

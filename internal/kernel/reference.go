@@ -1,5 +1,7 @@
 package kernel
 
+import "math"
+
 // referenceSweep is the written contract as code: one point after the other,
 // nothing clever. Other variants are tested against it, bit by bit.
 func referenceSweep(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
@@ -76,13 +78,21 @@ func (s *Sweep) close(d int, u, sum float64) float64 {
 	}
 }
 
-// clampResidual is the residual of the variational inequality at a point.
+// clampResidual is the residual of the variational inequality at a point: −0 where the
+// point is in contact and stays, and nowhere else.
 func clampResidual(r, u, phi, psi float64) float64 {
-	if u <= phi && r > 0 {
-		r = 0
+	r = unsigned(r)
+	if u <= phi && r >= 0 {
+		r = held
 	}
-	if u >= psi && r < 0 {
-		r = 0
+	if u >= psi && r <= 0 {
+		r = held
 	}
 	return r
 }
+
+// held is the residual of a point in contact that stays.
+var held = math.Copysign(0, -1)
+
+// unsigned is r without a sign of zero.
+func unsigned(r float64) float64 { return r + 0 }

@@ -99,7 +99,7 @@ func (r *restricted) chunk(c Box, room []float64) {
 		r.plane(sums, rows, stride, room, c, fine)
 		for at := z; at < c.Hi[2]; at++ {
 			if s := r.axes[2].gather[at]; s.first <= fz && fz < s.end() {
-				r.add(sums, c, at, fz)
+				r.add(sums, nx, c, at, fz)
 			} else if s.count > 0 {
 				break
 			}
@@ -180,8 +180,8 @@ func (a *axis) gatherRow(dst, row []float64, x, first int) {
 	}
 }
 
-// add adds the sums of fine plane fz to coarse plane z.
-func (r *restricted) add(sums []float64, c Box, z, fz int) {
+// add adds the sums of fine plane fz, a row every stride values, to coarse plane z.
+func (r *restricted) add(sums []float64, stride int, c Box, z, fz int) {
 	l, s, nx := r.coarse.Layout, r.axes[2].gather[z], c.Hi[0]-c.Lo[0]
 	w, scale := r.axes[2].weights[s.weights+fz-s.first], 1.0
 	if fz == s.end()-1 {
@@ -192,7 +192,7 @@ func (r *restricted) add(sums []float64, c Box, z, fz int) {
 	if fz == s.first {
 		acc, step = r.none, 0
 	}
-	r.kernel.loops.addRows(out, l.Row, acc, step, sums, nx, nx, c.Hi[1]-c.Lo[1], w, scale)
+	r.kernel.loops.addRows(out, l.Row, acc, step, sums, stride, nx, c.Hi[1]-c.Lo[1], w, scale)
 }
 
 // addRowsPlain sets ny rows of nx values of out to scale·(acc + w·in); rows lie so many

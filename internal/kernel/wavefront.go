@@ -10,8 +10,10 @@ package kernel
 type wavefront struct {
 	sweep  *Sweep
 	u      []float64
+	pass   Pass
 	pace   float64
 	stages int
+	done   int // the stage that is Pass.Done; −1: none
 	slabs  int
 	tiles  int
 	rows   int // of a tile
@@ -48,11 +50,19 @@ func (w *wavefront) size() (planes, rows int) {
 	}
 }
 
-// relax does so many sweeps.
-func (w *wavefront) relax(u []float64, pace float64, sweeps int, e Executor) {
-	w.u, w.pace = u, pace
-	for most := w.most(); sweeps > 0; sweeps -= w.stages / 2 {
-		w.stages = 2 * min(sweeps, most)
+// relax does a pass: what is to be done at its end is the last stage, but in 2-D, where it
+// may read rows before its own that another slab has not finished, a pass of its own.
+func (w *wavefront) relax(u []float64, p *Pass, e Executor) {
+	w.u, w.pass, w.pace = u, *p, w.sweep.pace(p.Omega)
+	most := w.most()
+	done := p.Done != nil
+	for left := p.Sweeps; left > 0 || left == 0 && done; {
+		n := min(left, most)
+		left -= n
+		w.stages, w.done = 2*n, -1
+		if left == 0 && done && (n == 0 || w.sweep.layout.Dim == 3) {
+			w.done, w.stages, left = w.stages, w.stages+1, -1
+		}
 		w.cut(e)
 		if w.slabs == 1 {
 			w.relaxSlab(0)
@@ -61,7 +71,7 @@ func (w *wavefront) relax(u []float64, pace float64, sweeps int, e Executor) {
 		e.For(w.slabs, w.slab)
 		e.For(w.slabs-1, w.wedge)
 	}
-	w.u = nil
+	w.u, w.pass = nil, Pass{}
 }
 
 // perRow is how many values a row of a tile keeps in the cache in a pass of so many
@@ -88,14 +98,7 @@ func (w *wavefront) most() int {
 // cut chooses slabs and tiles.
 func (w *wavefront) cut(e Executor) {
 	planes, rows := w.size()
-	w.slabs = slabsOfMany
-	switch e := e.(type) {
-	case Sequential:
-		w.slabs = 1
-	case interface{ Threads() int }:
-		w.slabs = e.Threads()
-	}
-	w.slabs = max(1, min(w.slabs, planes/(planesOfSlab*w.stages)))
+	w.slabs = max(1, min(Workers(e), planes/(planesOfSlab*w.stages)))
 	w.tiles, w.rows = 1, rows+w.stages
 	if most := w.cache / (8 * w.perRow(w.stages)); rows > max(most, leastTile) {
 		high := rows + w.stages - 1 // in coordinates that move down with the tiles
@@ -108,6 +111,10 @@ func (w *wavefront) cut(e Executor) {
 func (w *wavefront) relaxSlab(i int) {
 	planes, _ := w.size()
 	first, end := planes*i/w.slabs, planes*(i+1)/w.slabs
+	if w.done == 0 && w.sweep.layout.Dim == 2 {
+		w.pass.Done(i, first, end, 0)
+		return
+	}
 	low, high := 0, 0 // planes that a stage loses at either end
 	if i > 0 {
 		low = 1
@@ -119,7 +126,7 @@ func (w *wavefront) relaxSlab(i int) {
 		for z := first; z < end+w.stages-1; z++ {
 			for t := range w.stages {
 				if at := z - t; at >= first+t*low && at < end-t*high {
-					w.relaxRows(tile, t, at)
+					w.relaxRows(i, tile, t, at)
 				}
 			}
 		}
@@ -133,21 +140,28 @@ func (w *wavefront) relaxWedge(i int) {
 	for tile := range w.tiles {
 		for t := 1; t < w.stages; t++ {
 			for at := edge - t; at < edge+t; at++ {
-				w.relaxRows(tile, t, at)
+				w.relaxRows(i, tile, t, at)
 			}
 		}
 	}
 }
 
 // relaxRows does stage t of a tile in one plane.
-func (w *wavefront) relaxRows(tile, t, plane int) {
-	n := &w.sweep.layout.N
+func (w *wavefront) relaxRows(worker, tile, t, plane int) {
+	n, z := &w.sweep.layout.N, plane
+	lo, hi := max(0, tile*w.rows-t), min(n[1], (tile+1)*w.rows-t)
 	if w.sweep.layout.Dim < 3 {
-		w.sweep.colourRows(w.u, t&1, w.pace, 0, n[0], plane, plane+1, 0)
+		lo, hi, z = plane, plane+1, 0
+	}
+	if lo >= hi {
 		return
 	}
-	lo, hi := max(0, tile*w.rows-t), min(n[1], (tile+1)*w.rows-t)
-	if lo < hi {
-		w.sweep.colourRows(w.u, t&1, w.pace, 0, n[0], lo, hi, plane)
+	if t == w.done {
+		w.pass.Done(worker, lo, hi, z)
+		return
+	}
+	w.sweep.colourRows(w.u, t&1, w.pace, 0, n[0], lo, hi, z)
+	if w.pass.Relaxed != nil {
+		w.pass.Relaxed(t&1, lo, hi, z)
 	}
 }

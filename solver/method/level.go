@@ -17,7 +17,7 @@ type Level struct {
 	// Source, Lower and Upper are what Sweep reads. Below level 0 all three are arrays.
 	Source, Lower, Upper kernel.Field
 	// Residual, padded, is where the residual lies that Restrict reads, exchanged between
-	// blocks; nil: it is computed on the way, which needs all fine points in this block.
+	// blocks; nil: it is never stored (see Descend), which needs all fine points in this block.
 	Residual []float64
 	// Down leads to the next coarser grid; nil on the coarsest.
 	Down *kernel.Transfer
@@ -30,8 +30,13 @@ type Level struct {
 	parity   int
 	below    bool
 	near     [3][]place // of own points of the next coarser grid
-	walled   []walled
-	spans    []span // of rows, ghosts too; nil: not known
+	closest  [3][]int32 // to its points −1 to N, the ghosts too: own points, or where they would be
+	walled   []walled   // in the order of rows, those of row y, z from index rows[y + N·z] on
+	rows     []int32
+	hasWalls []bool // rows of Walls that are not 0
+	contact  marks  // points in contact that stay
+	behind   marks  // points with walls
+	descent  descent
 }
 
 // place is where a coarse point lies among the fine own points of an axis: weight of the
@@ -48,10 +53,8 @@ type LevelConfig struct {
 	Parity   int            // of own point (0, 0, 0)
 	Kernel   *kernel.Kernel // nil: the best
 	Walls    bool           // below level 0: arms are cut at points in contact
-	// Contacts promises that Contacts is called for all rows before Restrict, which is then
-	// faster.
-	Contacts bool
-	// Source, Lower, Upper are those of level 0. Below, they are made.
+	// Source, Lower, Upper are those of level 0. Below, they are made; Upper only where that
+	// of level 0 is an array or finite.
 	Source, Lower, Upper kernel.Field
 }
 
@@ -64,16 +67,19 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 			l.Walls = make([]float64, c.Part.Layout.Len())
 		}
 		for _, f := range []*kernel.Field{&l.Source, &l.Lower, &l.Upper} {
-			*f = kernel.Field{Array: make([]float64, c.Part.Layout.Points())}
-		}
-	}
-	if n := c.Part.Layout.N; c.Contacts {
-		l.spans = make([]span, (n[1]+2)*(n[2]+2))
-		for i := range l.spans {
-			l.spans[i] = nowhere
+			if f != &l.Upper || bounded(*f) {
+				*f = kernel.Field{Array: make([]float64, c.Part.Layout.Points())}
+			}
 		}
 	}
 	l.operator, l.parity, l.kernel, l.below = c.Operator, c.Parity, c.Kernel, below
+	l.contact = newMarks(c.Part.Layout)
+	l.descent.bind(l)
+	if l.Walls != nil {
+		n := c.Part.Layout.N
+		l.behind = newMarks(c.Part.Layout)
+		l.rows, l.hasWalls = make([]int32, n[1]*n[2]+1), make([]bool, n[1]*n[2])
+	}
 	var err error
 	l.Sweep, err = kernel.New(kernel.Config{
 		Layout: c.Part.Layout, Operator: c.Operator, Source: l.Source, Lower: l.Lower, Upper: l.Upper,
@@ -108,6 +114,10 @@ func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
 					j, a, p.nearest, l.Part.Layout.N[a])
 			}
 		}
+		l.closest[a] = make([]int32, coarse.Part.Layout.N[a]+2)
+		for j := range l.closest[a] {
+			l.closest[a][j] = int32(l.nearest(coarse, a, j-1))
+		}
 	}
 	return nil
 }
@@ -125,56 +135,10 @@ func (l *Level) Walled() bool { return len(l.walled) > 0 }
 // Defect writes the residual at the points of b to Residual, for Restrict.
 func (l *Level) Defect(b kernel.Box) {
 	l.Sweep.Defect(l.Residual, l.Values, b)
-	l.defectWalled(b)
-	l.mark(b)
-}
-
-// Restrict makes the problem of the correction at the coarse points of b: see the stage.
-// The coarse obstacles keep the fine point that lies nearest admissible, and where that
-// one is in contact the coarse point is held, or the correction would lift it off, be
-// projected, and come back in the next cycle. Where the coarse level has walls, its Wall
-// has to be called when all boxes are done.
-func (l *Level) Restrict(coarse *Level, b kernel.Box) {
-	if l.Residual != nil {
-		l.Down.Restrict(coarse.Values, l.Residual, b)
-	} else {
-		l.Sweep.RestrictDefect(coarse.Values, l.Down, l.Values, b)
-	}
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			l.restrictRow(coarse, b.Lo[0], b.Hi[0], y, z)
+	for i := range l.walled {
+		if w := &l.walled[i]; holds(b, w.at) {
+			l.Residual[w.index] = l.defectWalled(w)
 		}
-	}
-}
-
-// restrictRow does all of Restrict but the restriction itself.
-func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
-	fine, c := l.Part.Layout, coarse.Part.Layout
-	look := nowhere
-	if coarse.Walls != nil {
-		look = l.around(coarse, y, z)
-	}
-	fy, fz := l.near[1][y].nearest, l.near[2][z].nearest
-	i, d := c.Index(x0, y, z), c.Dense(x0, y, z)
-	row, rowAt := fine.Index(0, fy, fz), fine.Dense(0, fy, fz)
-	for x := x0; x < x1; x++ {
-		fx := l.near[0][x].nearest
-		coarse.Source.Array[d] = -coarse.Values[i]
-		coarse.Values[i] = 0
-		u := l.Values[row+fx]
-		lo, hi := l.Lower.At(rowAt+fx)-u, l.Upper.At(rowAt+fx)-u
-		held := (lo >= 0 || hi <= 0) && l.inContact([3]int{fx, fy, fz})
-		if held {
-			lo, hi = 0, 0
-		}
-		coarse.Lower.Array[d], coarse.Upper.Array[d] = lo, hi
-		if coarse.Walls != nil {
-			coarse.Walls[i] = 0
-			if !held && l.nearest(coarse, 0, x-1) < int(look.last)+1 && l.nearest(coarse, 0, x+1) > int(look.first)-1 {
-				coarse.Walls[i] = l.wallsOf(coarse, [3]int{x, y, z}, [3]int{fx, fy, fz})
-			}
-		}
-		i, d = i+1, d+1
 	}
 }
 
@@ -198,8 +162,10 @@ func (l *Level) Interpolate(coarse *Level, b kernel.Box) {
 // Data samples the source and the obstacles at the coarse points of b, linearly between
 // fine points.
 func (l *Level) Data(coarse *Level, b kernel.Box) {
-	coarse.NoWalls()
 	for _, f := range [][2]kernel.Field{{l.Source, coarse.Source}, {l.Lower, coarse.Lower}, {l.Upper, coarse.Upper}} {
+		if f[1].Array == nil {
+			continue // no upper obstacle
+		}
 		l.sample(f[1].Array, f[0], coarse.Part.Layout, b)
 	}
 }
@@ -249,7 +215,12 @@ func mix(low, high, weight float64) float64 {
 }
 
 // NoWalls forgets the walls: the level holds the problem itself, not a correction.
-func (l *Level) NoWalls() { l.walled = l.walled[:0] }
+func (l *Level) NoWalls() {
+	l.walled = l.walled[:0]
+	clear(l.Walls)
+	clear(l.hasWalls)
+	clear(l.behind.words)
+}
 
 // ClearGhosts sets the ghosts to 0: a correction is 0 on the boundary.
 func (l *Level) ClearGhosts() {

@@ -30,13 +30,12 @@ type Multigrid struct {
 	residual  float64
 	failure   error
 	stage     Stage
-	colour    int // in progress
 	do        bound
 }
 
 // bound are the parts of stages, bound once.
 type bound struct {
-	contacts, relax, defect, restrict, prolong, data, interpolate, keep, restore, measure, energy func(piece int, b kernel.Box)
+	restrict, prolong, data, interpolate, keep, restore, measure, energy func(piece int, b kernel.Box)
 }
 
 // Parts of the points of the finer grid, at most, that a grid has to which a cycle goes
@@ -99,7 +98,7 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 func (m *Multigrid) build(o Options) error {
 	s, h := &m.system, &m.hierarchy
 	for i, n := range h.Grids {
-		c := LevelConfig{Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Walls: true, Contacts: true}
+		c := LevelConfig{Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Walls: true}
 		layout, err := kernel.NewLayout(h.Dim, n)
 		if err != nil {
 			return err
@@ -117,9 +116,6 @@ func (m *Multigrid) build(o Options) error {
 		l, err := NewLevel(c, i > 0)
 		if err != nil {
 			return err
-		}
-		if i > 0 {
-			l.Residual = make([]float64, layout.Len())
 		}
 		if m.levels = append(m.levels, l); i > 0 {
 			if err = m.levels[i-1].Over(l, o.Kernel); err != nil {
@@ -147,12 +143,6 @@ func (m *Multigrid) operatorOf(i int, layout kernel.Layout) (op kernel.Operator,
 func (m *Multigrid) bind() {
 	at := func() (*Level, *Level) { return m.levels[m.stage.Level], m.levels[m.stage.Level+1] }
 	m.do = bound{
-		contacts: func(_ int, b kernel.Box) { m.levels[m.stage.Level].Contacts(b) },
-		relax: func(_ int, b kernel.Box) {
-			l := m.levels[m.stage.Level]
-			l.Sweep.RelaxColour(l.Values, m.colour, m.stage.Omega, b)
-		},
-		defect:      func(_ int, b kernel.Box) { m.levels[m.stage.Level].Defect(b) },
 		restrict:    func(_ int, b kernel.Box) { f, c := at(); f.Restrict(c, b) },
 		prolong:     func(_ int, b kernel.Box) { f, c := at(); f.Prolong(c, b) },
 		data:        func(_ int, b kernel.Box) { f, c := at(); f.Data(c, b) },
@@ -248,7 +238,7 @@ func (m *Multigrid) run(s Stage) float64 {
 	part := float64(box.Points()) / float64(m.system.Layout.Points())
 	switch s.Kind {
 	case Relax, Solve:
-		m.relax(l)
+		l.Smooth(s.Sweeps, s.Omega, m.executor(l), nil)
 		return part * float64(s.Sweeps)
 	case Keep:
 		m.team.each(box, m.do.keep)
@@ -261,13 +251,10 @@ func (m *Multigrid) run(s Stage) float64 {
 	c := m.levels[s.Level+1]
 	switch s.Kind {
 	case Restrict:
-		if l.Residual != nil {
-			m.team.each(box, m.do.defect)
-		}
-		m.contacts(l)
+		l.Descend(s.Sweeps, s.Omega, m.executor(l))
 		m.team.each(c.Part.Layout.Interior(), m.do.restrict)
-		c.Wall()
-		return part
+		c.Wall(m.hierarchy.Dim == 1)
+		return part * float64(1+s.Sweeps)
 	case Prolong:
 		m.team.each(box, m.do.prolong)
 		return part / 2
@@ -279,32 +266,6 @@ func (m *Multigrid) run(s Stage) float64 {
 		m.sample(l, c)
 	}
 	return 0
-}
-
-// contacts notes where the rows of a level are in contact. The only row of one dimension
-// is not cut.
-func (m *Multigrid) contacts(l *Level) {
-	box := l.Part.Layout.Interior()
-	if m.hierarchy.Dim == 1 {
-		l.Contacts(box)
-		return
-	}
-	m.team.each(box, m.do.contacts)
-}
-
-// relax does the sweeps of the stage: in one pass over memory where no point has walls.
-func (m *Multigrid) relax(l *Level) {
-	if !l.Walled() {
-		l.Sweep.RedBlack(l.Values, m.stage.Omega, m.stage.Sweeps, m.executor(l))
-		return
-	}
-	box := l.Part.Layout.Interior()
-	for range m.stage.Sweeps {
-		for m.colour = range 2 {
-			m.team.each(box, m.do.relax)
-			l.relaxWalled(m.colour, box)
-		}
-	}
 }
 
 // sample makes the problem on the next coarser grid for the full multigrid start.

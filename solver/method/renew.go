@@ -2,6 +2,7 @@ package method
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -13,7 +14,6 @@ func (l *Level) Renew(op kernel.Operator, source, lower, upper kernel.Field) err
 	l.NoWalls()
 	if l.below {
 		clear(l.Values) // from which the start solves the coarsest grid
-		clear(l.Walls)  // which a restriction reads before any leads here
 		if same(l.operator, op) {
 			return nil
 		}
@@ -43,7 +43,7 @@ func (m *Multigrid) Renew(s System) error {
 		return fmt.Errorf("method: the multigrid of a block of %v points cannot be renewed for one of %v: make another", m.system.Layout.N, s.Layout.N)
 	}
 	m.failure = nil
-	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) {
+	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) || bounded(s.Upper) != bounded(m.system.Upper) {
 		return m.init(s, h)
 	}
 	m.system = s
@@ -63,6 +63,9 @@ func (m *Multigrid) Renew(s System) error {
 	m.guard.Reset()
 	return nil
 }
+
+// bounded tells whether an upper obstacle is one.
+func bounded(upper kernel.Field) bool { return upper.Array != nil || !math.IsInf(upper.Value, 1) }
 
 // same tells whether nothing that is made of one operator need be made anew for the other:
 // they have the same numbers, or the same arrays.

@@ -17,6 +17,13 @@ func (avx2) zero() reg.Register {
 	return y
 }
 
+func (avx2) held() reg.Register {
+	y := YMM()
+	VPCMPEQQ(y, y, y)
+	VPSLLQ(operand.U8(63), y, y)
+	return y
+}
+
 func (avx2) broadcast(m operand.Mem) operand.Op {
 	y := YMM()
 	VBROADCASTSD(m, y)
@@ -202,12 +209,14 @@ func (ymm) load(m operand.Mem) reg.Register {
 	return y
 }
 
-func (ymm) clear(zero reg.Register, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register) {
+func (ymm) clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register) {
 	at, sign := YMM(), YMM()
 	VCMPPD(p, bound, u, at)
-	VCMPPD(q, zero, r, sign)
+	VCMPPD(q, l.scalars["zero"], r, sign)
 	VANDPD(at, sign, at)
 	VANDNPD(r, at, r)
+	VANDPD(l.scalars["held"], at, at)
+	VORPD(at, r, r)
 }
 
 // scalar works on one point in the low lane.
@@ -236,12 +245,14 @@ func (scalar) mul(a operand.Op, b, d reg.Register)         { VMULSD(low(a), b, d
 func (scalar) div(a operand.Op, b, d reg.Register)         { VDIVSD(low(a), b, d) }
 func (scalar) max(v, bound, d reg.Register)                { VMAXSD(v, bound, d) }
 func (scalar) min(v, bound, d reg.Register)                { VMINSD(v, bound, d) }
-func (scalar) clear(zero reg.Register, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register) {
+func (scalar) clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register) {
 	at, sign := XMM(), XMM()
 	VCMPSD(p, bound, u, at)
-	VCMPSD(q, low(zero), r, sign)
+	VCMPSD(q, low(l.scalars["zero"]), r, sign)
 	VANDPD(at, sign, at)
 	VANDNPD(r, at, r)
+	VANDPD(low(l.scalars["held"]), at, at)
+	VORPD(at, r, r)
 }
 
 // Colours are worked on by vectors only.

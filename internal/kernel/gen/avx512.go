@@ -17,6 +17,13 @@ func (avx512) zero() reg.Register {
 	return z
 }
 
+func (avx512) held() reg.Register {
+	z := ZMM()
+	VPTERNLOGQ(operand.U8(255), z, z, z)
+	VPSLLQ(operand.U8(63), z, z)
+	return z
+}
+
 func (avx512) broadcast(m operand.Mem) operand.Op {
 	z := ZMM()
 	VBROADCASTSD(m, z)
@@ -131,11 +138,11 @@ func (zmm) load(m operand.Mem) reg.Register {
 	return z
 }
 
-func (zmm) clear(zero reg.Register, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register) {
+func (zmm) clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register) {
 	at, both := K(), K()
 	VCMPPD(p, bound, u, at)
-	VCMPPD(q, zero, r, at, both)
-	VMOVAPD(zero, both, r)
+	VCMPPD(q, l.scalars["zero"], r, at, both)
+	VMOVAPD(l.scalars["held"], both, r)
 }
 
 // masked reads and writes only the lanes of its mask.

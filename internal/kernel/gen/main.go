@@ -4,6 +4,8 @@
 package main
 
 import (
+	"strings"
+
 	. "github.com/mmcloughlin/avo/build" //nolint:staticcheck // avo programs read as assembly
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -128,7 +130,9 @@ func emit(s set, name, doc string, f form, inPlace bool, scalars []string, body 
 	for _, k := range scalars {
 		l.scalars[k] = s.broadcast(l.field(k))
 	}
-	l.scalars["zero"] = s.zero()
+	if !inPlace && strings.HasPrefix(name, "residual") {
+		l.scalars["zero"], l.scalars["held"] = s.zero(), s.held()
+	}
 	l.count, l.index = GP64(), GP64()
 	MOVQ(l.field("count"), l.count)
 	Label("row")
@@ -241,9 +245,9 @@ func residual(s set, f form) {
 	doc := "writes the residual of the points of a tile to out."
 	emit(s, "residual"+f.String(), doc, f, false, scalarsOf(f), func(l *loop, v vector, offset int) {
 		u, res := l.sum(v, offset)
-		zero := l.scalars["zero"].(reg.Register)
-		v.clear(zero, lessEqual, v.operand(l.at("phi", offset)), u, greater, res)
-		v.clear(zero, greaterEqual, v.operand(l.at("psi", offset)), u, less, res)
+		v.add(l.scalars["zero"], res, res) // no −0 but for contact
+		v.clear(l, lessEqual, v.operand(l.at("phi", offset)), u, greaterEqual, res)
+		v.clear(l, greaterEqual, v.operand(l.at("psi", offset)), u, lessEqual, res)
 		v.store(res, l.at("out", offset), false)
 	})
 }

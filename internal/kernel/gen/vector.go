@@ -18,6 +18,7 @@ const (
 type set interface {
 	name() string
 	zero() reg.Register
+	held() reg.Register // −0
 	broadcast(m operand.Mem) operand.Op
 	// loops emits the loop over a row: body for whole vectors, and for the rest; masked
 	// says that the rest, too, is worked on by vectors.
@@ -50,8 +51,8 @@ type vector interface {
 	div(a operand.Op, b, d reg.Register) // d = b / a
 	max(v, bound, d reg.Register)        // bound > v ? bound : v
 	min(v, bound, d reg.Register)        // bound < v ? bound : v
-	// clear sets r to 0 where both "u p bound" and "r q 0" hold.
-	clear(zero reg.Register, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register)
+	// clear sets r to −0 where both "u p bound" and "r q 0" hold.
+	clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register)
 	// west is u moved up by one point, last's last point before it.
 	west(last, u, d reg.Register)
 	move(u, d reg.Register)

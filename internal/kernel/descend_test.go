@@ -1,0 +1,99 @@
+package kernel
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// A pass with something beside it: sweeps between which some points of the colour just
+// relaxed are changed, and the restriction of the defect that is left, are those of
+// separate calls over the whole block.
+func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
+	ref, err := ByName("reference")
+	require.NoError(t, err)
+	for _, k := range All() {
+		t.Run(k.Name(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				b := drawBlock(t)
+				if rapid.IntRange(0, 2).Draw(t, "tall") == 0 {
+					b = drawTall(t)
+				}
+				c := b.config
+				c.Kernel, c.Parity = k, rapid.IntRange(0, 1).Draw(t, "parity")
+				fine := c.Layout
+				nc := [3]int{1, 1, 1}
+				for a := range fine.Dim {
+					nc[a] = max(1, (fine.N[a]-1)/2)
+					if rapid.IntRange(0, 3).Draw(t, "other") == 0 {
+						nc[a] = rapid.IntRange(1, fine.N[a]).Draw(t, "coarse")
+					}
+				}
+				coarse, err := NewLayout(fine.Dim, nc)
+				require.NoError(t, err)
+				s, err := New(c)
+				require.NoError(t, err)
+				tr, err := NewTransferPart(Whole(fine), Whole(coarse), k)
+				require.NoError(t, err)
+				c.Kernel = ref
+				r, err := New(c)
+				require.NoError(t, err)
+				reference, err := NewTransferPart(Whole(fine), Whole(coarse), ref)
+				require.NoError(t, err)
+				s.wavefront.cache = rapid.SampledFrom([]int{s.wavefront.cache, 1, 20000, 50000}).Draw(t, "cache")
+				sweeps := rapid.IntRange(0, 4).Draw(t, "sweeps")
+				executor := rapid.SampledFrom([]Executor{Sequential{}, backwards{}, together{}, three{}}).Draw(t, "executor")
+
+				halve := func(u []float64, colour, lo, hi, z int) {
+					for y := lo; y < hi; y++ {
+						for x := s.start(colour, 0, y, z); x < fine.N[0]; x += 2 {
+							if (x+2*y+z)%5 == 0 {
+								u[fine.Index(x, y, z)] /= 2
+							}
+						}
+					}
+				}
+				got, want := onLine(b.src), onLine(b.src)
+				sums, seen := make([]float64, tr.Sums()), make([]int, fine.N[1]*fine.N[2])
+				var at sync.Mutex
+				s.RedBlackPass(got, &Pass{
+					Omega: 1.7, Sweeps: sweeps,
+					Relaxed: func(colour, lo, hi, z int) { halve(got, colour, lo, hi, z) },
+					Done: func(worker, lo, hi, z int) {
+						at.Lock()
+						defer at.Unlock()
+						if worker < 0 || worker >= Workers(executor) {
+							panic("a worker that there is not")
+						}
+						for y := lo; y < hi; y++ {
+							seen[y+fine.N[1]*z]++
+						}
+						_, _, first := tr.Summed(lo, hi)
+						rows, room := make([]float64, (hi-first)*fine.N[0]), make([]float64, fine.N[0])
+						s.DefectRows(rows, got, first, hi, z)
+						tr.SumRows(sums, rows, room, lo, hi, z)
+					},
+				}, executor)
+				for half := range 2 * sweeps {
+					r.RelaxColour(want, half%2, 1.7, fine.Interior())
+					for z := range fine.N[2] {
+						halve(want, half%2, 0, fine.N[1], z)
+					}
+				}
+				sameBits(t, want, got, "relaxed")
+				for i, n := range seen {
+					require.Equal(t, 1, n, "row %d", i)
+				}
+				defect, box := make([]float64, fine.Len()), drawBox(t, nc)
+				r.Defect(defect, want, fine.Interior())
+				down, expected := drawArray(t, coarse), []float64(nil)
+				expected = onLine(down)
+				reference.Restrict(expected, defect, box)
+				tr.Combine(down, sums, box)
+				sameBits(t, expected, down, "restricted")
+			})
+		})
+	}
+}

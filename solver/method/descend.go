@@ -1,0 +1,234 @@
+package method
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// descent is what a level needs that is not shared between blocks to restrict in the same
+// pass over memory as it relaxes.
+type descent struct {
+	pass  kernel.Pass
+	sums  []float64   // of fine planes, restricted along y and x
+	rooms [][]float64 // a worker each
+	rows  func(worker, lo, hi, z int)
+	walls func(colour, lo, hi, z int)
+}
+
+// batch is how many fine rows are summed at once: few enough that their residual stays in
+// the first-level cache.
+const batch = 12
+
+func (d *descent) bind(l *Level) {
+	d.rows = l.sumRows
+	d.walls = func(colour, lo, hi, z int) {
+		l.relaxWalled(colour, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}})
+	}
+}
+
+// Smooth does red-black sweeps over the whole level, which lies in this block alone, and
+// calls done (nil: nothing) for rows as soon as they are final: see kernel.Pass.
+func (l *Level) Smooth(sweeps int, omega float64, e kernel.Executor, done func(worker, lo, hi, z int)) {
+	p := &l.descent.pass
+	p.Omega, p.Sweeps, p.Done, p.Relaxed = omega, sweeps, done, nil
+	if l.Walled() {
+		p.Relaxed = l.descent.walls
+	}
+	l.Sweep.RedBlackPass(l.Values, p, e)
+}
+
+// Descend does red-black sweeps, possibly none, and the part of Restrict that reads all
+// fine points: the residual's sums, and where points are in contact.
+func (l *Level) Descend(sweeps int, omega float64, e kernel.Executor) {
+	d := &l.descent
+	if d.sums == nil {
+		d.sums = make([]float64, l.Down.Sums())
+	}
+	for n := kernel.Workers(e); len(d.rooms) < n; {
+		d.rooms = append(d.rooms, make([]float64, l.room()))
+	}
+	l.Smooth(sweeps, omega, e, d.rows)
+}
+
+// room is the scratch memory of a worker: fine rows of a batch and those before it that
+// its coarse rows need, and one more.
+func (l *Level) room() int {
+	most, n := 0, l.Part.Layout.N
+	for lo := 0; lo < n[1]; lo++ {
+		hi := min(lo+batch, n[1])
+		_, _, first := l.Down.Summed(lo, hi)
+		most = max(most, hi-first)
+	}
+	return (most + 1) * n[0]
+}
+
+// sumRows sums the residual of rows [lo, hi) of a plane and marks their contact.
+func (l *Level) sumRows(worker, lo, hi, z int) {
+	n := l.Part.Layout.N[0]
+	room := l.descent.rooms[worker]
+	for ; lo < hi; lo += batch {
+		end := min(lo+batch, hi)
+		_, _, first := l.Down.Summed(lo, end)
+		rows := room[:(end-first)*n]
+		l.Sweep.DefectRows(rows, l.Values, first, end, z)
+		walled := l.walledIn(first, end, z)
+		for i := range walled {
+			w := &walled[i]
+			rows[(w.at[1]-first)*n+w.at[0]] = l.defectWalled(w)
+		}
+		for y := lo; y < end; y++ {
+			held(l.contact.of(y, z), rows[(y-first)*n:][:n])
+		}
+		l.Down.SumRows(l.descent.sums, rows, room[len(rows):], lo, end, z)
+	}
+}
+
+// Contacts marks where the rows of b, whole but for their ghosts, are in contact or have
+// walls, from Residual and Walls. b may hold ghosts of the other axes, if they were brought
+// there.
+func (l *Level) Contacts(b kernel.Box) {
+	n := l.Part.Layout.N[0]
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			i := l.Part.Layout.Index(0, y, z)
+			words := l.contact.of(y, z)
+			held(words, l.Residual[i:i+n])
+			for _, x := range [2]int{-1, n} {
+				if r := l.Residual[i+x]; r == 0 && math.Signbit(r) {
+					set(words, x)
+				}
+			}
+			if l.Walls == nil {
+				continue
+			}
+			words = l.behind.of(y, z)
+			clear(words)
+			for x, w := range l.Walls[i-1 : i+n+1] {
+				if w != 0 {
+					set(words, x-1)
+				}
+			}
+		}
+	}
+}
+
+// Restrict makes the problem of the correction at the coarse points of b: see the stage.
+// It takes what Descend has left or, where the level is shared between blocks, Residual,
+// and what Contacts has made of it. The coarse obstacles keep the fine point that lies
+// nearest admissible, and where that one is in contact the coarse point is held, or the
+// correction would lift it off, be projected, and come back in the next cycle. Where the
+// coarse level has walls, its Wall has to be called when all boxes are done.
+func (l *Level) Restrict(coarse *Level, b kernel.Box) {
+	if l.Residual != nil {
+		l.Down.Restrict(coarse.Values, l.Residual, b)
+	} else {
+		l.Down.Combine(coarse.Values, l.descent.sums, b)
+	}
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			l.restrictRow(coarse, b.Lo[0], b.Hi[0], y, z)
+			if coarse.Walls != nil {
+				l.wallRow(coarse, b.Lo[0], b.Hi[0], y, z)
+			}
+		}
+	}
+}
+
+// presses is a source that keeps a point on its lower obstacle 0, where there is no upper
+// one that could be 0 as well.
+const presses = -0x1p900
+
+// restrictRow makes source, obstacles and start of the coarse points [x0, x1) of a row.
+func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
+	fine, c := l.Part.Layout, coarse.Part.Layout
+	fy, fz := int(l.closest[1][y+1]), int(l.closest[2][z+1])
+	i, d, n := c.Index(x0, y, z), c.Dense(x0, y, z), x1-x0
+	values, source := coarse.Values[i:][:n], coarse.Source.Array[d:][:n]
+	for x, v := range values {
+		source[x] = -v
+	}
+	clear(values)
+	u, at, from := l.Values[fine.Index(0, fy, fz):][:fine.N[0]], l.closest[0][x0+1:][:n], fine.Dense(0, fy, fz)
+	gap(coarse.Lower.Array[d:][:n], u, l.Lower, from, at)
+	upper := coarse.Upper.Array
+	if upper != nil {
+		upper = upper[d:][:n]
+		gap(upper, u, l.Upper, from, at)
+	}
+	words := l.contact.of(fy, fz)
+	if s := nowhere.join(words); s.first > s.last {
+		return
+	}
+	for x, fx := range at {
+		if words[(fx+64)>>6]>>((fx+64)&63)&1 == 0 {
+			continue
+		}
+		if coarse.Lower.Array[d+x] = 0; upper != nil {
+			upper[x] = 0
+		} else {
+			source[x] = presses
+		}
+	}
+}
+
+// gap is the distance of an obstacle, whose row begins at from, from u at some points.
+func gap(dst, u []float64, obstacle kernel.Field, from int, at []int32) {
+	dst = dst[:len(at)]
+	if obstacle.Array == nil {
+		for x, fx := range at {
+			dst[x] = obstacle.Value - u[fx]
+		}
+		return
+	}
+	row := obstacle.Array[from:][:len(u)]
+	for x, fx := range at {
+		dst[x] = row[fx] - u[fx]
+	}
+}
+
+// wallRow makes the walls of the coarse points [x0, x1) of a row, which is looked through
+// only where the rows that its arms pass are in contact or have walls.
+func (l *Level) wallRow(coarse *Level, x0, x1, y, z int) {
+	row := y + coarse.Part.Layout.N[1]*z
+	i := coarse.Part.Layout.Index(x0, y, z)
+	walls := coarse.Walls[i:][:x1-x0]
+	whole := x1-x0 == coarse.Part.Layout.N[0] // else others do the rest of the row
+	if !whole || coarse.hasWalls[row] {
+		clear(walls)
+	}
+	look := l.around(y, z)
+	some := false
+	fy, fz := int(l.closest[1][y+1]), int(l.closest[2][z+1])
+	for x := x0; x < x1 && look.first <= look.last; x++ {
+		if int(l.closest[0][x]) > look.last || int(l.closest[0][x+2]) < look.first {
+			continue
+		}
+		if p := [3]int{int(l.closest[0][x+1]), fy, fz}; !l.contact.has(p) {
+			walls[x-x0] = l.wallsOf(coarse, [3]int{x, y, z}, p)
+			some = some || walls[x-x0] != 0
+		}
+	}
+	if whole {
+		coarse.hasWalls[row] = some
+	}
+}
+
+// around is the span of the rows that the arms of row (y, z) of the next coarser grid pass.
+func (l *Level) around(y, z int) span {
+	fy, fz := int(l.closest[1][y+1]), int(l.closest[2][z+1])
+	s := nowhere
+	join := func(y, z int) {
+		s = s.join(l.contact.of(y, z))
+		if l.Walls != nil {
+			s = s.join(l.behind.of(y, z))
+		}
+	}
+	for a := int(l.closest[1][y]) + 1; a < int(l.closest[1][y+2]); a++ {
+		join(a, fz)
+	}
+	for a := int(l.closest[2][z]) + 1; a < int(l.closest[2][z+2]); a++ {
+		join(fy, a)
+	}
+	return s
+}

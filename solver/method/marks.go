@@ -1,0 +1,71 @@
+package method
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// marks is a bit for every own point and ghost of a block.
+type marks struct {
+	words []uint64
+	row   int // words of a row
+	rows  int // of a plane, ghosts too
+}
+
+// Point x of a row is bit x + 64, so that own points begin with a word.
+func newMarks(l kernel.Layout) marks {
+	m := marks{row: 1 + (l.N[0]+64)/64, rows: l.N[1] + 2}
+	m.words = make([]uint64, m.row*m.rows*(l.N[2]+2))
+	return m
+}
+
+// of is the words of a row.
+func (m *marks) of(y, z int) []uint64 { return m.words[(y+1+m.rows*(z+1))*m.row:][:m.row] }
+
+func (m *marks) has(p [3]int) bool {
+	x := p[0] + 64
+	return m.of(p[1], p[2])[x>>6]>>(x&63)&1 != 0
+}
+
+// held marks the points of a row, from own point 0 on, whose residual is −0.
+func held(words []uint64, row []float64) {
+	clear(words)
+	for i := 0; i < len(row); i += 64 {
+		var word uint64
+		for k, r := range row[i:min(i+64, len(row))] {
+			b := math.Float64bits(r) ^ 1<<63
+			word |= (b - 1) &^ b >> 63 << k // 1 if b is 0
+		}
+		words[1+i>>6] = word
+	}
+}
+
+// set marks one point.
+func set(words []uint64, x int) {
+	x += 64
+	words[x>>6] |= 1 << (x & 63)
+}
+
+// span is the first and the last point marked in either of the rows; first > last: none.
+type span struct{ first, last int }
+
+var nowhere = span{math.MaxInt32, math.MinInt32}
+
+// join is the span of s and what a row has marked.
+func (s span) join(words []uint64) span {
+	for i, w := range words {
+		if w != 0 {
+			s.first = min(s.first, 64*(i-1)+bits.TrailingZeros64(w))
+			break
+		}
+	}
+	for i := len(words) - 1; i >= 0; i-- {
+		if words[i] != 0 {
+			s.last = max(s.last, 64*(i-1)+63-bits.LeadingZeros64(words[i]))
+			break
+		}
+	}
+	return s
+}
