@@ -1,6 +1,9 @@
 package solver
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // guess is what a peer of an asynchronous run believes of the squared residual of
 // its subtree. It never ends a run; it only says when a snapshot is worth while.
@@ -14,11 +17,16 @@ type guess struct {
 	reportEnd bool
 	everTold  bool
 	unheard   bool // the parent has not said that the last report has come
+
+	toldAt    time.Duration // of the last report
+	way       time.Duration // to the parent and back, as the last answer took
+	toldRound time.Duration
 }
 
 type childGuess struct {
 	known, atEnd bool
 	value        float64
+	round        time.Duration // to the farthest peer below and back
 }
 
 const (
@@ -37,7 +45,28 @@ const (
 func (g *guess) init(children int) { g.children = make([]childGuess, children) }
 
 func (g *guess) hear(child int, m *message) {
-	g.children[child] = childGuess{known: true, atEnd: m.reason == ReachedSweeps, value: m.a}
+	g.children[child] = childGuess{known: true, atEnd: m.reason == ReachedSweeps, value: m.a, round: seconds(m.b)}
+}
+
+// answered notes that the parent has heard the last report.
+func (g *guess) answered(now time.Duration) { g.unheard, g.way = false, now-g.toldAt }
+
+// round is how long a message takes to the farthest peer of the subtree and back, from
+// the parent where there is one; 0: not known yet.
+func (g *guess) round() time.Duration {
+	longest := time.Duration(0)
+	for _, c := range g.children {
+		longest = max(longest, c.round)
+	}
+	return g.way + longest
+}
+
+// seconds is a time that was told; what makes no sense counts as not known.
+func seconds(s float64) time.Duration {
+	if !(s > 0 && s < farAhead.Seconds()) {
+		return 0
+	}
+	return time.Duration(s * float64(time.Second))
 }
 
 func (g *guess) sum() (float64, bool) {
@@ -62,7 +91,7 @@ func (g *guess) childrenAtEnd() bool {
 // whole run's residual has to reach, NaN while that is not known. One report is on its
 // way at a time: over a slow edge the next one waits, as the newest there is then, and
 // never stands before a snapshot's messages.
-func (g *guess) report(atEnd bool, bound float64) (message, bool) {
+func (g *guess) report(now time.Duration, atEnd bool, bound float64) (message, bool) {
 	sum, known := g.sum()
 	if !known || g.unheard {
 		return message{}, false
@@ -74,11 +103,14 @@ func (g *guess) report(atEnd bool, bound float64) (message, bool) {
 		ratio = reportRatioNear
 	}
 	changed := !(low >= ratio*high) || (sum != g.reported && g.age >= reportAge)
+	round := g.round()
+	changed = changed || round > 2*g.toldRound
 	if g.everTold && !changed && end == g.reportEnd {
 		return message{}, false
 	}
 	g.everTold, g.reported, g.reportEnd, g.age, g.unheard = true, sum, end, 0, true
-	m := message{kind: msgEstimate, a: sum}
+	g.toldAt, g.toldRound = now, round
+	m := message{kind: msgEstimate, a: sum, b: round.Seconds()}
 	if end {
 		m.reason = ReachedSweeps
 	}

@@ -14,7 +14,10 @@ import (
 // stationary run), number (8 bytes), then by kind:
 //
 //	diagonal, step  one float64
-//	estimate        one float64; reason 1: every peer below has made its last sweep
+//	estimate        two float64: the guess, and the seconds that the way from the
+//	                receiver to the farthest peer below and back takes; reason 1: every
+//	                peer below has made its last sweep
+//	heard           one float64: seconds until the tolerance may be met
 //	residual        length of the first sum (2 bytes), that sum, the second sum
 //	verdict         two float64: the relative residual, the reference norm; the
 //	                iterate to be measured next (8 bytes)
@@ -22,7 +25,7 @@ import (
 //	load            two float64: speed and longest sweep beyond; planes (8 bytes)
 //	move, grant     iterate (8 bytes), planes (8 bytes)
 //	layers, shares, correction  iterate (8 bytes), values of 8 bytes each
-//	stop, finished, close, heard  nothing
+//	stop, finished, close  nothing
 //
 // The mark of a face is the age of the cut it belongs to; that of a residual is 1 when
 // the snapshot is void.
@@ -50,7 +53,7 @@ const (
 )
 
 const (
-	messageVersion = 4
+	messageVersion = 5
 	messageHeader  = 16
 )
 
@@ -84,8 +87,10 @@ func (m *message) encode() []byte {
 	binary.LittleEndian.PutUint32(out[4:], uint32(m.step))
 	binary.LittleEndian.PutUint64(out[8:], m.number)
 	switch m.kind {
-	case msgDiagonal, msgStep, msgEstimate:
+	case msgDiagonal, msgStep, msgHeard:
 		out = appendFloat(out, m.a)
+	case msgEstimate:
+		out = appendFloat(appendFloat(out, m.a), m.b)
 	case msgVerdict:
 		out = appendFloat(appendFloat(out, m.a), m.b)
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
@@ -129,11 +134,16 @@ func decodeMessage(data []byte, faceBytes int) (m message, err error) {
 	}
 	body := data[messageHeader:]
 	switch m.kind {
-	case msgDiagonal, msgStep, msgEstimate:
+	case msgDiagonal, msgStep, msgHeard:
 		if len(body) != 8 {
 			return m, errMessageLength
 		}
 		m.a = readFloat(body)
+	case msgEstimate:
+		if len(body) != 16 {
+			return m, errMessageLength
+		}
+		m.a, m.b = readFloat(body), readFloat(body[8:])
 	case msgVerdict:
 		if len(body) != 24 {
 			return m, errMessageLength
@@ -154,7 +164,7 @@ func decodeMessage(data []byte, faceBytes int) (m message, err error) {
 		m.iterate, m.values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
 	case msgResidual:
 		err = m.decodeSums(body)
-	case msgStop, msgFinished, msgClose, msgHeard:
+	case msgStop, msgFinished, msgClose:
 		if len(body) != 0 {
 			return m, errMessageLength
 		}

@@ -13,8 +13,10 @@ func samples() []message {
 	for k := msgDiagonal; k < msgKinds; k++ {
 		m := message{kind: k, number: 77, reason: Interrupted, step: int(k) % 3}
 		switch k {
-		case msgDiagonal, msgStep, msgEstimate:
+		case msgDiagonal, msgStep, msgHeard:
 			m.a = math.Pi
+		case msgEstimate:
+			m.a, m.b = math.Pi, 1e-3
 		case msgVerdict:
 			m.a, m.b = 1e-300, 4
 		case msgFace, msgPlane:
@@ -51,7 +53,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		require.Error(t, err)
 		data[0]++
 		_, err = decodeMessage(data, 16)
-		require.ErrorContains(t, err, "version 5")
+		require.ErrorContains(t, err, "version 6")
 	}
 }
 

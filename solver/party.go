@@ -17,6 +17,7 @@ type party struct {
 	corners    []*face // of agreement sessions with peers that share no face
 	tree       tree
 	rhythm     rhythm
+	now        time.Duration // since the run's start, as last told
 	end        ending
 	steps      stepping
 	iterate    Iteration  // newest complete one
@@ -72,7 +73,8 @@ func (p *party) tellParent(m *message) bool {
 
 // Agree tells that an agreement message came from q. The error names q; the run
 // cannot go on after one. msg is not kept.
-func (p *party) Agree(_ time.Duration, q Rank, msg []byte) error {
+func (p *party) Agree(now time.Duration, q Rank, msg []byte) error {
+	p.now = max(p.now, now)
 	f := p.faceOf(q)
 	if f == nil {
 		return fmt.Errorf("solver: an agreement message from rank %d, which is no neighbour of rank %d", q, p.config.Rank)

@@ -151,6 +151,7 @@ func (w *schwarz) flexible() bool { return w.config.Method.Flexible }
 
 // Next says what to do now; see Peer.
 func (w *schwarz) Next(now time.Duration) Op {
+	w.now = now
 	w.pace.asked(now)
 	for {
 		if len(w.outbox) > 0 {

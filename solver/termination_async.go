@@ -34,10 +34,9 @@ type snapshotEnd struct {
 	due      Iteration // sweep that measures for the guess
 	residual float64   // of the last verdict
 	reason   Reason
-	final    bool      // the snapshot was begun when all had made their last sweep
-	news     Iteration // root: guesses heard after its last sweep
-	nextAt   Iteration // root: no snapshot before this clock
-	shots    schedule  // root: of snapshots
+	final    bool  // the snapshot was begun when all had made their last sweep
+	shots    shots // root
+	pace     pace
 }
 
 func newSnapshotEnd(p *party) *snapshotEnd {
@@ -74,8 +73,8 @@ func (e *snapshotEnd) gate() gate {
 	if e.atEnd() {
 		e.guess.known = true // no further measurement will come
 		e.report()
-		e.consider()
 	}
+	e.consider()
 	switch {
 	case e.active && !e.sums.own && e.got == len(e.faces):
 		e.measure = true
@@ -99,10 +98,6 @@ func (e *snapshotEnd) atEnd() bool {
 	most := e.p.rhythm.max
 	return most > 0 && e.p.iterate >= most
 }
-
-// clock measures what has happened at the root: its own sweeps, and after the last
-// one what it heard.
-func (e *snapshotEnd) clock() Iteration { return e.p.iterate + e.news }
 
 // freeze keeps the block and sends its faces to all neighbours, but for those that
 // the opening of a time step has exchanged.
@@ -131,7 +126,7 @@ func (e *snapshotEnd) measured(residual *kernel.Sum) {
 	if !e.measure {
 		e.guess.own, e.guess.known = residual.Float64(), true
 		e.guess.age++
-		e.due = e.schedule.next(e.p.rhythm.loose(), e.p.iterate, math.Sqrt(e.guess.own), e.share())
+		e.plan()
 		e.report()
 		e.consider()
 		return
@@ -140,6 +135,7 @@ func (e *snapshotEnd) measured(residual *kernel.Sum) {
 	var reference *kernel.Sum
 	if e.number == 0 {
 		reference = &e.p.reference
+		e.guess.own, e.guess.known = residual.Float64(), true
 	}
 	e.sums.share(residual, reference)
 	e.advance()
@@ -183,28 +179,47 @@ func (e *snapshotEnd) verdict(m *message) {
 		return
 	}
 	e.p.subject.thaw()
-	if e.number > 0 && e.sums.void {
-		e.nextAt = e.clock() + e.p.rhythm.every // it says nothing of the residual
-	} else if e.number > 0 {
-		e.nextAt = e.shots.next(e.p.rhythm.loose(), e.clock(), m.a, e.p.config.Tolerance)
+	level := levelOf(m.a, e.p.config.Tolerance)
+	switch {
+	case e.number == 0:
+		e.plan()
+		e.report()
+		e.shots.exact.hear(e.p.now, level, 0)
+	case e.p.tree.parent < 0:
+		e.shots.failed(e.p.now, level, e.sums.void)
 	}
 	e.consider()
 }
 
+// plan says when this peer measures next for the guess: by its own residual, and more
+// often where the root expects the end.
+func (e *snapshotEnd) plan() {
+	e.due = e.schedule.next(e.p.rhythm.loose(), e.p.iterate, math.Sqrt(e.guess.own), e.share())
+	if !e.p.rhythm.fixed {
+		e.due = min(e.due, e.pace.next(e.p.now, e.p.iterate, e.guess.round()))
+	}
+}
+
 // consider begins a snapshot at the root when one is worth while: somebody wants
-// the end, all have made their last sweep, or the guesses meet the tolerance. After
-// one that failed the root relaxes for about half as long as the residuals of the last
-// two promise that it takes, and so keeps snapshots rare.
+// the end, all have made their last sweep, or the forecast says that the tolerance will
+// be met by the time that the peers hear of it.
 func (e *snapshotEnd) consider() {
-	if e.p.tree.parent >= 0 || e.active || e.reason != Running || !e.begun {
+	if e.p.tree.parent >= 0 || e.number == 0 && e.active || e.reason != Running || !e.begun {
 		return
 	}
-	sum, known := e.guess.sum()
-	promising := known && !(math.Sqrt(sum) > e.bound()) && e.clock() >= e.nextAt
+	now := e.p.now
+	if sum, known := e.guess.sum(); known {
+		e.shots.guessed(now, levelOf(math.Sqrt(sum), e.bound()), e.guess.round())
+		e.pace.hear(now, e.shots.left(now))
+	}
+	if e.active {
+		return
+	}
 	e.final = e.atEnd() && e.guess.childrenAtEnd()
-	if e.p.wish == Running && !e.final && !promising {
+	if e.p.wish == Running && !e.final && !e.shots.promising(now, e.p.iterate) {
 		return
 	}
+	e.shots.begin(now, e.p.iterate)
 	e.begin(e.number + 1)
 }
 
@@ -219,7 +234,7 @@ func (e *snapshotEnd) bound() float64 {
 // report tells the parent the guess of this subtree when it has changed enough.
 func (e *snapshotEnd) report() {
 	bound := e.bound()
-	if m, ok := e.guess.report(e.atEnd(), float64(bound*bound)); ok {
+	if m, ok := e.guess.report(e.p.now, e.atEnd(), float64(bound*bound)); ok {
 		e.p.tellParent(&m)
 	}
 }
@@ -233,18 +248,17 @@ func (e *snapshotEnd) agree(f *face, m *message) error {
 	case msgVerdict:
 		return e.verdictFrom(m)
 	case msgHeard:
-		e.guess.unheard = false
+		e.guess.answered(e.p.now)
+		e.pace.hear(e.p.now, m.a)
 		e.report()
 		return nil
 	case msgEstimate:
-		e.p.tell(f.to.Rank, &message{kind: msgHeard})
+		e.p.tell(f.to.Rank, &message{kind: msgHeard, a: e.pace.left(e.p.now)})
 		if math.IsNaN(m.a) {
 			m.a = math.Inf(1)
 		}
 		e.guess.hear(e.p.tree.child(f.to.Rank), m)
-		if e.atEnd() {
-			e.news++
-		}
+		e.shots.news = true
 		e.report()
 		e.consider()
 		return nil

@@ -225,6 +225,7 @@ func (w *Worker) newArray() []float64 {
 // decrease. An OpRelax is repeated until Relax was called for it. After OpDone it
 // answers OpDone.
 func (w *Worker) Next(now time.Duration) Op {
+	w.now = now
 	w.meter.tick(now)
 	for {
 		if len(w.outbox) > 0 {
