@@ -80,7 +80,7 @@ func TestShots(t *testing.T) {
 	s.failed(22*time.Second, 4, false) // it does not fall
 	rests := []time.Duration{}
 	now := 22 * time.Second
-	for range 8 {
+	for range 9 {
 		rests = append(rests, s.nextAt-now)
 		now = s.nextAt
 		s.begin(now, 8)
@@ -88,7 +88,7 @@ func TestShots(t *testing.T) {
 		s.failed(now, 4, false)
 	}
 	require.IsIncreasing(t, rests[:5])
-	require.Equal(t, restRounds*s.round, rests[7])
+	require.Equal(t, restRounds*s.round, rests[8])
 	s.failed(now, 1, true)
 	require.Equal(t, now+s.round, s.nextAt, "a void snapshot says nothing")
 }

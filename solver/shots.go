@@ -24,7 +24,7 @@ const (
 	// before the next snapshot: residuals fall faster towards the end as often as not.
 	shotAhead = 0.5
 	// restRounds bounds the rest after a snapshot that guesses misled to.
-	restRounds = 16
+	restRounds = 32
 )
 
 // guessed takes a guess of the level, and how long a round over the tree takes.
@@ -67,12 +67,12 @@ func (s *shots) failed(now time.Duration, level float64, void bool) {
 	s.exact.hear(s.begunAt, level, 0)
 	s.nextAt = now + s.rest
 	if at, known := s.exact.meets(); known {
-		wait := time.Duration(shotAhead * float64(at-s.begunAt))
-		s.nextAt = min(s.nextAt, s.begunAt+wait)
+		s.nextAt = min(s.nextAt, s.begunAt+time.Duration(shotAhead*float64(at-s.begunAt)))
+		if s.nextAt <= now && s.rest > 0 {
+			return // it is near
+		}
 	}
-	if s.nextAt > now {
-		s.rest = min(max(2*s.rest, s.round), restRounds*s.round)
-	}
+	s.rest = min(max(2*s.rest, s.round), restRounds*s.round)
 }
 
 // pace says how often a peer measures for its guess.
