@@ -3,6 +3,7 @@ package solver
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,7 +45,7 @@ func BenchmarkCycle(b *testing.B) {
 				p := membrane([3]int{n, n, n}, 3)
 				part, err := Slabs(p.N, 1, nil)
 				require.NoError(b, err)
-				var exec Executor = Sequential{}
+				exec := Executor(Sequential{})
 				if threads > 1 {
 					exec = gang(threads)
 				}
@@ -58,9 +59,13 @@ func BenchmarkCycle(b *testing.B) {
 				for range 4 {
 					list = append(list, cycle...)
 				}
-				stages := make([][]stage, len(list))
-				for i, s := range list {
-					stages[i] = m.append(nil, s, join{}, false)
+				var stages [][]stage
+				for i := 0; i < len(list); i++ {
+					if both, ok := method.Fused(list[i], list[min(i+1, len(list)-1)]); ok {
+						list[i] = both
+						list = slices.Delete(list, i+1, i+2)
+					}
+					stages = append(stages, m.append(nil, list[i], join{}, false))
 				}
 				least := make([]time.Duration, len(list))
 				for b.Loop() {

@@ -102,7 +102,13 @@ func (m *multigrid) home(l int) *gridLevel {
 
 // translate tells also what the stages cost, in sweeps over the grid.
 func (m *multigrid) translate(list []method.Stage, j join) (out []stage, work float64) {
-	for i, s := range list {
+	for i := 0; i < len(list); i++ {
+		s := list[i]
+		if f := m.home(s.Level); f != nil && f.faces[0] == nil && i+1 < len(list) && (list[i+1].Kind != method.Measure || !m.shared()) {
+			if both, ok := method.Fused(s, list[i+1]); ok {
+				s, i = both, i+1
+			}
+		}
 		corners := i+1 < len(list) && list[i+1].Level == s.Level-1 &&
 			(list[i+1].Kind == method.Prolong || list[i+1].Kind == method.Interpolate)
 		out = m.append(out, s, j, corners)
@@ -111,7 +117,7 @@ func (m *multigrid) translate(list []method.Stage, j join) (out []stage, work fl
 		case method.Relax, method.Solve:
 			work += part * float64(s.Sweeps)
 		case method.Restrict, method.Measure:
-			work += part
+			work += part * float64(1+s.Sweeps)
 		case method.Prolong, method.Interpolate:
 			work += part / 2
 		}
@@ -125,6 +131,9 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 	if s.Kind == method.Measure {
 		if m.shared() && m.plan.gathered == 0 {
 			out = append(out, stage{kind: stageScatter, scatter: j.scatter})
+		}
+		if s.Sweeps > 0 {
+			return append(out, f.at(func() { f.Smooth(s.Sweeps, s.Omega, f.exec, m.measureRows) }, 1+s.Sweeps))
 		}
 		return append(out, m.residue)
 	}

@@ -61,11 +61,17 @@ func newMultigrid(g *Levels) (*multigrid, error) {
 	m.u = make([]float64, l.Len())
 	m.keep = make([]float64, l.Len())
 	steps := planParts(m.own, l.Dim, nil)
-	m.norms = make([]kernel.Norm, pieces(steps))
+	m.norms = make([]kernel.Norm, max(pieces(steps), kernel.Workers(g.exec)))
 	m.residue = stage{kind: stageCompute, steps: steps, piece: func(b kernel.Box, i int) {
 		m.gauge.Residual(&m.norms[i], m.u, b)
 	}}
 	return m, nil
+}
+
+// measureRows takes the residual of rows of grid 0, which nobody shares.
+func (m *multigrid) measureRows(worker, lo, hi, z int) {
+	n := m.block.layout.N[0]
+	m.gauge.Residual(&m.norms[worker], m.u, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{n, hi, z + 1}})
 }
 
 func (m *multigrid) root() bool { return m.g.tree.parent < 0 }

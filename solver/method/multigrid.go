@@ -36,6 +36,8 @@ type Multigrid struct {
 // bound are the parts of stages, bound once.
 type bound struct {
 	restrict, prolong, data, interpolate, keep, restore, measure, energy func(piece int, b kernel.Box)
+
+	rows func(worker, lo, hi, z int) // measures them
 }
 
 // Parts of the points of the finer grid, at most, that a grid has to which a cycle goes
@@ -65,7 +67,7 @@ func DefaultSmoothing(o Options) Smoothing {
 func NewMultigrid(s System, o Options) (*Multigrid, error) {
 	m := &Multigrid{options: o, team: newTeam(o.Executor, s.Layout.Dim)}
 	m.keep = make([]float64, s.Layout.Len())
-	m.norms, m.sums = make([]kernel.Norm, pieces), make([]kernel.Sum, pieces)
+	m.norms, m.sums = make([]kernel.Norm, max(pieces, kernel.Workers(m.team.exec))), make([]kernel.Sum, pieces)
 	m.bind()
 	return m, m.init(s, s.hierarchy())
 }
@@ -86,7 +88,7 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 		return err
 	}
 	smoothing := DefaultSmoothing(m.options)
-	m.cycle, m.start = h.Cycle(smoothing, 0), h.Start(smoothing)
+	m.cycle, m.start = fused(h.Cycle(smoothing, 0)), fused(h.Start(smoothing))
 	if len(m.levels) == 1 { // a handful of points
 		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
 	}
@@ -150,6 +152,10 @@ func (m *Multigrid) bind() {
 		keep:        func(_ int, b kernel.Box) { copyPoints(m.system.Layout, m.keep, m.levels[0].Values, b) },
 		restore:     func(_ int, b kernel.Box) { copyPoints(m.system.Layout, m.levels[0].Values, m.keep, b) },
 		measure:     func(i int, b kernel.Box) { m.levels[0].Sweep.Residual(&m.norms[i], m.levels[0].Values, b) },
+		rows: func(worker, lo, hi, z int) {
+			l := m.levels[0]
+			l.Sweep.Residual(&m.norms[worker], l.Values, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}})
+		},
 		energy:      func(i int, b kernel.Box) { m.levels[0].Sweep.Energy(&m.sums[i], m.keep, m.levels[0].Values, b) },
 	}
 }
@@ -244,9 +250,13 @@ func (m *Multigrid) run(s Stage) float64 {
 		m.team.each(box, m.do.keep)
 		return 0
 	case Measure:
-		m.team.each(box, m.do.measure)
+		if s.Sweeps > 0 {
+			l.Smooth(s.Sweeps, s.Omega, m.executor(l), m.do.rows)
+		} else {
+			m.team.each(box, m.do.measure)
+		}
 		m.residual = gather(m.norms)
-		return part
+		return part * float64(1+s.Sweeps)
 	}
 	c := m.levels[s.Level+1]
 	switch s.Kind {

@@ -46,8 +46,33 @@ const (
 type Stage struct {
 	Kind   Kind
 	Level  int // of transfers: the finer one
-	Sweeps int // of Relax and Solve
+	Sweeps int // of Relax and Solve; of Restrict and Measure those that come first, see Fused
 	Omega  float64
+}
+
+// Fused joins a relaxation and what reads the residual afterwards, which a level that is not
+// shared between blocks does in one pass over memory.
+func Fused(s, next Stage) (joined Stage, ok bool) {
+	if s.Kind != Relax || next.Level != s.Level || next.Kind != Restrict && next.Kind != Measure {
+		return s, false
+	}
+	next.Sweeps, next.Omega = s.Sweeps, s.Omega
+	return next, true
+}
+
+// fused joins what can be joined.
+func fused(stages []Stage) []Stage {
+	out := stages[:0]
+	for _, s := range stages {
+		if last := len(out) - 1; last >= 0 {
+			if both, ok := Fused(out[last], s); ok {
+				out[last] = both
+				continue
+			}
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // Smoothing says how much is relaxed where.
@@ -67,11 +92,10 @@ func (h *Hierarchy) cycle(out []Stage, s Smoothing, top, l int) []Stage {
 	if l == h.Coarsest() {
 		return append(out, h.solve(l))
 	}
-	out = append(out, Stage{Kind: Relax, Level: l, Sweeps: s.Before, Omega: s.Omega})
+	out = append(out, Stage{Kind: Relax, Level: l, Sweeps: s.Before, Omega: s.Omega}, Stage{Kind: Restrict, Level: l})
 	if l == 0 {
 		out = append(out, Stage{Kind: Keep})
 	}
-	out = append(out, Stage{Kind: Restrict, Level: l})
 	visits := 1
 	if l+1 < h.Coarsest() && float64(volume(h.Grids[l+1])) <= s.Twice*float64(volume(h.Grids[l])) {
 		visits = 2
