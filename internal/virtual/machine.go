@@ -110,7 +110,7 @@ func (e *engine) spend(rank int, first, last microproto.Instant, cost time.Durat
 	}
 	from = start.Add(each)
 	to = max(start.Add(cost), last.Add(each))
-	m.protocol = to
+	m.protocol = start.Add(cost) // between frames that come slowly it does other things
 	if !m.shared || cost == 0 {
 		return from, to
 	}
