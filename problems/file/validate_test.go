@@ -13,7 +13,7 @@ import (
 // same ones however the layers are shared out.
 func TestThinInspection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := &solver.Problem{Dimension: rapid.IntRange(1, 3).Draw(t, "dimension"), N: [3]int{1, 1, 1}}
+		p := &solver.Problem{Dimension: rapid.IntRange(1, 3).Draw(t, "dimension"), N: [3]int{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1}}
 		for a := range p.Dimension {
 			p.N[a] = rapid.IntRange(1, 9).Draw(t, "n")
 			p.Hi[a] = float64(p.N[a] + 1) // so that coordinates are indices
