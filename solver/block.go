@@ -19,6 +19,8 @@ type block struct {
 	memory   []float64 // room for the source of a time step where f is constant
 	steady   bool      // lower and upper are those of every time step
 	exec     Executor  // of what goes through all points; nil: Sequential
+
+	allocate func(n int) []float64 // Config.Allocate; nil: the built-in one
 }
 
 func newBlock(p *Problem, box Box) (*block, error) {

@@ -29,6 +29,7 @@ func (m *multigrid) newGridLevel(l int, window, own Box, op kernel.Operator, b *
 	c := method.LevelConfig{
 		Part:     kernel.Part{Layout: layout, Global: m.plan.hierarchy.Grids[l], Lo: window.Lo},
 		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1, Walls: true,
+		Allocate: m.g.config.Allocate,
 	}
 	if m.problem.Upper == nil {
 		c.Upper = kernel.NoUpper()

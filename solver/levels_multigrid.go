@@ -57,9 +57,9 @@ func newMultigrid(g *Levels) (*multigrid, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.block, m.own = &block{box: window, layout: l, exec: g.exec}, within(g.box, window)
-	m.u = make([]float64, l.Len())
-	m.keep = make([]float64, l.Len())
+	m.block, m.own = &block{box: window, layout: l, exec: g.exec, allocate: c.allocate}, within(g.box, window)
+	m.u = c.allocate(l.Len())
+	m.keep = c.allocate(l.Len())
 	steps := planParts(m.own, l.Dim, nil)
 	m.norms = make([]kernel.Norm, max(pieces(steps), kernel.Workers(g.exec)))
 	m.residue = stage{kind: stageCompute, steps: steps, piece: func(b kernel.Box, i int) {

@@ -48,9 +48,9 @@ func newRedBlack(g *Levels) (*redBlack, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &redBlack{g: g, block: &block{box: g.box, layout: l, exec: g.exec}, own: l.Interior()}
+	m := &redBlack{g: g, block: &block{box: g.box, layout: l, exec: g.exec, allocate: g.config.allocate}, own: l.Interior()}
 	m.parity = (g.box.Lo[0] + g.box.Lo[1] + g.box.Lo[2]) & 1
-	m.u = make([]float64, l.Len())
+	m.u = g.config.allocate(l.Len())
 	m.factor = method.NewFactor(c.Method.Omega, c.Method.Omega > 0)
 	values := grid{array: m.u, layout: l, parity: m.parity, colour: -1}
 	if len(g.wires) > 0 {

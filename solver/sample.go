@@ -106,7 +106,13 @@ func (b *block) executor() Executor {
 }
 
 // room is an array for the block's points: the one given if that is large enough.
-func (b *block) room(given []float64) []float64 { return fit(given, b.layout.Points()) }
+func (b *block) room(given []float64) []float64 {
+	n := b.layout.Points()
+	if cap(given) < n && b.allocate != nil {
+		return b.allocate(n)
+	}
+	return fit(given, n)
+}
 
 // fit is an array of n values: the one given if that is large enough.
 func fit(given []float64, n int) []float64 {

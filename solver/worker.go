@@ -30,12 +30,23 @@ type Config struct {
 	Balance bool
 	// BalanceWindow is the shortest time over which speeds are measured; 0: 50 ms.
 	BalanceWindow time.Duration
+	// Allocate makes the arrays that are as large as the box or a coarser grid of it: n
+	// zeros, for good. nil: make. The shell knows of larger pages.
+	Allocate func(n int) []float64
 	// Reconfigure asks, at every boundary of time steps, for asynchronous halo sessions
 	// to be made synchronous, so that the first faces of the step travel there, and
 	// asynchronous again. Otherwise those faces travel on the agreement sessions.
 	Reconfigure bool
 
 	gatherPoints int // multigrid: grids of at most that many points are the root's; 0: gatherPoints
+}
+
+// allocate is Allocate, or make.
+func (c *Config) allocate(n int) []float64 {
+	if c.Allocate == nil {
+		return make([]float64, n)
+	}
+	return c.Allocate(n)
 }
 
 const defaultRepeat = 5 * time.Millisecond
@@ -117,7 +128,7 @@ func NewWorker(c Config) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.block = &block{box: box, layout: l, exec: w.exec}
+	w.block = &block{box: box, layout: l, exec: w.exec, allocate: c.allocate}
 	if w.steps.of = c.Problem.Steps(); w.steps.of > 0 {
 		if w.steps.before, err = c.Problem.before(box, c.Initial); err != nil {
 			return nil, err
@@ -132,7 +143,7 @@ func NewWorker(c Config) (*Worker, error) {
 			w.meter.least = defaultWindow
 		}
 	}
-	w.cur = make([]float64, w.block.layout.Len())
+	w.cur = w.config.allocate(w.block.layout.Len())
 	w.pass.init(w)
 	if err := w.begin(); err != nil {
 		return nil, err
@@ -216,7 +227,7 @@ func (w *Worker) prepare(step float64) error {
 
 // newArray is a padded array with the boundary data of the first one.
 func (w *Worker) newArray() []float64 {
-	a := make([]float64, w.block.layout.Len())
+	a := w.config.allocate(w.block.layout.Len())
 	w.block.copyGhosts(a, w.cur)
 	return a
 }

@@ -125,7 +125,11 @@ func (s *inspection) layers(lo, hi int) {
 	first[s.p.Dimension-1], last[s.p.Dimension-1] = lo, hi-1
 	for k := first[2]; k <= last[2]; k++ {
 		for j := first[1]; j <= last[1]; j++ {
-			for i := first[0]; i <= last[0] && s.err == nil; i = s.after(i, j, k) {
+			i := first[0]
+			if i > 0 { // a share of a row
+				i = s.after(i-1, j, k)
+			}
+			for ; i <= last[0] && s.err == nil; i = s.after(i, j, k) {
 				s.point([3]int{i, j, k})
 			}
 			if s.err != nil {

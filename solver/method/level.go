@@ -56,19 +56,25 @@ type LevelConfig struct {
 	// Source, Lower, Upper are those of level 0. Below, they are made; Upper only where that
 	// of level 0 is an array or finite.
 	Source, Lower, Upper kernel.Field
+	// Allocate makes the arrays; nil: make.
+	Allocate func(n int) []float64
 }
 
 // NewLevel makes level 0 or, where below, one that lies below it.
 func NewLevel(c LevelConfig, below bool) (*Level, error) {
 	l := &Level{Part: c.Part, Source: c.Source, Lower: c.Lower, Upper: c.Upper}
 	if below {
-		l.Values = make([]float64, c.Part.Layout.Len())
+		allocate := c.Allocate
+		if allocate == nil {
+			allocate = func(n int) []float64 { return make([]float64, n) }
+		}
+		l.Values = allocate(c.Part.Layout.Len())
 		if c.Walls {
-			l.Walls = make([]float64, c.Part.Layout.Len())
+			l.Walls = allocate(c.Part.Layout.Len())
 		}
 		for _, f := range []*kernel.Field{&l.Source, &l.Lower, &l.Upper} {
 			if f != &l.Upper || bounded(*f) {
-				*f = kernel.Field{Array: make([]float64, c.Part.Layout.Points())}
+				*f = kernel.Field{Array: allocate(c.Part.Layout.Points())}
 			}
 		}
 	}

@@ -33,6 +33,28 @@ func Get(data []byte, u []float64, n [3]int, b solver.Box, offset int64) error {
 	})
 }
 
+// Within is the part of the whole array u of n points that box b fills; nil where that is
+// not one piece.
+func Within(u []float64, n [3]int, b solver.Box) []float64 {
+	size := b.Size()
+	if b.Points() > size[0] && (size[0] != n[0] || b.Points() > size[0]*size[1] && size[1] != n[1]) {
+		return nil
+	}
+	at := b.Lo[0] + n[0]*(b.Lo[1]+n[1]*b.Lo[2])
+	return u[at:][:b.Points():b.Points()]
+}
+
+// Place writes the values of box b into the whole array u of n points.
+func Place(u []float64, n [3]int, b solver.Box, values []float64) {
+	size := b.Size()
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			at := b.Lo[0] + n[0]*(y+n[1]*z)
+			values = values[copy(u[at:at+size[0]], values):]
+		}
+	}
+}
+
 // Encode writes values, a box or a part of one, as bytes.
 func Encode(data []byte, values []float64) {
 	for i, v := range values {

@@ -58,3 +58,40 @@ func TestEncodeDecode(t *testing.T) {
 	Decode(back, data)
 	require.Equal(t, []float64{1.5, -2}, back)
 }
+
+// A box is placed where the pieces of it would be, and is one piece only where it looks so.
+func TestPlaceIsPut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var n [3]int
+		var b solver.Box
+		for a := range n {
+			n[a] = rapid.IntRange(1, 4).Draw(t, "n")
+			b.Lo[a] = rapid.IntRange(0, n[a]-1).Draw(t, "lo")
+			b.Hi[a] = rapid.IntRange(b.Lo[a]+1, n[a]).Draw(t, "hi")
+		}
+		values := make([]float64, b.Points())
+		for i := range values {
+			values[i] = float64(i + 1)
+		}
+		data := make([]byte, Bytes(b))
+		Encode(data, values)
+		want, got := make([]float64, n[0]*n[1]*n[2]), make([]float64, n[0]*n[1]*n[2])
+		require.NoError(t, Put(want, n, b, 0, data))
+		Place(got, n, b, values)
+		require.Equal(t, want, got)
+		if piece := Within(got, n, b); piece != nil {
+			require.Equal(t, values, piece)
+		} else {
+			first, last := 0, 0
+			for i, v := range got {
+				if v == 1 {
+					first = i
+				}
+				if v == float64(len(values)) {
+					last = i
+				}
+			}
+			require.Greater(t, last-first+1, len(values))
+		}
+	})
+}

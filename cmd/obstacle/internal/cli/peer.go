@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/peer"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
@@ -35,6 +36,7 @@ type peerFlags struct {
 	trace      string
 	wait       time.Duration
 	rail       rail.Host
+	answer     int // descriptor of the launcher's memory; 0: none
 }
 
 func (a *app) peerCommand() *cobra.Command {
@@ -67,6 +69,8 @@ different hosts exchange is encrypted and authenticated (docs/security.md).`,
 	fl.StringArrayVar(&f.params, "param", nil, "with --problem: NAME=VALUE of a built-in problem (repeatable)")
 	fl.StringVar(&f.trace, "trace", "", "write every event of every composite to FILE")
 	fl.DurationVar(&f.wait, "join-timeout", 10*time.Minute, "how long to wait for the launcher")
+	fl.IntVar(&f.answer, "answer", 0, "descriptor of memory for the answer, from the launcher that started this process")
+	_ = fl.MarkHidden("answer") // it has just been defined
 	return c
 }
 
@@ -92,6 +96,11 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 		if o.Expect, err = file.Open(f.problem, f.params); err != nil {
 			return badInput(err)
 		}
+	}
+	if f.answer > 0 {
+		shared := os.NewFile(uintptr(f.answer), "answer")
+		defer shared.Close()
+		o.Answer = func(points int) ([]float64, error) { return host.MapArray(shared, points) }
 	}
 	ctx, interrupt, stop := interrupts(ctx)
 	defer stop()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/peer"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
@@ -57,9 +58,19 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 	if p.Identity, err = a.identity([]byte(rand.Text())); err != nil {
 		return p, failed(err)
 	}
-	p.Spawn = a.processes(q, p.Identity.Secret)
 	if q.inProcess {
+		if w.problem.Steps() == 0 {
+			p.Answer = host.Array(w.problem.Points())
+		}
 		p.Spawn = a.routines(q, p, adapters)
+	} else {
+		var shared *os.File
+		if w.problem.Steps() == 0 {
+			if p.Answer, shared, err = host.SharedArray(w.problem.Points()); err != nil {
+				return p, failed(err)
+			}
+		}
+		p.Spawn = a.processes(q, p.Identity.Secret, shared)
 	}
 	if p.Spawn == nil {
 		return p, failed(errors.New("this program's own file cannot be found: try --in-process"))
@@ -68,8 +79,8 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 }
 
 // processes starts peers as processes of this program; nil when its file is not
-// known.
-func (a *app) processes(q *request, secret []byte) func(context.Context, int, string) (launch.Child, error) {
+// known. shared is the memory of the answer, nil: there is none.
+func (a *app) processes(q *request, secret []byte, shared *os.File) func(context.Context, int, string) (launch.Child, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil
@@ -81,7 +92,10 @@ func (a *app) processes(q *request, secret []byte) func(context.Context, int, st
 		if q.trace != "" {
 			args = append(args, "--trace", traceName(q.trace, rank))
 		}
-		return spawn.Start(exe, args, secret, a.err)
+		if shared == nil {
+			return spawn.Start(exe, args, secret, a.err)
+		}
+		return spawn.Start(exe, append(args, "--answer", "3"), secret, a.err, shared)
 	}
 }
 
@@ -92,6 +106,9 @@ func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) func(con
 		o := peer.Options{
 			Rendezvous: rendezvous, Identity: p.Identity, Seat: rank, WaitTime: spawnTime,
 			Listen: "127.0.0.1", Rail: adapters[rank], Catalog: a.catalog, Log: a.log,
+		}
+		if p.Answer != nil {
+			o.Answer = func(int) ([]float64, error) { return p.Answer, nil }
 		}
 		var t *tracefile.File
 		if q.trace != "" {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -97,7 +99,11 @@ const (
 // vector is the assembled iterate, made when the first block comes: a peer of this
 // process has given up its arrays by then.
 func (r *run) vector() []float64 {
-	r.room.Do(func() { r.u = make([]float64, r.Problem.Points()) })
+	r.room.Do(func() {
+		if r.u = r.Answer; r.u == nil {
+			r.u = host.Array(r.Problem.Points())
+		}
+	})
 	return r.u
 }
 
@@ -223,7 +229,16 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 		r.Status.setSessions(m.rank, msg.Sessions)
 	case rendezvous.Result:
 		r.verdict = time.Now()
+		if msg.Placed && (r.Answer == nil || m.child == nil) {
+			m.gone = true
+			m.conn.Close()
+			r.fail(failure{closed, m.rank, fmt.Sprintf("%s says that its block is in memory that it was not given", m)})
+			return
+		}
 		m.result = &msg
+		if msg.Placed {
+			m.received = blocks.Bytes(m.final)
+		}
 		r.Log.Debug().Int("rank", m.rank).Str("reason", msg.Reason).Uint64("sweeps", msg.Sweeps).Msg("result")
 		if msg.Reason != Failed {
 			return
@@ -314,6 +329,7 @@ func (r *run) outcome() *Outcome {
 	for _, m := range r.members {
 		if !m.done() || m.missing() {
 			m.conn.Close()
+			r.halt(m)
 			<-m.attended // nothing is placed any more
 		}
 	}
@@ -349,6 +365,18 @@ func (r *run) outcome() *Outcome {
 		r.series.sum(o)
 	}
 	return o
+}
+
+// halt ends a peer that may still be writing to the answer.
+func (r *run) halt(m *member) {
+	if r.Answer == nil || m.child == nil {
+		return
+	}
+	m.child.Kill()
+	select {
+	case <-m.ended:
+	case <-time.After(killTime):
+	}
 }
 
 // fill puts starting values where no peer's block has come. In a run that has failed,

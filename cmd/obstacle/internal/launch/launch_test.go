@@ -242,6 +242,24 @@ func (p *player) chunk(s rendezvous.Stream, offset int64, n int) {
 	_ = p.conn.Send(rendezvous.Chunk{Stream: s, Offset: offset, Data: make([]byte, n)})
 }
 
+// Only a peer that the launcher has started can have put its block into the answer: from
+// one that came by itself the words are not taken.
+func TestPlacedOnlyWhereMemoryWasGiven(t *testing.T) {
+	for _, answer := range [][]float64{nil, make([]float64, 64)} {
+		r := rehearse(t, func(p *Plan) { p.Answer = answer })
+		all := r.join()
+		require.NoError(t, all[1].conn.Send(rendezvous.Result{Reason: Converged, Lost: -1, Placed: true}))
+		all[0].expect(rendezvous.KindLost)
+		all[0].block()
+		all[0].result(Converged, "", -1)
+		o := r.end()
+		require.Equal(t, Failed, o.Reason)
+		require.Contains(t, o.Failure, "memory that it was not given")
+		require.Equal(t, []int{1}, o.Missing)
+		require.Equal(t, 1.0, o.U[0])
+	}
+}
+
 func TestNobodyComesInTime(t *testing.T) {
 	r := rehearse(t, func(p *Plan) { p.JoinTime = 50 * time.Millisecond })
 	<-r.done

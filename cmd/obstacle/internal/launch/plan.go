@@ -53,6 +53,10 @@ type Plan struct {
 	// join. Nil when Address is set.
 	Spawn func(ctx context.Context, rank int, rendezvous string) (Child, error)
 
+	// Answer is memory for the whole iterate, into which peers that Spawn starts write their
+	// blocks; nil: they send them.
+	Answer []float64
+
 	// Steps is told u(0) and the end of every time step, one after the other, from
 	// goroutines of the run; u is only valid during the call. May be nil.
 	Steps func(m int, t float64, u []float64) error

@@ -250,6 +250,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 	config := solver.Config{
 		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: solver.MethodConfig(a.Method),
 		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
+		Allocate: host.Array,
 	}
 	if err := p.connect(ctx, config.Links(rank)); err != nil {
 		return nil, err

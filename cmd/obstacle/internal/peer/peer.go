@@ -44,6 +44,10 @@ type Options struct {
 	// Rail is where the InfiniBand rail is opened, and what this peer was told of it.
 	Rail rail.Host
 
+	// Answer is where the launcher wants the answer, for the whole grid of so many points;
+	// nil: peers send it their blocks.
+	Answer func(points int) ([]float64, error)
+
 	// OwnProcess: nobody else computes in this process, so that it may keep to the
 	// processors that the run's threads take.
 	OwnProcess bool

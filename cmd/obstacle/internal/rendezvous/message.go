@@ -201,6 +201,7 @@ type Result struct {
 	PeakBytes  int64   `json:"peak_bytes"`  // resident, of the process
 	IdleBytes  int64   `json:"idle_bytes"`  // resident peak before the block was made
 	Kernel     string  `json:"kernel"`
+	Placed     bool    `json:"placed"` // the block lies where the launcher wanted it: none was sent
 
 	// Refused counts what did not come from a peer of the run, or came twice, by reason.
 	Refused map[string]uint64 `json:"refused"`

@@ -24,9 +24,10 @@ const drainTime = time.Second
 // never onto the command line, which others can read. The input stays open as
 // long as this process lives: its end tells the peer that the launcher is gone.
 // The process is in a group of its own, so that an interrupt typed at the
-// terminal reaches the launcher only.
-func Start(exe string, args []string, secret []byte, errs io.Writer) (*Process, error) {
+// terminal reaches the launcher only. It inherits files as its descriptors 3, 4, ….
+func Start(exe string, args []string, secret []byte, errs io.Writer, files ...*os.File) (*Process, error) {
 	c := exec.Command(exe, args...)
+	c.ExtraFiles = files
 	c.Env = os.Environ()
 	c.Stderr = errs
 	c.WaitDelay = drainTime
