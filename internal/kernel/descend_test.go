@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"math"
+	"math/rand/v2"
 	"sync"
 	"testing"
 
@@ -94,6 +96,34 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 				tr.Combine(down, sums, box)
 				sameBits(t, expected, down, "restricted")
 			})
+		})
+	}
+}
+
+// Bits tell −0 from all that looks like it, in rows of any length.
+func TestHeldPointsAreMarked(t *testing.T) {
+	odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Copysign(math.NaN(), -1), -5e-324, 5e-324, math.Inf(-1), 1}
+	for _, k := range All() {
+		rapid.Check(t, func(t *rapid.T) {
+			n, rows := rapid.IntRange(1, 200).Draw(t, "n"), rapid.IntRange(1, 4).Draw(t, "rows")
+			r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+			step := (n+63)/64 + rapid.IntRange(0, 2).Draw(t, "gap")
+			in, want, got := make([]float64, n*rows), make([]uint64, step*rows), make([]uint64, step*rows)
+			for i := range want {
+				if got[i] = r.Uint64(); i%step >= (n+63)/64 {
+					want[i] = got[i] // stays
+				}
+			}
+			for i := range in {
+				if in[i] = odd[r.IntN(len(odd))]; r.IntN(2) == 0 {
+					in[i] = odd[1]
+				}
+				if math.Float64bits(in[i]) == 1<<63 {
+					want[i/n*step+i%n/64] |= 1 << (i % n % 64)
+				}
+			}
+			k.Held(got, step, in, n)
+			require.Equal(t, want, got, "%s, n = %d", k.Name(), n)
 		})
 	}
 }

@@ -164,6 +164,11 @@ func prolongRowsAVX2(tile **float64)
 //go:noescape
 func mixRowsAVX2(tile **float64)
 
+// markRowsAVX2 writes a bit for each value of a row, set where it is −0.
+//
+//go:noescape
+func markRowsAVX2(tile **float64)
+
 // largestAVX2 finds the largest bits of a row of values without their signs, a candidate a lane.
 //
 //go:noescape
@@ -203,6 +208,11 @@ func mixRowsAVX512(tile **float64)
 //
 //go:noescape
 func stretchRowAVX512(tile **float64)
+
+// markRowsAVX512 writes a bit for each value of a row, set where it is −0.
+//
+//go:noescape
+func markRowsAVX512(tile **float64)
 
 // largestAVX512 finds the largest bits of a row of values without their signs, a candidate a lane.
 //

@@ -5450,6 +5450,45 @@ next:
 	VZEROUPPER
 	RET
 
+// func markRowsAVX2(tile **float64)
+// Requires: AVX, AVX2
+TEXT ·markRowsAVX2(SB), NOSPLIT, $0-8
+	MOVQ tile+0(FP), AX
+	MOVQ 8(AX), CX
+	MOVQ (AX), DX
+	MOVQ 72(AX), BX
+
+row:
+	XORQ     SI, SI
+	VPCMPEQQ Y0, Y0, Y0
+	VPSLLQ   $0x3f, Y0, Y0
+	MOVQ     DX, DI
+	MOVQ     BX, R8
+	SUBQ     $0x08, R8
+	CMPQ     SI, R8
+	JG       eightDone
+
+eight:
+	VPCMPEQQ  (CX)(SI*8), Y0, Y1
+	VMOVMSKPD Y1, R9
+	VPCMPEQQ  32(CX)(SI*8), Y0, Y1
+	VMOVMSKPD Y1, R10
+	SHLL      $0x04, R10
+	ORL       R10, R9
+	MOVB      R9, (DI)
+	INCQ      DI
+	ADDQ      $0x08, SI
+	CMPQ      SI, R8
+	JLE       eight
+
+eightDone:
+	ADDQ 96(AX), CX
+	ADDQ 88(AX), DX
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func largestAVX2(tile **float64)
 // Requires: AVX, AVX2
 TEXT ·largestAVX2(SB), NOSPLIT, $0-8
@@ -6285,6 +6324,53 @@ next:
 	ADDQ 264(AX), R8
 	ADDQ 120(AX), R9
 	ADDQ 128(AX), R10
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func markRowsAVX512(tile **float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·markRowsAVX512(SB), NOSPLIT, $0-8
+	MOVQ tile+0(FP), AX
+	MOVQ 8(AX), CX
+	MOVQ (AX), DX
+	MOVQ 72(AX), BX
+
+row:
+	XORQ       SI, SI
+	VPTERNLOGQ $0xff, Z0, Z0, Z0
+	VPSLLQ     $0x3f, Z0, Z0
+	MOVQ       DX, DI
+	MOVQ       BX, R8
+	SUBQ       $0x08, R8
+	CMPQ       SI, R8
+	JG         eightDone
+
+eight:
+	VPCMPEQQ (CX)(SI*8), Z0, K1
+	KMOVW    K1, R9
+	MOVB     R9, (DI)
+	INCQ     DI
+	ADDQ     $0x08, SI
+	CMPQ     SI, R8
+	JLE      eight
+
+eightDone:
+	MOVQ      BX, R8
+	SUBQ      SI, R8
+	JZ        next
+	MOVQ      $0x000000ff, R9
+	BZHIQ     R8, R9, R9
+	KMOVW     R9, K1
+	VMOVUPD.Z (CX)(SI*8), K1, Z1
+	VPCMPEQQ  Z1, Z0, K1
+	KMOVW     K1, R9
+	MOVB      R9, (DI)
+
+next:
+	ADDQ 96(AX), CX
+	ADDQ 88(AX), DX
 	DECQ 80(AX)
 	JNZ  row
 	VZEROUPPER

@@ -2,6 +2,8 @@
 
 package kernel
 
+import "unsafe"
+
 // addRows sets ny rows of nx values of out to scale·(acc + w·in); rows lie so many
 // values apart, 0 for an array that is one row.
 func (isa instructions) addRows(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64) {
@@ -89,4 +91,21 @@ func (isa instructions) stretch(r *prolonged) {
 		phi: &r.phi[0], psi: &r.psi[0], source: r.scale, odd: r.first, count: r.nx, rows: 1,
 	}
 	stretchRowAVX512(&t.out)
+}
+
+// mark sets the bits of rows of n values, one every step words, where they are −0.
+func (isa instructions) mark(words []uint64, step int, rows []float64, n int) {
+	if isa < avx2 || n < 8 {
+		markPlain(words, step, rows, n, 0)
+		return
+	}
+	count := len(rows) / n
+	_ = words[(count-1)*step+(n-1)/64]
+	t := tile{c: &rows[0], rowStep: 8 * n, out: (*float64)(unsafe.Pointer(&words[0])), outStep: 8 * step, count: n, rows: count}
+	if isa == avx512 {
+		markRowsAVX512(&t.out)
+		return
+	}
+	markRowsAVX2(&t.out)
+	markPlain(words, step, rows, n, n&^7)
 }

@@ -77,9 +77,7 @@ func (l *Level) sumRows(worker, lo, hi, z int) {
 			w := &walled[i]
 			rows[(w.at[1]-first)*n+w.at[0]] = l.defectWalled(w)
 		}
-		for y := lo; y < end; y++ {
-			held(l.contact.of(y, z), rows[(y-first)*n:][:n])
-		}
+		l.Sweep.Kernel().Held(l.contact.from(lo, z), l.contact.row, rows[(lo-first)*n:], n)
 		l.Down.SumRows(l.descent.sums, rows, room[len(rows):], lo, end, z)
 	}
 }
@@ -93,7 +91,8 @@ func (l *Level) Contacts(b kernel.Box) {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			i := l.Part.Layout.Index(0, y, z)
 			words := l.contact.of(y, z)
-			held(words, l.Residual[i:i+n])
+			clear(words)
+			l.Sweep.Kernel().Held(words[1:], len(words), l.Residual[i:i+n], n)
 			for _, x := range [2]int{-1, n} {
 				if r := l.Residual[i+x]; r == 0 && math.Signbit(r) {
 					set(words, x)

@@ -29,18 +29,8 @@ func (m *marks) has(p [3]int) bool {
 	return m.of(p[1], p[2])[x>>6]>>(x&63)&1 != 0
 }
 
-// held marks the points of a row, from own point 0 on, whose residual is −0.
-func held(words []uint64, row []float64) {
-	clear(words)
-	for i := 0; i < len(row); i += 64 {
-		var word uint64
-		for k, r := range row[i:min(i+64, len(row))] {
-			b := math.Float64bits(r) ^ 1<<63
-			word |= (b - 1) &^ b >> 63 << k // 1 if b is 0
-		}
-		words[1+i>>6] = word
-	}
-}
+// from is the words of the own points from a row on.
+func (m *marks) from(y, z int) []uint64 { return m.words[(y+1+m.rows*(z+1))*m.row+1:] }
 
 // set marks one point.
 func set(words []uint64, x int) {

@@ -156,7 +156,7 @@ func (m *Multigrid) bind() {
 			l := m.levels[0]
 			l.Sweep.Residual(&m.norms[worker], l.Values, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}})
 		},
-		energy:      func(i int, b kernel.Box) { m.levels[0].Sweep.Energy(&m.sums[i], m.keep, m.levels[0].Values, b) },
+		energy: func(i int, b kernel.Box) { m.levels[0].Sweep.Energy(&m.sums[i], m.keep, m.levels[0].Values, b) },
 	}
 }
 

@@ -28,6 +28,7 @@ func main() {
 	}
 	for _, s := range []set{avx2{}, avx512{}} {
 		transfers(s)
+		markRows(s)
 		sums(s)
 	}
 	TEXT("storeFence", NOSPLIT, "func()")

@@ -25,6 +25,7 @@ type set interface {
 	loops(l *loop, masked bool, body func(v vector, offset int))
 	// colour emits what l.colour holds at the start of a row.
 	colour(l *loop)
+	equal(l *loop, x reg.Register) reg.GPVirtual
 	width() int
 	whole() vector
 	// table loads what part and join permute by, or is nil.

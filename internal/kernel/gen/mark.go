@@ -1,0 +1,59 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build" //nolint:staticcheck // avo programs read as assembly
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// markRows emits a bit for each point of the rows of c, set where it is −0, to the bytes
+// of out. AVX2 leaves a rest of less than 8 points out.
+func markRows(s set) {
+	moves := [][2]string{{"c", "rowStep"}, {"out", "outStep"}}
+	rowsOf(s, "markRows", "writes a bit for each value of a row, set where it is −0.", moves, nil, nil, func(l *loop) {
+		held, at := s.held(), GP64()
+		MOVQ(l.ptr["out"], at)
+		whole(l, "eight", 8, func() {
+			MOVB(s.equal(l, held).As8(), operand.Mem{Base: at})
+			INCQ(at)
+		})
+		if g, ok := s.(avx512); ok {
+			g.markRest(l, held, at)
+		}
+		Label("next")
+	})
+}
+
+// equal is a bit for each of 8 points of c, set where it has the bits of x.
+func (avx512) equal(l *loop, x reg.Register) reg.GPVirtual {
+	same, bits := K(), GP64()
+	VPCMPEQQ(l.at("c", 0), x, same)
+	KMOVW(same, bits.As32())
+	return bits
+}
+
+func (s avx512) markRest(l *loop, held, at reg.Register) {
+	rest, lanes, mask, same := GP64(), GP64(), K(), K()
+	MOVQ(l.count, rest)
+	SUBQ(l.index, rest)
+	JZ(operand.LabelRef("next"))
+	MOVQ(operand.U32(0xff), lanes)
+	BZHIQ(rest, lanes, lanes)
+	KMOVW(lanes.As32(), mask)
+	VPCMPEQQ(masked{mask: mask}.load(l.at("c", 0)), held, same)
+	KMOVW(same, lanes.As32())
+	MOVB(lanes.As8(), operand.Mem{Base: at})
+}
+
+func (avx2) equal(l *loop, x reg.Register) reg.GPVirtual {
+	half := func(offset int) reg.GPVirtual {
+		same, bits := YMM(), GP64()
+		VPCMPEQQ(l.at("c", offset), x, same)
+		VMOVMSKPD(same, bits.As32())
+		return bits
+	}
+	low, high := half(0), half(4)
+	SHLL(operand.U8(4), high.As32())
+	ORL(high.As32(), low.As32())
+	return low
+}
