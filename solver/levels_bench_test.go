@@ -38,7 +38,7 @@ func (c gang) For(n int, f func(int)) {
 // P2PDC_STAGES set it tells where the time goes, by
 // kind of stage and level: least of all rounds, in ms.
 func BenchmarkCycle(b *testing.B) {
-	names := []string{"relax", "keep", "restrict", "solve", "prolong", "data", "interpolate", "measure"}
+	names := []string{"relax", "restrict", "solve", "prolong", "data", "interpolate", "measure"}
 	for _, n := range []int{63, 127, 255} {
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("n=%d/threads=%d", n, threads), func(b *testing.B) {

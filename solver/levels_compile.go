@@ -25,7 +25,7 @@ func (m *multigrid) compile() {
 	if f := m.home(0); f != nil {
 		s := f.compute(nil, func(b kernel.Box, i int) { f.Sweep.Energy(&m.changes[i], m.keep, f.Values, b) })
 		m.changes = make([]kernel.Sum, pieces(s.steps))
-		m.energy = []stage{s}
+		m.energy = append(m.keepGhosts(f), s)
 	}
 }
 
@@ -143,8 +143,6 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 	switch s.Kind {
 	case method.Relax, method.Solve:
 		return f.relax(out, s.Sweeps, s.Omega, corners && f.faces[0] != nil)
-	case method.Keep:
-		return append(out, f.copies(m.keep, f.Values))
 	}
 	meets := m.shared() && s.Level+1 == m.plan.gathered
 	c := m.below(s.Level, meets)
@@ -179,7 +177,13 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 			out = append(out, stage{kind: stageScatter, scatter: j.scatter})
 		}
 		if s.Kind == method.Prolong {
-			return f.correct(out, func(b kernel.Box, _ int) { f.Prolong(c.Level, b) })
+			var keep []float64
+			if s.Level == 0 && f.faces[0] == nil {
+				keep = m.keep
+			} else if s.Level == 0 {
+				out = append(out, f.copies(m.keep, f.Values)) // ghosts, too, as the neighbours keep them
+			}
+			return f.correct(out, func(b kernel.Box, _ int) { f.Prolong(c.Level, keep, b) })
 		}
 		out = f.correct(out, func(b kernel.Box, _ int) { f.Interpolate(c.Level, b) })
 		out = append(out, stage{kind: stageDo, do: c.ClearGhosts})
@@ -225,6 +229,15 @@ func (m *multigrid) fail(err error) {
 	}
 }
 
+// keepGhosts is what the values kept of grid 0 lack: where nobody shares it only own points
+// were kept, and the ghosts are boundary data.
+func (m *multigrid) keepGhosts(f *gridLevel) []stage {
+	if f.faces[0] != nil {
+		return nil
+	}
+	return []stage{{kind: stageDo, do: func() { method.CopyGhosts(f.Part.Layout, m.keep, f.Values) }}}
+}
+
 // copies is a stage that copies padded arrays of a grid, ghosts and all.
 func (g *gridLevel) copies(dst, src []float64) stage {
 	share := func(i int) {
@@ -241,7 +254,7 @@ type back struct{ restore, sweep, measure []stage }
 func (m *multigrid) translateBack(sweep []stage, j join) back {
 	b := back{sweep: sweep}
 	if f := m.home(0); f != nil {
-		b.restore = []stage{f.copies(f.Values, m.keep)}
+		b.restore = append(m.keepGhosts(f), f.copies(f.Values, m.keep))
 	}
 	b.measure = m.append(nil, method.Stage{Kind: method.Measure}, j, false)
 	return b

@@ -13,6 +13,7 @@ const columns = 1 << 10
 // what was interpolated along y and z. Either is to be multiplied by scale.
 type prolonged struct {
 	u, phi, psi             []float64
+	keep                    []float64 // where u's rows are copied to; nil: nowhere
 	uStep, phiStep, psiStep int
 	e                       [4][]float64
 	eStep                   [4]int
@@ -25,7 +26,7 @@ type prolonged struct {
 }
 
 // prolongFast is Prolong by rows.
-func (t *Transfer) prolongFast(u, e []float64, lower, upper Field, b Box) {
+func (t *Transfer) prolongFast(u, keep, e []float64, lower, upper Field, b Box) {
 	var room [3 * columns]float64
 	phi, psi := room[:columns], room[columns:2*columns]
 	fill(phi, lower, b.Hi[0]-b.Lo[0])
@@ -41,11 +42,12 @@ func (t *Transfer) prolongFast(u, e []float64, lower, upper Field, b Box) {
 		r.first, r.last = reach(r.x)
 		for z := b.Lo[2]; z < b.Hi[2]; z++ {
 			if halves {
-				t.prolongPlane(&r, u, e, lower, upper, x0, b.Lo[1], b.Hi[1], z)
+				t.prolongPlane(&r, u, keep, e, lower, upper, x0, b.Lo[1], b.Hi[1], z)
 				continue
 			}
 			for y := b.Lo[1]; y < b.Hi[1]; y++ {
-				t.place(&r, u, lower, upper, x0, y, z)
+				t.place(&r, u, keep, lower, upper, x0, y, z)
+				r.copyRows()
 				r.e[0] = room[2*columns:][:r.last-r.first+1]
 				r.scale = t.interpolateRow(r.e[0], e, r.first, y, z)
 				t.kernel.loops.stretch(&r)
@@ -64,11 +66,21 @@ func fill(row []float64, f Field, n int) {
 	}
 }
 
+// copyRows keeps the rows.
+func (r *prolonged) copyRows() {
+	for y := 0; y < r.ny && r.keep != nil; y++ {
+		copy(r.keep[y*r.uStep:][:r.nx], r.u[y*r.uStep:])
+	}
+}
+
 // place points r at a row.
-func (t *Transfer) place(r *prolonged, u []float64, lower, upper Field, x, y, z int) {
+func (t *Transfer) place(r *prolonged, u, keep []float64, lower, upper Field, x, y, z int) {
 	l := t.fine.Layout
 	d := l.Dense(x, y, z)
 	r.u, r.uStep, r.ny = u[l.Index(x, y, z):], l.Row, 1
+	if keep != nil {
+		r.keep = keep[l.Index(x, y, z):]
+	}
 	if lower.Array != nil {
 		r.phi, r.phiStep = lower.Array[d:], l.N[0]
 	}
@@ -79,14 +91,14 @@ func (t *Transfer) place(r *prolonged, u []float64, lower, upper Field, x, y, z 
 
 // prolongPlane corrects rows [lo, hi) of a plane, all that begin on a coarse row, and
 // all that begin between two, at once where the rows do so in turn.
-func (t *Transfer) prolongPlane(r *prolonged, u, e []float64, lower, upper Field, x, lo, hi, z int) {
+func (t *Transfer) prolongPlane(r *prolonged, u, keep, e []float64, lower, upper Field, x, lo, hi, z int) {
 	l, c := t.fine.Layout, t.coarse.Layout
 	every := 1 // rows from one to the next of the same kind
 	if t.axes[1].nested {
 		every = 2
 	}
 	for y := lo; y < min(lo+every, hi); y++ {
-		t.place(r, u, lower, upper, x, y, z)
+		t.place(r, u, keep, lower, upper, x, y, z)
 		r.ny = (hi - y + every - 1) / every
 		r.uStep, r.phiStep, r.psiStep = every*l.Row, every*r.phiStep, every*r.psiStep
 		ty, tz := t.axes[1].to[y], t.axes[2].to[z]

@@ -159,6 +159,11 @@ func restrictRowsAVX2(tile **float64)
 //go:noescape
 func prolongRowsAVX2(tile **float64)
 
+// prolongRowsKeepingAVX2 adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects. What they were goes to out.
+//
+//go:noescape
+func prolongRowsKeepingAVX2(tile **float64)
+
 // mixRowsAVX2 interpolates between two pairs of rows, and between the pairs.
 //
 //go:noescape
@@ -198,6 +203,11 @@ func restrictRowsAVX512(tile **float64)
 //
 //go:noescape
 func prolongRowsAVX512(tile **float64)
+
+// prolongRowsKeepingAVX512 adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects. What they were goes to out.
+//
+//go:noescape
+func prolongRowsKeepingAVX512(tile **float64)
 
 // mixRowsAVX512 interpolates between two pairs of rows, and between the pairs.
 //

@@ -137,7 +137,16 @@ func (t *Transfer) Inject(dst, u []float64, b Box) {
 // u ← u + P·e, P being linear interpolation, and then the two projections. u and e are
 // padded; e's ghosts are read. lower and upper are those of the fine block.
 func (t *Transfer) Prolong(u, e []float64, lower, upper Field, b Box) {
+	t.ProlongKeeping(u, nil, e, lower, upper, b)
+}
+
+// ProlongKeeping is Prolong that writes to keep, padded, what u was at the points of b. nil:
+// it is not kept.
+func (t *Transfer) ProlongKeeping(u, keep, e []float64, lower, upper Field, b Box) {
 	check(t.fine.Layout, b, 0, u)
+	if keep != nil {
+		check(t.fine.Layout, b, 0, keep)
+	}
 	check(t.coarse.Layout, Box{}, 0, e)
 	if b.Empty() {
 		return
@@ -149,11 +158,26 @@ func (t *Transfer) Prolong(u, e []float64, lower, upper Field, b Box) {
 				b, lo, hi, a, x.coarse))
 		}
 	}
-	if t.kernel.loops == byPoint {
-		t.referenceProlong(u, e, lower, upper, b)
+	if t.kernel.loops != byPoint {
+		t.prolongFast(u, keep, e, lower, upper, b)
+		if keep != nil {
+			fence() // after stores past the caches
+		}
 		return
 	}
-	t.prolongFast(u, e, lower, upper, b)
+	if keep != nil {
+		copyBox(t.fine.Layout, keep, u, b)
+	}
+	t.referenceProlong(u, e, lower, upper, b)
+}
+
+func copyBox(l Layout, dst, src []float64, b Box) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			i := l.Index(b.Lo[0], y, z)
+			copy(dst[i:i+b.Hi[0]-b.Lo[0]], src[i:])
+		}
+	}
 }
 
 // RestrictDefect is Restrict of the Defect of u without an array for that: the same

@@ -45,14 +45,27 @@ func (isa instructions) restrict(out, rows []float64, stride, nx, ny int) {
 // prolong corrects rows that begin halfway between two coarse points.
 func (isa instructions) prolong(r *prolonged) {
 	if isa < avx2 {
+		r.copyRows()
 		r.rowsPlain()
 		return
 	}
 	t := tile{
-		c: &r.u[0], outStep: 8 * r.uStep, phi: &r.phi[0], phiStep: 8 * r.phiStep, psi: &r.psi[0], psiStep: 8 * r.psiStep,
+		c: &r.u[0], rowStep: 8 * r.uStep, phi: &r.phi[0], phiStep: 8 * r.phiStep, psi: &r.psi[0], psiStep: 8 * r.psiStep,
 		s: &r.e[0][0], xStep: 8 * r.eStep[0], n: &r.e[1][0], yStep: 8 * r.eStep[1],
 		b: &r.e[2][0], zStep: 8 * r.eStep[2], t: &r.e[3][0], planeStep: 8 * r.eStep[3],
 		count: r.nx, rows: r.ny, step: r.scale, source: r.scale / 2,
+	}
+	if r.keep != nil {
+		t.out, t.outStep = &r.keep[0], t.rowStep
+		if !aligned(&t) {
+			r.copyRows()
+		} else if isa == avx512 {
+			prolongRowsKeepingAVX512(&t.out)
+			return
+		} else {
+			prolongRowsKeepingAVX2(&t.out)
+			return
+		}
 	}
 	if isa == avx512 {
 		prolongRowsAVX512(&t.out)

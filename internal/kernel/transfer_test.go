@@ -76,6 +76,13 @@ func TestTransferVariants(t *testing.T) {
 				want.Prolong(c, e, lower, upper, box)
 				got.Prolong(d, e, lower, upper, box)
 				sameBits(t, c, d, "prolonged")
+				d = onLine(u)
+				kept, keep := drawArray(t, fine), []float64(nil)
+				keep = onLine(kept)
+				each(box, func(x, y, z int) { kept[fine.Index(x, y, z)] = u[fine.Index(x, y, z)] })
+				got.ProlongKeeping(d, keep, e, lower, upper, box)
+				sameBits(t, c, d, "prolonged, keeping")
+				sameBits(t, kept, keep, "kept")
 			})
 		})
 	}

@@ -29,7 +29,10 @@ func (isa instructions) mark(words []uint64, step int, rows []float64, n int) {
 	markPlain(words, step, rows, n, 0)
 }
 
-func (isa instructions) prolong(r *prolonged) { r.rowsPlain() }
+func (isa instructions) prolong(r *prolonged) {
+	r.copyRows()
+	r.rowsPlain()
+}
 
 func (isa instructions) mixFour(dst, a, b, c, d []float64, y, z step) {
 	mixFourPlain(dst, a, b, c, d, y, z)

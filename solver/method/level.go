@@ -148,9 +148,10 @@ func (l *Level) Defect(b kernel.Box) {
 	}
 }
 
-// Prolong corrects the values at the fine points of b.
-func (l *Level) Prolong(coarse *Level, b kernel.Box) {
-	l.Down.Prolong(l.Values, coarse.Values, l.Lower, l.Upper, b)
+// Prolong corrects the values at the fine points of b, and writes what they were to keep,
+// padded; nil: nowhere.
+func (l *Level) Prolong(coarse *Level, keep []float64, b kernel.Box) {
+	l.Down.ProlongKeeping(l.Values, keep, coarse.Values, l.Lower, l.Upper, b)
 }
 
 // Interpolate writes the values of the coarse level, ghosts among them, interpolated, at

@@ -35,7 +35,7 @@ type Multigrid struct {
 
 // bound are the parts of stages, bound once.
 type bound struct {
-	restrict, prolong, data, interpolate, keep, restore, measure, energy func(piece int, b kernel.Box)
+	restrict, prolong, data, interpolate, restore, measure, energy func(piece int, b kernel.Box)
 
 	rows func(worker, lo, hi, z int) // measures them
 }
@@ -146,10 +146,9 @@ func (m *Multigrid) bind() {
 	at := func() (*Level, *Level) { return m.levels[m.stage.Level], m.levels[m.stage.Level+1] }
 	m.do = bound{
 		restrict:    func(_ int, b kernel.Box) { f, c := at(); f.Restrict(c, b) },
-		prolong:     func(_ int, b kernel.Box) { f, c := at(); f.Prolong(c, b) },
+		prolong:     func(_ int, b kernel.Box) { f, c := at(); f.Prolong(c, m.kept(), b) },
 		data:        func(_ int, b kernel.Box) { f, c := at(); f.Data(c, b) },
 		interpolate: func(_ int, b kernel.Box) { f, c := at(); f.Interpolate(c, b) },
-		keep:        func(_ int, b kernel.Box) { copyPoints(m.system.Layout, m.keep, m.levels[0].Values, b) },
 		restore:     func(_ int, b kernel.Box) { copyPoints(m.system.Layout, m.levels[0].Values, m.keep, b) },
 		measure:     func(i int, b kernel.Box) { m.levels[0].Sweep.Residual(&m.norms[i], m.levels[0].Values, b) },
 		rows: func(worker, lo, hi, z int) {
@@ -246,9 +245,6 @@ func (m *Multigrid) run(s Stage) float64 {
 	case Relax, Solve:
 		l.Smooth(s.Sweeps, s.Omega, m.executor(l), nil)
 		return part * float64(s.Sweeps)
-	case Keep:
-		m.team.each(box, m.do.keep)
-		return 0
 	case Measure:
 		if s.Sweeps > 0 {
 			l.Smooth(s.Sweeps, s.Omega, m.executor(l), m.do.rows)
@@ -303,6 +299,14 @@ func (m *Multigrid) executor(l *Level) kernel.Executor {
 	return m.team.exec
 }
 
+// kept is where a correction keeps what it corrects: on level 0 alone.
+func (m *Multigrid) kept() []float64 {
+	if m.stage.Level > 0 {
+		return nil
+	}
+	return m.keep
+}
+
 // gather merges and empties what the pieces measured: ‖r‖₂.
 func gather(norms []kernel.Norm) float64 {
 	sum := &norms[0]
@@ -318,7 +322,7 @@ func gather(norms []kernel.Norm) float64 {
 // energy is the change of the energy since the values that were kept, times 2.
 func (m *Multigrid) energy() float64 {
 	l := m.levels[0]
-	copyGhosts(l.Part.Layout, m.keep, l.Values)
+	CopyGhosts(l.Part.Layout, m.keep, l.Values)
 	for i := range m.sums {
 		m.sums[i] = kernel.Sum{}
 	}
@@ -343,8 +347,8 @@ func copyPoints(l kernel.Layout, dst, src []float64, b kernel.Box) {
 	}
 }
 
-// copyGhosts copies the rows of ghosts and the ends of all others.
-func copyGhosts(l kernel.Layout, dst, src []float64) {
+// CopyGhosts copies the ghosts of a padded array: their rows and the ends of all others.
+func CopyGhosts(l kernel.Layout, dst, src []float64) {
 	g := grown(l)
 	for z := g.Lo[2]; z < g.Hi[2]; z++ {
 		for y := g.Lo[1]; y < g.Hi[1]; y++ {

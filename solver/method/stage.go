@@ -14,8 +14,6 @@ const (
 	// reads the values of the other one, of neighbours along the axes (faces of ghosts),
 	// and its own; it writes the values of its own.
 	Relax Kind = iota
-	// Keep remembers the values of level 0, to come back to. Own points only.
-	Keep
 	// Restrict makes the problem of the correction on Level+1: the source from the
 	// residual of Level, which reads values (faces) at the fine points that a coarse point
 	// touches (own points, faces, edges and corners of the residual, so two layers of
@@ -29,7 +27,8 @@ const (
 	// Solve is as many sweeps on Level, the coarsest, as solve it.
 	Solve
 	// Prolong adds the correction of Level+1 to the values of Level where they are not in
-	// contact, and projects. It reads values of Level+1: faces, edges and corners.
+	// contact, and projects. It reads values of Level+1: faces, edges and corners. Of level 0
+	// what the values were is kept, to come back to.
 	Prolong
 	// Data makes the problem itself on Level+1, for the full multigrid start: obstacles and
 	// source of Level, its values on the boundary of the whole region (faces, edges and
@@ -93,9 +92,6 @@ func (h *Hierarchy) cycle(out []Stage, s Smoothing, top, l int) []Stage {
 		return append(out, h.solve(l))
 	}
 	out = append(out, Stage{Kind: Relax, Level: l, Sweeps: s.Before, Omega: s.Omega}, Stage{Kind: Restrict, Level: l})
-	if l == 0 {
-		out = append(out, Stage{Kind: Keep})
-	}
 	visits := 1
 	if l+1 < h.Coarsest() && float64(volume(h.Grids[l+1])) <= s.Twice*float64(volume(h.Grids[l])) {
 		visits = 2

@@ -10,7 +10,8 @@ import (
 func transfers(s set) {
 	addRows(s)
 	restrictRows(s)
-	prolongRows(s)
+	prolongRows(s, false)
+	prolongRows(s, true)
 	mixRows(s)
 	if g, ok := s.(avx512); ok {
 		stretchRow(g)
@@ -106,18 +107,21 @@ func restrictRows(s set) {
 // prolongRows emits the correction of every second row of a plane from four rows of the
 // coarse grid (or rows of −0), which start at the point before the first one of c. That
 // one lies halfway between two coarse points. source is the factor there, step at the
-// others.
-func prolongRows(s set) {
-	moves := [][2]string{{"c", "outStep"}, {"s", "xStep"}, {"n", "yStep"}, {"b", "zStep"}, {"t", "planeStep"}, {"phi", "phiStep"}, {"psi", "psiStep"}}
-	doc := "adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects."
-	rowsOf(s, "prolongRows", doc, moves, []string{"source", "step"}, []string{"firsts", "seconds"}, func(l *loop) {
+// others. Keeping stores what c was to out, whose rows are aligned to 64 bytes, past the
+// caches.
+func prolongRows(s set, keeping bool) {
+	moves := [][2]string{{"c", "rowStep"}, {"s", "xStep"}, {"n", "yStep"}, {"b", "zStep"}, {"t", "planeStep"}, {"phi", "phiStep"}, {"psi", "psiStep"}}
+	name, doc := "prolongRows", "adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects."
+	if keeping {
+		moves = append(moves, [2]string{"out", "outStep"})
+		name, doc = name+"Keeping", doc+" What they were goes to out."
+	}
+	rowsOf(s, name, doc, moves, []string{"source", "step"}, []string{"firsts", "seconds"}, func(l *loop) {
 		width := s.width()
-		coarse := GP64()
-		XORQ(coarse, coarse)
 		block := func(v, first, second vector) {
 			sum := func(offset int) reg.Register {
 				at := func(p string) operand.Mem {
-					return operand.Mem{Base: l.ptr[p], Index: coarse, Scale: 8, Disp: 8 * offset}
+					return operand.Mem{Base: l.ptr[p], Index: l.index, Scale: 4, Disp: 8 * offset} // half as many points
 				}
 				x, y := v.load(at("s")), v.load(at("b"))
 				v.add(v.operand(at("n")), x, x)
@@ -133,6 +137,9 @@ func prolongRows(s set) {
 			for i, x := range []reg.Register{low, high} {
 				w, at := []vector{first, second}[i], i*width
 				u := w.load(l.at("c", at))
+				if keeping {
+					w.store(u, l.at("out", at), true)
+				}
 				w.add(u, x, x)
 				phi, psi := w.load(l.at("phi", at)), w.load(l.at("psi", at))
 				free := w.between(phi, u, psi)
@@ -143,7 +150,6 @@ func prolongRows(s set) {
 		}
 		whole(l, "pair", 2*width, func() {
 			block(s.whole(), s.whole(), s.whole())
-			ADDQ(operand.U8(width), coarse)
 		})
 		rest := GP64()
 		MOVQ(l.count, rest)
