@@ -45,11 +45,7 @@ func fixed(s solver.Scheme) func([]int) solver.Scheme {
 }
 
 func (e experiment) run() (virtual, error) {
-	b, err := problems.Lookup("membrane")
-	if err != nil {
-		return virtual{}, err
-	}
-	p, err := b.Make([3]int{e.n, e.n, e.n})
+	p, err := membrane(e.n)
 	if err != nil {
 		return virtual{}, err
 	}
@@ -166,28 +162,90 @@ func schemes(ctx context.Context, b *bench) error {
 	return b.pair(ctx, "128³, two sites, round trip 20 ms, 2 peers each, to 1e-6, Schwarz", far.with(sync, schwarz), far.with(async, schwarz), 0)
 }
 
-// staleness is what it costs to read values up to four sweeps old: sweeps of delay:4
-// over a network whose way takes half a sweep to three and a half, at random, against
-// those of the synchronous scheme.
+// staleness is what it costs to read values up to four sweeps old: in the iteration
+// itself, every age from 0 to 4 as likely, and over a network whose way takes half a sweep
+// to three and a half.
 func (b *bench) staleness(ctx context.Context) error {
-	var more []float64
-	e := experiment{n: 48, peers: 8, tol: 1e-6}
-	sweep := time.Duration(pointTime * float64(e.n*e.n*e.n/e.peers))
+	problem, err := membrane(64)
+	if err != nil {
+		return err
+	}
+	slabs, err := solver.Slabs(problem.N, 8, nil)
+	if err != nil {
+		return err
+	}
+	boxes, err := solver.Boxes(problem.N, 8)
+	if err != nil {
+		return err
+	}
+	if err := b.stale(ctx, "64³, 8 slabs", problem, slabs); err != nil {
+		return err
+	}
+	if err := b.stale(ctx, "64³, 8 boxes", problem, boxes); err != nil {
+		return err
+	}
+	return b.delayed(ctx)
+}
+
+// stale reports the sweeps of an iteration with values of ages that are drawn, against
+// those of the synchronous one, and the mean age.
+func (b *bench) stale(ctx context.Context, name string, p *solver.Problem, part solver.Partition) error {
+	var more, age []float64
+	fresh, err := (&sim.Stale{Problem: p, Partition: part, Tolerance: 1e-6}).Run()
+	if err != nil {
+		return err
+	}
 	for seed := range min(b.rounds, 3) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		e.near, e.jitter, e.seed = sweep/2, 3*sweep, uint64(seed)
-		one, err := e.with(fixed(solver.Synchronous()), solver.MethodConfig{}).run()
+		old, err := (&sim.Stale{Problem: p, Partition: part, Tolerance: 1e-6, Most: 4, Seed: uint64(seed)}).Run()
 		if err != nil {
 			return err
 		}
-		two, err := e.with(fixed(solver.BoundedDelay(4)), solver.MethodConfig{}).run()
-		if err != nil {
-			return err
-		}
-		more = append(more, 100*(two.sweeps/one.sweeps-1))
+		more = append(more, 100*(float64(old.Sweeps)/float64(fresh.Sweeps)-1))
+		age = append(age, old.Age)
 	}
-	b.report.add(over("schemes", "48³, 8 slabs, values up to 4 sweeps old: more sweeps than synchronous", "%", more).atMost(10))
+	name += ", values 0 to 4 sweeps old, every age as likely"
+	b.report.add(over("schemes", name+": mean age", "sweeps", age), over("schemes", name+": more sweeps than synchronous", "%", more).atMost(10))
 	return nil
+}
+
+// delayed is delay:4 over a network, whole runs with all that belongs to them: looking for
+// the end, measuring, and the sweeps until everyone has heard of it.
+func (b *bench) delayed(ctx context.Context) error {
+	for _, boxes := range []bool{false, true} {
+		var more []float64
+		e := experiment{n: 64, peers: 8, tol: 1e-6, boxes: boxes}
+		sweep := time.Duration(pointTime * float64(e.n*e.n*e.n/e.peers))
+		for seed := range min(b.rounds, 3) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			e.near, e.jitter, e.seed = sweep/2, 3*sweep, uint64(seed)
+			one, err := e.with(fixed(solver.Synchronous()), solver.MethodConfig{}).run()
+			if err != nil {
+				return err
+			}
+			two, err := e.with(fixed(solver.BoundedDelay(4)), solver.MethodConfig{}).run()
+			if err != nil {
+				return err
+			}
+			more = append(more, 100*(two.sweeps/one.sweeps-1))
+		}
+		what := "slabs"
+		if boxes {
+			what = "boxes"
+		}
+		b.report.add(over("schemes", "64³, 8 "+what+", delay:4 over ways of half a sweep to three and a half: more sweeps than synchronous", "%", more).atMost(10))
+	}
+	return nil
+}
+
+func membrane(n int) (*solver.Problem, error) {
+	b, err := problems.Lookup("membrane")
+	if err != nil {
+		return nil, err
+	}
+	return b.Make([3]int{n, n, n})
 }

@@ -1,0 +1,151 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Stale is a run whose peers relax turn by turn, all at the same iterate, and read of
+// each neighbour an iterate that is 0 to Most sweeps old, every age as likely, drawn anew
+// for every face and sweep. There is no network: what it takes more sweeps than with a
+// Most of 0, which is the synchronous iteration, is the price of old values alone.
+type Stale struct {
+	Problem   *solver.Problem
+	Partition solver.Partition
+	Order     solver.Order
+	Most      int
+	Tolerance float64
+	Seed      uint64
+}
+
+// Staleness is how such a run ended.
+type Staleness struct {
+	Sweeps solver.Iteration
+	Age    float64 // mean, in sweeps
+}
+
+// staleRun is such a run while it goes on.
+type staleRun struct {
+	of      *Stale
+	rand    *rand.Rand
+	workers []solver.Peer
+	boxes   []int // points
+	faces   map[[2]solver.Rank]*pastFaces
+	round   time.Duration
+	ages    int
+	reads   int
+}
+
+// pastFaces are the newest faces from one peer to another, a ring by iterate.
+type pastFaces struct {
+	data   [][]byte
+	newest uint64
+	have   bool
+	read   []byte // the worker's until the next one
+}
+
+// Run plays it; the error says what went wrong.
+func (s *Stale) Run() (Staleness, error) {
+	r := &staleRun{of: s, rand: rand.New(rand.NewPCG(s.Seed, 0x7374616c65)), faces: map[[2]solver.Rank]*pastFaces{}}
+	for rank := range s.Partition.Peers() {
+		w, err := solver.New(solver.Config{
+			Problem: s.Problem, Partition: s.Partition, Rank: solver.Rank(rank), Scheme: solver.Asynchronous(),
+			Order: s.Order, Tolerance: s.Tolerance, CheckEvery: 8,
+		})
+		if err != nil {
+			return Staleness{}, err
+		}
+		r.workers = append(r.workers, w)
+		r.boxes = append(r.boxes, w.Box().Points())
+	}
+	for done := false; !done; {
+		r.round += time.Millisecond
+		done = true
+		for rank := range r.workers {
+			ended, err := r.turn(solver.Rank(rank))
+			if err != nil {
+				return Staleness{}, err
+			}
+			done = done && ended
+		}
+	}
+	out := Staleness{Age: float64(r.ages) / float64(max(1, r.reads))}
+	for _, w := range r.workers {
+		o := w.Outcome()
+		if o.Reason != solver.Converged {
+			return out, fmt.Errorf("sim: the run ended because it %v", o.Reason)
+		}
+		out.Sweeps = max(out.Sweeps, o.Sweeps)
+	}
+	return out, nil
+}
+
+// turn lets a worker read and relax once, or measure once; it stops before the worker
+// would read again.
+func (r *staleRun) turn(rank solver.Rank) (ended bool, err error) {
+	w := r.workers[rank]
+	for _, l := range w.Links() {
+		if err := r.deliver(l.Rank, rank); err != nil {
+			return false, err
+		}
+	}
+	for relaxed := 0; relaxed < r.boxes[rank]; {
+		op := w.Next(r.round)
+		switch op.Kind {
+		case solver.OpDone:
+			return true, nil
+		case solver.OpWait:
+			return false, nil
+		case solver.OpFail:
+			return false, op.Err
+		case solver.OpRelax:
+			w.Relax(op)
+			relaxed += op.Points
+		case solver.OpSend:
+			r.keep(rank, op)
+		case solver.OpAgree:
+			if err := r.workers[op.To].Agree(r.round, rank, op.Message); err != nil {
+				return false, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// keep notes a face that a worker sends.
+func (r *staleRun) keep(from solver.Rank, op solver.Op) {
+	key := [2]solver.Rank{from, op.To}
+	p := r.faces[key]
+	if p == nil {
+		p = &pastFaces{data: make([][]byte, r.of.Most+1)}
+		for i := range p.data {
+			p.data[i] = make([]byte, op.Bytes)
+		}
+		p.read = make([]byte, op.Bytes)
+		r.faces[key] = p
+	}
+	r.workers[from].Pack(op, p.data[op.Label%uint64(len(p.data))])
+	if !p.have {
+		for i := range p.data { // nothing is older than the first
+			copy(p.data[i], p.data[op.Label%uint64(len(p.data))])
+		}
+	}
+	p.newest, p.have = op.Label, true
+}
+
+// deliver hands a worker a face of an age that is drawn.
+func (r *staleRun) deliver(from, to solver.Rank) error {
+	p := r.faces[[2]solver.Rank{from, to}]
+	if p == nil {
+		return nil // the frozen face of the start serves
+	}
+	age := min(uint64(r.rand.IntN(r.of.Most+1)), p.newest-1)
+	r.ages += int(age)
+	r.reads++
+	label := p.newest - age
+	copy(p.read, p.data[label%uint64(len(p.data))])
+	return r.workers[to].Halo(r.round, from, 0, label, p.read)
+}
