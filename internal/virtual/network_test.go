@@ -1,0 +1,243 @@
+package virtual
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/internal/cluster"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// still is an engine in which nothing happens but what a test makes happen.
+func still(t require.TestingT, m *cluster.Model) *engine {
+	part, err := solver.Slabs([3]int{len(m.Hosts), 1, 1}, 1, nil)
+	require.NoError(t, err)
+	n := len(m.Hosts)
+	e := &engine{
+		run: &Run{Model: m, Solver: solver.Config{Partition: part}}, model: m, began: microproto.Never,
+		slow: make([]float64, n), lost: make([]bool, n), machines: make([]machine, n),
+	}
+	e.memory.init()
+	e.net.init(e, n)
+	e.control.init(e)
+	e.account.init(n)
+	for rank := range n {
+		h := &m.Hosts[rank]
+		e.hosts = append(e.hosts, &Host{Rank: solver.Rank(rank), world: e})
+		e.machines[rank].class, e.machines[rank].shared = &h.Class, h.Cores <= 1 || h.Copies
+	}
+	return e
+}
+
+// train is so many frames of that length, as one.
+func (e *engine) train(to, frames, bytes int) microproto.Frame {
+	f := e.memory.acquire(frames * bytes)
+	if frames > 1 {
+		f.Segment = bytes
+	}
+	f.Peer = addrOf(to)
+	return f
+}
+
+// delivery is what reached a node.
+type delivery struct {
+	at     time.Duration
+	to     int
+	frames int
+}
+
+// deliveries plays what is on its way to its end.
+func (e *engine) deliveries() (out []delivery) {
+	for len(e.queue.heap) > 0 {
+		ev := e.queue.pop()
+		e.now = ev.at
+		if ev.kind != evInput {
+			e.happen(&ev)
+			continue
+		}
+		f := &e.net.flights[ev.on]
+		lost := 0
+		for i := range f.count {
+			lost += int(f.lost >> i & 1)
+		}
+		out = append(out, delivery{time.Duration(e.now), int(f.to), int(f.count) - lost})
+		m := &e.machines[f.to]
+		m.waiting = max(0, m.waiting-len(f.frame.Data))
+		e.net.land(ev.on)
+	}
+	return out
+}
+
+// A frame of 962 bytes takes 8 µs on a line of 1 Gbit/s with 38 bytes around it; a switch that
+// stores and forwards takes as much again.
+func TestIdleLine(t *testing.T) {
+	us := time.Microsecond
+	for _, c := range []struct {
+		name   string
+		frames int
+		change func(m *cluster.Model)
+		want   time.Duration
+	}{
+		{"one frame", 1, func(*cluster.Model) {}, 8*us + 20*us + 8*us},
+		{"a train", 10, func(*cluster.Model) {}, 80*us + 20*us + 8*us},
+		{"ib cuts through", 10, func(m *cluster.Model) { m.Networks[0].Kind = cluster.IB }, 80*us + 20*us},
+		{"costs under way", 10, func(m *cluster.Model) { cheap(m, 1000) }, us + 80*us + 20*us + 8*us + us},
+		{"costs beyond the line", 10, func(m *cluster.Model) { cheap(m, 20000) }, 20*us + 9*20*us + 8*us + 20*us + 8*us + 20*us},
+		{"bytes", 1, func(m *cluster.Model) {
+			m.Hosts[0].Send.Byte, m.Hosts[1].Receive.Byte = 10, 20
+		}, 9620 + 8*us + 20*us + 8*us + 19240},
+		{"backplane", 10, func(m *cluster.Model) { m.Networks[0].Backplane = 250e6 }, 80*us + 20*us + 8*us},
+		{"slow backplane", 10, func(m *cluster.Model) { m.Networks[0].Backplane = 62.5e6 }, 8*us + 20*us + 160*us + 8*us},
+		{"two sites", 10, func(m *cluster.Model) {
+			split(m, cluster.Wide{Rate: 125e6, Latency: 5 * time.Millisecond})
+		}, 80*us + 20*us + 8*us + 5000*us + 20*us + 8*us},
+		{"two sites far", 10, func(m *cluster.Model) {
+			split(m, cluster.Wide{Rate: 12.5e6, Latency: 5 * time.Millisecond})
+		}, 8*us + 20*us + 800*us + 5000*us + 20*us + 8*us},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := gigabit(2)
+			c.change(m)
+			e := still(t, m)
+			require.True(t, e.Carry(e.hosts[0], 0, e.train(1, c.frames, 962)))
+			require.Equal(t, []delivery{{c.want, 1, c.frames}}, e.deliveries())
+			require.Zero(t, e.memory.lent)
+		})
+	}
+}
+
+func cheap(m *cluster.Model, segment time.Duration) {
+	for i := range m.Hosts {
+		m.Hosts[i].Send.Segment, m.Hosts[i].Receive.Segment = segment, segment
+	}
+}
+
+// split puts the upper half of the machines into a site of their own.
+func split(m *cluster.Model, w cluster.Wide) {
+	m.Sites = []string{"here", "there"}
+	w.Between = [2]string{"here", "there"}
+	hosts := m.Hosts
+	for i := len(hosts) / 2; i < len(hosts); i++ {
+		hosts[i].Site = 1
+	}
+	*m = *cluster.Joined(*m, w)
+}
+
+// Two that send to one share its port; each has its own line, and a third is not in their way.
+func TestPortIsShared(t *testing.T) {
+	us := time.Microsecond
+	e := still(t, gigabit(4))
+	for _, from := range []int{0, 1} {
+		require.True(t, e.Carry(e.hosts[from], 0, e.train(2, 10, 962)))
+	}
+	require.True(t, e.Carry(e.hosts[0], 0, e.train(3, 1, 962)))
+	require.Equal(t, []delivery{
+		{108 * us, 2, 10},
+		{(88 + 20 + 8) * us, 3, 1},  // behind the train on its line
+		{(108 + 80) * us, 2, 10},
+	}, e.deliveries())
+}
+
+// What a port's queue cannot hold is lost (ether), or stays with its sender (ib).
+func TestFullPort(t *testing.T) {
+	m := gigabit(3)
+	m.Networks[0].Queue = 5000 // five frames of a thousand bytes
+	e := still(t, m)
+	for _, from := range []int{0, 1} {
+		require.True(t, e.Carry(e.hosts[from], 0, e.train(2, 20, 962)))
+	}
+	got := e.deliveries()
+	require.Equal(t, 20, got[0].frames)
+	require.Equal(t, 20-14, got[1].frames, "twenty wait when the first comes, one less with each that is lost, until five do")
+	require.Equal(t, uint64(14), e.account.ranks[1].Lost)
+
+	m.Networks[0].Kind = cluster.IB
+	e = still(t, m)
+	for _, from := range []int{0, 1} {
+		require.True(t, e.Carry(e.hosts[from], 0, e.train(2, 20, 962)))
+	}
+	got = e.deliveries()
+	require.Equal(t, 40, got[0].frames+got[1].frames)
+	require.Equal(t, microproto.Instant(20*time.Microsecond+320*time.Microsecond-40*time.Microsecond-20*time.Microsecond), e.net.lines[1].free)
+}
+
+// A full line takes nothing until half of it has gone; then its host is told.
+func TestFullLine(t *testing.T) {
+	e := still(t, gigabit(2))
+	e.run.SendQueue = 0
+	sent := 0
+	for e.Carry(e.hosts[0], 0, e.train(1, 40, 962)) {
+		sent++
+	}
+	require.Equal(t, 1+defaultQueue/40000, sent)
+	require.True(t, e.net.lines[0].full)
+	e.net.lines[0].full = false // nobody is at home to be told
+	told := 0
+	for _, ev := range e.queue.heap {
+		if ev.kind == evRoom {
+			told++
+			left := e.net.lines[0].free.Sub(ev.at)
+			require.InDelta(t, float64(defaultQueue)/2*8, float64(left), 1)
+		}
+	}
+	require.Equal(t, 1, told)
+}
+
+// Whatever is sent arrives, or is counted as lost; in order between two hosts; never before it can.
+func TestNetworkKeepsAccount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := gigabit(4)
+		k := &m.Networks[0]
+		k.Kind = rapid.SampledFrom([]string{cluster.Ether, cluster.IB}).Draw(t, "kind")
+		k.Queue = rapid.IntRange(0, 20000).Draw(t, "queue")
+		k.Loss = rapid.SampledFrom([]float64{0, 0.1, 0.9}).Draw(t, "loss")
+		k.Jitter = time.Duration(rapid.IntRange(0, 1e6).Draw(t, "jitter"))
+		k.Backplane = rapid.SampledFrom([]float64{0, 1e8}).Draw(t, "backplane")
+		if rapid.Bool().Draw(t, "costs") {
+			cheap(m, 3000)
+		}
+		if k.Kind == cluster.Ether && rapid.Bool().Draw(t, "sites") {
+			split(m, cluster.Wide{Rate: 2e7, Latency: time.Millisecond, Queue: 10000, Loss: 0.05, Jitter: time.Millisecond})
+		}
+		e := still(t, m)
+		sent, least := 0, 8*time.Microsecond+20*time.Microsecond
+		for range rapid.IntRange(1, 30).Draw(t, "trains") {
+			e.now += microproto.Instant(rapid.IntRange(0, 200000).Draw(t, "gap"))
+			from, to := rapid.IntRange(0, 3).Draw(t, "from"), rapid.IntRange(0, 3).Draw(t, "to")
+			n := rapid.IntRange(1, 64).Draw(t, "frames")
+			if from != to && e.Carry(e.hosts[from], 0, e.train(to, n, 962)) {
+				sent += n
+			}
+		}
+		for i := range e.net.lines {
+			e.net.lines[i].full = true // nobody is at home to be told of room
+		}
+		got, last := 0, time.Duration(0)
+		events := e.queue.heap[:0:0]
+		for _, ev := range e.queue.heap {
+			if ev.kind != evRoom {
+				events = append(events, ev)
+			}
+		}
+		e.queue.heap = nil
+		for _, ev := range events {
+			e.queue.push(ev.at, ev.kind, ev.on)
+		}
+		for _, d := range e.deliveries() {
+			got += d.frames
+			require.GreaterOrEqual(t, d.at, last)
+			require.GreaterOrEqual(t, d.at, least)
+			last = d.at
+		}
+		lost := uint64(0)
+		for _, r := range e.account.ranks {
+			lost += r.Lost
+		}
+		require.Equal(t, sent, got+int(lost))
+		require.Zero(t, e.memory.lent)
+	})
+}
