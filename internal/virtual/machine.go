@@ -15,6 +15,7 @@ type machine struct {
 	class  *cluster.Class
 	rand   *rand.Rand
 	shared bool // the protocol takes the relaxing thread's time
+	costly bool // it takes any
 	// protocol is when what runs the protocol is free again.
 	protocol microproto.Instant
 	waiting  int     // bytes that have come and wait for it
@@ -37,6 +38,7 @@ func (m *machine) init(h *cluster.Host, p solver.Peer, r *rand.Rand) {
 		slow = 1
 	}
 	m.class, m.rand, m.shared = &h.Class, r, h.Cores <= 1 || h.Copies
+	m.costly = h.Send != cluster.Cost{} || h.Receive != cluster.Cost{}
 	m.perPoint, m.factor, m.block = slow*1e9/h.Relaxation, 1, p.Box().Points()*weight(p)
 	// A log-normal factor of mean 1 and relative deviation Jitter.
 	m.sigma = math.Sqrt(math.Log1p(h.Jitter * h.Jitter))

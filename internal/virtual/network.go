@@ -105,10 +105,11 @@ func (e *engine) Carry(h *Host, _ int, f microproto.Frame) bool {
 		fl.unit = int32(f.Segment)
 	}
 	e.account.sent(from, int(fl.count), bytes)
-	class := e.machines[from].class
+	m := &e.machines[from]
+	class := m.class
 	cost := time.Duration(fl.count)*class.Send.Segment + time.Duration(class.Send.Byte*float64(bytes))
 	first, last := e.now, e.now
-	if cost > 0 {
+	if m.costly {
 		first, last = e.spend(from, e.now, e.now, cost, int(fl.count), true)
 	}
 	if e.lost[from] || e.lost[to] || len(n.cuts) > 0 && n.parted(from, to) {
@@ -245,9 +246,9 @@ func (n *network) wide(i int32) {
 func (n *network) port(i int32) {
 	f := &n.flights[i]
 	w := &n.ways[f.to]
-	if w.plane > 0 && !n.forward(&n.planes[w.index], f, w.plane, w.around, 0, true) {
-		n.land(i)
-		return
+	if w.plane > 0 {
+		n.forward(&n.planes[w.index], f, w.plane, w.around, 0, true)
+		f.first = f.first.Add(-time.Duration(float64(int(f.unit)+w.around)*w.plane + 0.5)) // nothing is stored there
 	}
 	queue, p := w.queue, &n.ports[f.to]
 	if w.ib {
@@ -262,8 +263,7 @@ func (n *network) port(i int32) {
 		l := &n.lines[f.from]
 		l.free = max(l.free, p.free.Add(-w.queue-w.latency))
 	}
-	class := n.e.machines[f.to].class
-	if class.Receive.Segment > 0 || class.Receive.Byte > 0 {
+	if n.e.machines[f.to].costly {
 		n.e.queue.push(f.first, evArrive, i)
 		return
 	}

@@ -21,8 +21,8 @@ type ReliableFIFO struct {
 	taken         *uint64
 	credit        *uint64
 
-	stored uint64 // bytes taken in all
-	early  [fifoWindow]*microproto.Message
+	stored uint64                // bytes taken in all
+	early  []*microproto.Message // by number modulo fifoWindow; nil before the first
 	held   int
 	most   int // that may be held: the pool has other uses
 }
@@ -88,13 +88,12 @@ func (f *ReliableFIFO) share(m *microproto.Message) uint64 {
 func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
 	number, segments := f.number.Get(m), m.Segments()
 	ahead := int32(number - *f.expected)
-	place := &f.early[number%fifoWindow]
 	if segments > 1 && (ahead != 0 || f.held > 0 || f.stored+f.share(m)-*f.consumed > f.limit) {
 		f.part(x, m)
 		return
 	}
 	switch {
-	case ahead < 0 || ahead > 0 && ahead < fifoWindow && *place != nil:
+	case ahead < 0 || ahead > 0 && ahead < fifoWindow && f.held > 0 && f.early[number%fifoWindow] != nil:
 		// Its acknowledgement was lost, or is late.
 		microproto.Raise(x, AckWanted, Now)
 		x.Drop(m, "duplicate")
@@ -109,7 +108,10 @@ func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
 	}
 	f.stored += f.share(m)
 	if ahead > 0 {
-		*place = m
+		if f.early == nil { // most sessions never see a segment out of order
+			f.early = make([]*microproto.Message, fifoWindow)
+		}
+		f.early[number%fifoWindow] = m
 		f.held++
 		if ahead <= 64 {
 			*f.seen |= 1 << (ahead - 1)
