@@ -9,9 +9,10 @@ import (
 
 // held is the box of coarse points that rank r and all below it in the tree read: in a
 // tensor product partition these make up a box.
-func (g *coarseGrid) held(part Partition, r Rank, overlap int) kernel.Box {
+func (g *coarseGrid) held(run *Config, r Rank) kernel.Box {
+	part, overlap := run.Partition, run.Method.Overlap
 	b := part.Box(r)
-	for _, q := range part.below(r) {
+	for _, q := range run.coarseBelow(r) {
 		c := part.Box(q)
 		for a := range 3 {
 			b.Lo[a], b.Hi[a] = min(b.Lo[a], c.Lo[a]), max(b.Hi[a], c.Hi[a])
@@ -21,12 +22,12 @@ func (g *coarseGrid) held(part Partition, r Rank, overlap int) kernel.Box {
 }
 
 // messageBytes is the length of the longest message between rank r and its parent.
-func (g *coarseGrid) messageBytes(part Partition, r Rank, overlap int) int {
+func (g *coarseGrid) messageBytes(run *Config, r Rank) int {
 	up := 0
-	for _, q := range part.below(r) {
-		up += shareBytes(g.piece(part.Box(q)))
+	for _, q := range run.coarseBelow(r) {
+		up += shareBytes(g.piece(grow(run.Partition.Box(q), 1, g.fine)))
 	}
-	return messageHeader + 8 + max(up, 8*g.held(part, r, overlap).Points())
+	return messageHeader + 8 + max(up, 8*g.held(run, r).Points())
 }
 
 // below lists rank r and those below it in the tree, ascending.

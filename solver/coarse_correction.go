@@ -12,21 +12,24 @@ import (
 // comes down; peers add it at points that are not in contact, and project.
 //
 // In lockstep the correction of iterate k is part of relaxation k. Otherwise nobody waits
-// for it: it comes as the sum of all corrections so far and its number. A share tells
-// which number its iterate has in it, as do the values of a patch, so that every
-// correction counts once everywhere: the root adds to a share what the later ones will
-// have done to it, and who reads a patch adds the later ones to its values. Every peer
-// has at most one message of shares under way; the answer to it is the newest sum.
+// for it. Corrections come one after the other, in rounds: a peer adds one when it
+// assembles its next iterate, makes its next share of that, and no other before the next
+// correction has come; the root solves when it has everybody's. What relaxation does in
+// the meantime is the forecast's business. Who reads a patch adds to its values the
+// corrections that they have not in them, so that every one counts once everywhere: the
+// sums of all corrections up to a number are kept, and values tell which number it is.
 type correction struct {
 	grid     *coarseGrid
 	held     kernel.Box // coarse points that this peer and those below it read
 	members  []share    // of this peer and those below it, by rank
 	own      *share
-	branches []branch // by child
+	tree     tree
+	branches []kernel.Box // held, by child
 	root     *coarseRoot
 
-	defect       []float64 // of the region
-	lower, upper []float64 // obstacles at the region's points and ghosts; nil: there is none
+	defect       []float64  // of the region
+	cross        []crossing // none in lockstep
+	lower, upper []float64  // obstacles at the region's points and ghosts; nil: there is none
 	buffer, line []float64
 
 	// In lockstep.
@@ -40,6 +43,7 @@ type correction struct {
 	newest  uint64 // number of the newest sum
 	at      uint64 // number of the sum in the working array
 	in      uint64 // in the own iterate
+	told    uint64 // to the children
 	sums    []correctionSum
 	last    int    // place of the newest in sums
 	since   uint64 // values is the difference of the sums of this number
@@ -53,12 +57,6 @@ type correctionSum struct {
 	number uint64
 	have   bool
 	values []float64
-}
-
-// branch is what a child of the tree needs.
-type branch struct {
-	held kernel.Box
-	owed bool // its last shares have not been answered
 }
 
 // sumsKept is how many sums are kept: what is older than that counts as it is.
@@ -75,31 +73,33 @@ func newCorrection(w *schwarz) (*correction, error) {
 		return nil, err
 	}
 	k := &correction{grid: g, defect: make([]float64, w.layout.Len())}
-	k.held = g.held(c.Partition, c.Rank, w.overlap)
-	for _, q := range c.Partition.below(c.Rank) {
+	k.tree = c.coarseTree(c.Rank)
+	k.held = g.held(c, c.Rank)
+	for _, q := range c.coarseBelow(c.Rank) {
 		k.members = append(k.members, newShare(g, c.Partition, q))
 	}
 	k.own = k.find(c.Rank)
-	for _, q := range w.tree.children {
-		k.branches = append(k.branches, branch{held: g.held(c.Partition, q, w.overlap)})
+	for _, q := range k.tree.children {
+		k.branches = append(k.branches, g.held(c, q))
 	}
 	k.buffer = make([]float64, w.layout.N[0]+2)
 	k.line = make([]float64, g.n[0]+2)
 	k.values = make([]float64, k.held.Points())
 	if !inLockstep(c.Scheme) {
+		k.cross = newCrossings(w)
 		for range sumsKept {
 			k.sums = append(k.sums, correctionSum{values: make([]float64, k.held.Points())})
 		}
 	}
-	if w.tree.parent < 0 {
+	if k.tree.parent < 0 {
 		k.root = newCoarseRoot(w, k)
 	}
 	return k, nil
 }
 
 func newShare(g *coarseGrid, part Partition, q Rank) share {
-	box := g.piece(part.Box(q))
-	return share{rank: q, box: box, values: make([]float64, shareFields*box.Points()), weights: g.shares(part.Box(q), box)}
+	box := g.piece(grow(part.Box(q), 1, g.fine))
+	return share{rank: q, box: box, values: make([]float64, shareFields*box.Points())}
 }
 
 // find is the share of a rank, nil if it is not among the members.
@@ -116,7 +116,7 @@ func (c *correction) begin(w *schwarz) error {
 	for i := range c.members {
 		c.members[i].have, c.members[i].fresh = false, false
 	}
-	c.have, c.nextAt, c.newest, c.at, c.in, c.waits, c.resumes = false, 0, 0, 0, 0, false, false
+	c.have, c.nextAt, c.newest, c.at, c.in, c.told, c.waits, c.resumes = false, 0, 0, 0, 0, 0, false, false
 	c.since, c.until, c.last = 0, 0, 0
 	for i := range c.sums {
 		c.sums[i].have = i == 0
@@ -125,10 +125,10 @@ func (c *correction) begin(w *schwarz) error {
 	if len(c.sums) > 0 {
 		clear(c.sums[0].values)
 	}
-	for i := range c.branches {
-		c.branches[i].owed = false
-	}
 	c.bound(w)
+	for i := range c.cross {
+		c.cross[i].couple(w)
+	}
 	if c.root != nil {
 		return c.root.begin(w)
 	}
@@ -164,7 +164,7 @@ func (c *correction) due(w *schwarz) bool {
 	if inLockstep(w.config.Scheme) {
 		return w.iterate >= c.nextAt
 	}
-	return true // it may be sent later, with those from below; then it is as new as can be
+	return !c.waits && !(c.root != nil && c.root.guard.paused(w.iterate))
 }
 
 // share makes the own share and sends what can be sent.
@@ -173,14 +173,13 @@ func (c *correction) share(w *schwarz) {
 	c.forward(w)
 }
 
-// forward sends shares up: in lockstep once those of all members have come, otherwise
-// those that are new, one message at a time.
+// forward sends shares up, once those of all members have come.
 func (c *correction) forward(w *schwarz) {
 	if c.root != nil {
 		return
 	}
 	lockstep := inLockstep(w.config.Scheme)
-	if lockstep && !c.complete(w.iterate) || c.waits {
+	if lockstep && !c.complete(w.iterate) || !lockstep && (c.waits || !c.renewed()) {
 		return
 	}
 	var values []byte
@@ -194,7 +193,7 @@ func (c *correction) forward(w *schwarz) {
 		return
 	}
 	c.waits = !lockstep
-	w.tellParent(&message{kind: msgShares, number: c.newest, iterate: w.iterate, values: values})
+	w.tell(c.tree.parent, &message{kind: msgShares, number: c.newest, iterate: w.iterate, values: values})
 }
 
 // complete tells whether the shares of all members at iterate k have come, new.
@@ -221,38 +220,27 @@ func (c *correction) solvable(w *schwarz) bool {
 	if c.resumes {
 		c.resume(w)
 	}
-	if !c.known() {
-		return false
-	}
-	for i := range c.members {
-		if s := &c.members[i]; s.fresh && s != c.own {
-			return true // the own share alone is no news of the others
-		}
-	}
-	return false
+	return c.renewed()
 }
 
-// known tells whether every member has told a share.
-func (c *correction) known() bool {
+// renewed tells whether every member has told a share with the newest correction in it,
+// which has not been used.
+func (c *correction) renewed() bool {
 	for i := range c.members {
-		if !c.members[i].have {
+		if s := &c.members[i]; !s.fresh || s.number != c.newest {
 			return false
 		}
 	}
 	return true
 }
 
-// resume forgets the shares from before a pause, and has new ones sent.
+// resume has all shares made anew, after a pause.
 func (c *correction) resume(w *schwarz) {
 	c.resumes = false
 	for i := range c.members {
-		c.members[i].have = &c.members[i] == c.own
+		c.members[i].fresh = &c.members[i] == c.own && c.own.fresh
 	}
-	for i := range c.branches {
-		if c.branches[i].owed {
-			c.answer(w, i)
-		}
-	}
+	c.answer(w)
 }
 
 // arrived tells, in lockstep, whether the correction of the iterate is there.
@@ -263,17 +251,16 @@ func (c *correction) rootPoints() int { return c.root.points() }
 // agree takes a message of the coarse correction.
 func (c *correction) agree(w *schwarz, q Rank, m *message) error {
 	if m.kind == msgCorrection {
-		if q != w.tree.parent {
+		if q != c.tree.parent {
 			return fmt.Errorf("a coarse correction, which only the parent in the tree sends")
 		}
 		return c.correctionFrom(w, m)
 	}
-	i := w.tree.child(q)
-	if i < 0 {
+	if c.tree.child(q) < 0 {
 		return fmt.Errorf("shares of the coarse problem, which only children in the tree send")
 	}
 	lockstep := inLockstep(w.config.Scheme)
-	below := w.config.Partition.below(q)
+	below := w.config.coarseBelow(q)
 	err := readShares(m.values, func(r Rank) *share {
 		if j := sort.Search(len(below), func(j int) bool { return below[j] >= r }); j == len(below) || below[j] != r {
 			return nil
@@ -283,22 +270,13 @@ func (c *correction) agree(w *schwarz, q Rank, m *message) error {
 		if lockstep && s.label != w.iterate && s.label != w.iterate+1 {
 			return fmt.Errorf("a share of iterate %d, while this peer is at %d", s.label, w.iterate)
 		}
-		if !lockstep && s.number > c.newest {
+		if !lockstep && s.number != c.newest {
 			return fmt.Errorf("a share with correction %d in it, while %d is the newest", s.number, c.newest)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
-	}
-	if lockstep {
-		c.forward(w)
-		return nil
-	}
-	// Those below a child may be newer to it than its message: as long as the root lacks
-	// shares, it asks for more.
-	if c.branches[i].owed = true; m.number < c.newest || c.root != nil && !c.known() {
-		c.answer(w, i)
 	}
 	c.forward(w)
 	return nil
@@ -315,21 +293,19 @@ func (c *correction) correctionFrom(w *schwarz, m *message) error {
 	if !c.waits {
 		return fmt.Errorf("a coarse correction that nobody asked for")
 	}
+	if m.number != c.newest+1 && (m.number != c.newest || len(m.values) > 0) || m.number > c.newest && len(m.values) == 0 {
+		return fmt.Errorf("coarse correction %d of %d bytes after number %d", m.number, len(m.values), c.newest)
+	}
 	c.waits = false
-	if m.number > c.newest && len(m.values) > 0 {
-		if m.number > 1<<62 {
-			return fmt.Errorf("coarse correction number %d", m.number)
-		}
+	if m.number > c.newest {
 		if err := readValues(c.append(m.number), m.values); err != nil {
 			return err
 		}
 	}
-	for i := range c.branches {
-		if c.branches[i].owed {
-			c.answer(w, i)
-		}
+	for i := range c.members {
+		c.members[i].fresh = false
 	}
-	c.forward(w)
+	c.answer(w)
 	return nil
 }
 
@@ -353,23 +329,26 @@ func (c *correction) lockstepFrom(w *schwarz, m *message) error {
 
 // pass tells the children the correction, in lockstep.
 func (c *correction) pass(w *schwarz) {
-	for i, q := range w.tree.children {
+	for i, q := range c.tree.children {
 		m := message{kind: msgCorrection, number: uint64(c.number), iterate: c.nextAt}
 		if !c.none {
-			m.values = c.cut(c.values, c.branches[i].held)
+			m.values = c.cut(c.values, c.branches[i])
 		}
 		w.tell(q, &m)
 	}
 }
 
-// answer tells child i the newest sum.
-func (c *correction) answer(w *schwarz, i int) {
-	c.branches[i].owed = false
-	m := message{kind: msgCorrection, number: c.newest}
-	if c.newest > 0 {
-		m.values = c.cut(c.sums[c.last].values, c.branches[i].held)
+// answer tells the children the newest sum, or that there is no new one, and has them
+// make shares.
+func (c *correction) answer(w *schwarz) {
+	for i, q := range c.tree.children {
+		m := message{kind: msgCorrection, number: c.newest}
+		if c.told < c.newest {
+			m.values = c.cut(c.sums[c.last].values, c.branches[i])
+		}
+		w.tell(q, &m)
 	}
-	w.tell(w.tree.children[i], &m)
+	c.told = c.newest
 }
 
 // solve solves the coarse problem at the root and tells the correction.
@@ -392,14 +371,13 @@ func (c *correction) solve(w *schwarz) {
 		}
 	}
 	c.resumes = !solved
+	if c.resumes {
+		return // the children wait, and make no shares
+	}
 	for i := range c.members {
 		c.members[i].fresh = false
 	}
-	for i := range c.branches {
-		if c.branches[i].owed {
-			c.answer(w, i)
-		}
-	}
+	c.answer(w)
 }
 
 // apply adds the correction of the iterate to what is assembled, in lockstep.

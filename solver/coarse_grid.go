@@ -27,15 +27,18 @@ type coarseAxis struct {
 // coarsePart is at most how much of the fine grid's points the coarse grid has.
 const coarsePart = 64
 
-// coarseSize is the number of points an axis of the grid of a run's coarse correction. Out
-// of lockstep there is none unless it is asked for: shares of different ages make
-// corrections that have not paid for themselves in measurements (ADR 34).
+// peerPoints is how many points a peer the coarse grid has at most, out of lockstep: it
+// is smooth errors that outlast the way of a correction, and the root is late with a
+// larger one.
+const peerPoints = 8
+
+// coarseSize is the number of points an axis of the grid of a run's coarse correction.
 func (c *Config) coarseSize() (n [3]int, ok bool) {
-	most := c.Method.Coarse
+	most, peers := c.Method.Coarse, c.Partition.Peers()
 	if most == 0 && !inLockstep(c.Scheme) {
-		most = -1
+		most = max(1, min(c.Problem.Points()/coarsePart, peerPoints*peers))
 	}
-	return coarseSize(c.Problem, c.Partition.Peers(), most)
+	return coarseSize(c.Problem, peers, most)
 }
 
 // coarseSize is the number of points an axis of the coarse grid; ok is false when there
@@ -102,34 +105,6 @@ func (g *coarseGrid) piece(b Box) kernel.Box {
 		x := &g.axes[a]
 		out.Lo[a] = max(0, x.low[b.Lo[a]])
 		out.Hi[a] = min(g.n[a], x.low[b.Hi[a]-1]+2)
-	}
-	return out
-}
-
-// shares is how much of a fine box's weight at the coarse points of its piece it has, of
-// what the whole grid has, per axis.
-func (g *coarseGrid) shares(b Box, piece kernel.Box) (out [3][]float64) {
-	for a := range 3 {
-		x := &g.axes[a]
-		own, all := make([]float64, piece.Hi[a]-piece.Lo[a]), make([]float64, piece.Hi[a]-piece.Lo[a])
-		for i := range g.fine[a] {
-			for side, w := range [2]float64{1 - x.part[i], x.part[i]} {
-				j := x.low[i] + side - piece.Lo[a]
-				if j < 0 || j >= len(own) {
-					continue
-				}
-				all[j] += w
-				if i >= b.Lo[a] && i < b.Hi[a] {
-					own[j] += w
-				}
-			}
-		}
-		for j := range own {
-			if all[j] > 0 {
-				own[j] /= all[j]
-			}
-		}
-		out[a] = own
 	}
 	return out
 }

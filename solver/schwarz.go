@@ -2,6 +2,7 @@ package solver
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -97,6 +98,14 @@ func (w *schwarz) join() {
 		p.header = w.patchHeader()
 		w.patches = append(w.patches, p)
 	}
+	if w.coarse == nil {
+		return
+	}
+	for _, q := range c.coarseLinks(c.Rank) {
+		if w.faceOf(q) == nil {
+			w.corners = append(w.corners, &face{to: Neighbour{Rank: q}})
+		}
+	}
 }
 
 // schwarzLinks are the peers whose regions meet that of rank.
@@ -131,10 +140,20 @@ func (c *Config) schwarzLinks(rank Rank) []Link {
 				l.Agreement = max(l.Agreement, AgreementBytes(f))
 			}
 		}
-		if grid != nil && (parentOf(part, rank) == q || parentOf(part, q) == rank) {
-			l.Agreement = max(l.Agreement, grid.messageBytes(part, max(rank, q), c.Method.Overlap))
-		}
 		out = append(out, l)
+	}
+	if grid == nil {
+		return out
+	}
+	for _, q := range c.coarseLinks(rank) {
+		i := slices.IndexFunc(out, func(l Link) bool { return l.Rank >= q })
+		if i < 0 {
+			i = len(out)
+		}
+		if i == len(out) || out[i].Rank != q {
+			out = slices.Insert(out, i, Link{Rank: q})
+		}
+		out[i].Agreement = max(out[i].Agreement, grid.messageBytes(c, max(rank, q)))
 	}
 	return out
 }
