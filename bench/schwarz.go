@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver"
@@ -38,6 +39,34 @@ func exchanges(ctx context.Context, b *bench) error {
 				}
 				b.report.add(count, work)
 			}
+		}
+	}
+	return b.asynchronousExchanges(ctx)
+}
+
+// asynchronousExchanges tells what the coarse correction saves where nobody waits: boxes
+// of 16³ points, and a network whose way takes a third of a relaxation.
+func (b *bench) asynchronousExchanges(ctx context.Context) error {
+	for _, parts := range []int{2, 3, 4} {
+		var count, seconds [2][]float64
+		for seed := range min(b.rounds, 3) {
+			for i, coarse := range []int{-1, 0} {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				v, err := experiment{
+					n: 16 * parts, peers: parts * parts * parts, boxes: true, near: 50 * time.Microsecond, tol: 1e-6, seed: uint64(seed), scheme: fixed(solver.Asynchronous()),
+					method: solver.MethodConfig{Name: solver.Schwarz, Overlap: 4, Work: 1, Coarse: coarse},
+				}.run()
+				if err != nil {
+					return err
+				}
+				count[i], seconds[i] = append(count[i], v.iterate), append(seconds[i], v.seconds)
+			}
+		}
+		for i, correction := range []string{"no coarse correction", "coarse correction"} {
+			name := fmt.Sprintf("%d³, %d peers, overlap 4, asynchronous, %s: ", 16*parts, parts*parts*parts, correction)
+			b.report.add(over("schwarz", name+"relaxations of the peer that makes most", "relaxations", count[i]), over("schwarz", name+"virtual time, connecting included", "s", seconds[i]))
 		}
 	}
 	return nil

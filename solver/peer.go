@@ -95,8 +95,8 @@ type MethodConfig struct {
 	// Work is how many cycles (sweeps, of point methods) of the local method a peer does
 	// between two exchanges; 0: chosen by measurement.
 	Work int
-	// Coarse is the most points of the grid of Schwarz's coarse correction; 0: chosen, in
-	// lockstep at most 1/64 of the points, otherwise there is none; negative: there is none.
+	// Coarse is the most points of the grid of Schwarz's coarse correction; 0: chosen, at
+	// most 1/64 of the points and, out of lockstep, 8 a peer; negative: there is none.
 	Coarse int
 	// Flexible sends values while a local solve of several cycles is still going on.
 	Flexible bool

@@ -29,7 +29,7 @@ func (m *methodFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&m.local, "local", solver.Multigrid, "schwarz: a peer's method on its own box: richardson, sor or multigrid")
 	f.IntVar(&m.overlap, "overlap", defaultOverlap, "schwarz: layers by which boxes overlap, 0 to 8")
 	f.StringVar(&m.work, "work", "auto", "schwarz: cycles of the local method between two exchanges, or auto (measured)")
-	f.StringVar(&m.coarse, "coarse", "auto", "schwarz: most points of the coarse correction's grid, auto (1/64 of the points; none where peers are at iterates of their own) or none")
+	f.StringVar(&m.coarse, "coarse", "auto", "schwarz: most points of the coarse correction's grid, auto (1/64 of the points, and 8 a peer where peers are at iterates of their own) or none")
 	f.BoolVar(&m.flexible, "flexible", false, "schwarz: send values while a local solve is still going on")
 	f.Float64Var(&m.omega, "omega", 0, "sor: relaxation factor, above 0 and below 2 (0: found from the observed rate)")
 	f.Float64Var(&m.step, "step", 1, "richardson: step in units of 1/max a_ii, above 0 and at most 1")
