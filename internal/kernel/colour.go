@@ -55,8 +55,9 @@ func Workers(e Executor) int {
 	return slabsOfMany
 }
 
-// RedBlackPass is RedBlack with what the pass has beside it; in 2-D the only plane is 0, as
-// the only row is in 1-D.
+// RedBlackPass is RedBlack with what the pass has beside it, of which it keeps nothing; in
+// 2-D the only plane is 0, as the only row is in 1-D. Both functions may write to u and to
+// arrays of the caller's, at rows of theirs.
 func (s *Sweep) RedBlackPass(u []float64, p *Pass, e Executor) {
 	b := s.layout.Interior()
 	s.check(b, u)
