@@ -3,7 +3,6 @@ package solver
 import (
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,13 +58,10 @@ func BenchmarkCycle(b *testing.B) {
 				for range 4 {
 					list = append(list, cycle...)
 				}
+				list = method.Fused(list, func(method.Stage) bool { return true })
 				var stages [][]stage
-				for i := 0; i < len(list); i++ {
-					if both, ok := method.Fused(list[i], list[min(i+1, len(list)-1)]); ok {
-						list[i] = both
-						list = slices.Delete(list, i+1, i+2)
-					}
-					stages = append(stages, m.append(nil, list[i], join{}, false))
+				for _, s := range list {
+					stages = append(stages, m.append(nil, s, join{}, false))
 				}
 				least := make([]time.Duration, len(list))
 				for b.Loop() {

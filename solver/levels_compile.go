@@ -102,13 +102,11 @@ func (m *multigrid) home(l int) *gridLevel {
 
 // translate tells also what the stages cost, in sweeps over the grid.
 func (m *multigrid) translate(list []method.Stage, j join) (out []stage, work float64) {
-	for i := 0; i < len(list); i++ {
-		s := list[i]
-		if f := m.home(s.Level); f != nil && f.faces[0] == nil && i+1 < len(list) && (list[i+1].Kind != method.Measure || !m.shared()) {
-			if both, ok := method.Fused(s, list[i+1]); ok {
-				s, i = both, i+1
-			}
-		}
+	list = method.Fused(list, func(s method.Stage) bool {
+		f := m.home(s.Level)
+		return f != nil && f.faces[0] == nil && (s.Kind != method.Measure || !m.shared())
+	})
+	for i, s := range list {
 		corners := i+1 < len(list) && list[i+1].Level == s.Level-1 &&
 			(list[i+1].Kind == method.Prolong || list[i+1].Kind == method.Interpolate)
 		out = m.append(out, s, j, corners)

@@ -88,7 +88,8 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 		return err
 	}
 	smoothing := DefaultSmoothing(m.options)
-	m.cycle, m.start = fused(h.Cycle(smoothing, 0)), fused(h.Start(smoothing))
+	alone := func(Stage) bool { return true }
+	m.cycle, m.start = Fused(h.Cycle(smoothing, 0), alone), Fused(h.Start(smoothing), alone)
 	if len(m.levels) == 1 { // a handful of points
 		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
 	}

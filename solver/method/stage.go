@@ -45,27 +45,28 @@ const (
 type Stage struct {
 	Kind   Kind
 	Level  int // of transfers: the finer one
-	Sweeps int // of Relax and Solve; of Restrict and Measure those that come first, see Fused
+	Sweeps int // of Relax and Solve; of Restrict and Measure those that come first (Fused)
 	Omega  float64
 }
 
-// Fused joins a relaxation and what reads the residual afterwards, which a level that is not
-// shared between blocks does in one pass over memory.
-func Fused(s, next Stage) (joined Stage, ok bool) {
-	if s.Kind != Relax || next.Level != s.Level || next.Kind != Restrict && next.Kind != Measure {
-		return s, false
+// joins tells whether a level that is not shared between blocks does both stages in one
+// pass over memory: a relaxation and another one, or what reads the residual afterwards.
+func (s Stage) joins(next Stage) bool {
+	if s.Kind != Relax || next.Level != s.Level {
+		return false
 	}
-	next.Sweeps, next.Omega = s.Sweeps, s.Omega
-	return next, true
+	return next.Kind == Restrict || next.Kind == Measure || next.Kind == Relax && next.Omega == s.Omega
 }
 
-// fused joins what can be joined.
-func fused(stages []Stage) []Stage {
+// Fused joins what can be joined, in place, of the stages on levels of which alone says
+// that this block has them alone.
+func Fused(stages []Stage, alone func(s Stage) bool) []Stage {
 	out := stages[:0]
 	for _, s := range stages {
 		if last := len(out) - 1; last >= 0 {
-			if both, ok := Fused(out[last], s); ok {
-				out[last] = both
+			if before := out[last]; before.joins(s) && alone(s) {
+				s.Sweeps, s.Omega = s.Sweeps+before.Sweeps, before.Omega
+				out[last] = s
 				continue
 			}
 		}
