@@ -33,12 +33,22 @@ type recorder struct {
 
 	worst     float64 // largest error; NaN: no exact solution
 	worstStep int
+
+	bounds *solver.StepBounds // nil: the steps are too many to judge each
+	before []float64          // the end of the step before, with bounds
 }
+
+// judgedPoints is how many points all time steps of a run may have together for each to
+// be judged without being asked for: some tenths of a second.
+const judgedPoints = 1 << 22
 
 // newRecorder prepares the series among the outputs of a run; of a stationary problem
 // there can be none.
 func newRecorder(w *work, out []string, every int) (*recorder, error) {
 	r := &recorder{problem: w.problem, every: every, worst: math.NaN()}
+	if n := w.problem.Steps(); n > 0 && w.problem.Points() <= judgedPoints/n {
+		r.bounds = solver.NewStepBounds(w.problem)
+	}
 	if every < 1 {
 		return nil, usage("--out-every %d: want 1 or more", every)
 	}
@@ -70,6 +80,14 @@ func (r *recorder) step(m int, t float64, u []float64) error {
 	}
 	if err := r.option.step(m, t, at, u); err != nil {
 		return err
+	}
+	if r.bounds != nil {
+		if m > 0 {
+			if err := r.bounds.Add(m, r.before, u, nil); err != nil {
+				return err
+			}
+		}
+		r.before = append(r.before[:0], u...)
 	}
 	if m%r.every != 0 && m != r.problem.Steps() {
 		return nil
@@ -122,9 +140,19 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 		out.WorstResidual, out.WorstStep = out.LastResidual, o.Last.Step
 	}
 	last.RelativeResidual = max(last.RelativeResidual, worst.RelativeResidual)
-	last.ErrorBound = math.NaN() // of one step only
-	if last.Certificate.Why == "" {
-		last.Certificate.By, last.Certificate.Why = "", "errors of earlier time steps add to that of the last"
-	}
+	r.bound(&last, o.Last.Step)
 	return last, out, nil
+}
+
+// bound puts that of the whole run in the place of the last step's.
+func (r *recorder) bound(last *solver.Evaluation, step int) {
+	last.ErrorBound = math.NaN()
+	c := &last.Certificate
+	if c.Why != "" {
+		return
+	}
+	c.By, c.Why = "", "errors of earlier time steps add to that of the last, and there are too many to judge each"
+	if r.bounds != nil {
+		last.ErrorBound, c.By, c.Why = r.bounds.At(step)
+	}
 }

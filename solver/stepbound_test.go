@@ -1,0 +1,60 @@
+package solver
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// stepEnds are u(0) and the ends of all time steps of a run by one peer.
+func stepEnds(t require.TestingT, p *Problem, tolerance float64) [][]float64 {
+	n, err := newNetwork(1, configsFor(Config{Problem: p, Partition: slabsOf(t, p, 1), Scheme: Synchronous(), Tolerance: tolerance, CheckEvery: 1, Lag: 1}))
+	require.NoError(t, err)
+	start, err := AtStart(p, nil)
+	require.NoError(t, err)
+	ends := [][]float64{start}
+	n.stepped = func(_ int, _ StepResult, u []float64) { ends = append(ends, append([]float64(nil), u...)) }
+	require.NoError(t, n.run())
+	require.Len(t, ends, p.Steps()+1)
+	return ends
+}
+
+// The bound holds at the end of every step against steps that are solved exactly, and it
+// is one of the whole run: a step's own would not hold.
+func TestStepBounds(t *testing.T) {
+	compared, missed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := evolving(t)
+		rough := stepEnds(t, p, rapid.SampledFrom([]float64{0.3, 1e-1, 1e-2}).Draw(t, "tolerance"))
+		fine := stepEnds(t, p, 1e-13)
+		b, exact := NewStepBounds(p), NewStepBounds(p)
+		for m := 1; m <= p.Steps(); m++ {
+			require.NoError(t, b.Add(m, rough[m-1], rough[m], nil))
+			require.NoError(t, exact.Add(m, fine[m-1], fine[m], nil))
+			bound, _, why := b.At(m)
+			rest, _, _ := exact.At(m)
+			if why != "" {
+				require.True(t, math.IsNaN(bound))
+				continue
+			}
+			e := 0.0
+			for i, v := range rough[m] {
+				e = math.Max(e, math.Abs(v-fine[m][i]))
+			}
+			require.LessOrEqual(t, e, bound+rest, "step %d", m)
+			own, err := EvaluateStep(p, m, rough[m-1], rough[m], nil)
+			require.NoError(t, err)
+			compared++
+			if e > own.ErrorBound+rest {
+				missed++
+			}
+		}
+		require.Error(t, NewStepBounds(p).Add(2, rough[0], rough[1], nil), "a step is missing")
+		_, _, why := NewStepBounds(p).At(1)
+		require.NotEmpty(t, why)
+	})
+	require.Greater(t, compared, 50)
+	require.Positive(t, missed, "of %d", compared)
+}
