@@ -24,7 +24,7 @@ func ball3D() Builtin {
 		Exact:     true,
 		build: func(p *solver.Problem, _ []float64) error {
 			box(p, -2, 2)
-			p.Obstacle = ballObstacle
+			p.Obstacle, p.Rows.Obstacle = ballObstacle, ballRow
 			p.Exact = func(q solver.Point) float64 {
 				r2 := squares(q)
 				if r2 <= 0.5 {
@@ -48,7 +48,7 @@ func ball2D() Builtin {
 		Exact:     true,
 		build: func(p *solver.Problem, _ []float64) error {
 			box(p, -2, 2)
-			p.Obstacle = ballObstacle
+			p.Obstacle, p.Rows.Obstacle = ballObstacle, ballRow
 			p.Exact = func(q solver.Point) float64 {
 				r := math.Sqrt(squares(q))
 				if r <= ball2DContact {
@@ -71,6 +71,15 @@ func ballObstacle(q solver.Point) float64 {
 	}
 	edge := math.Sqrt(1 - 0.9*0.9)
 	return edge - float64(0.9/edge*(math.Sqrt(r2)-0.9))
+}
+
+// ballRow is ballObstacle along x.
+func ballRow(dst, x []float64, y, z float64) {
+	q := solver.Point{0, y, z}
+	for i := range dst {
+		q[0] = x[i]
+		dst[i] = ballObstacle(q)
+	}
 }
 
 func squares(q solver.Point) float64 {

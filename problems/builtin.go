@@ -179,3 +179,5 @@ func box(p *solver.Problem, lo, hi float64) {
 
 // zero is homogeneous Dirichlet data.
 func zero(solver.Point) float64 { return 0 }
+
+func zeroRow(dst, _ []float64, _, _ float64) { clear(dst) }

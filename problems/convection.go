@@ -60,7 +60,7 @@ func buildConvection(p *solver.Problem, v []float64) error {
 	if !finite(value(math.Sqrt(3))) {
 		return fmt.Errorf("the solution is too large for this program's numbers (exp(%.3g)): raise eta or turn the speed round", r1)
 	}
-	p.Obstacle = zero
+	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
 	p.Exact = func(q solver.Point) float64 { return value(float64(along*(q[0]+q[1]+q[2])) - at) }
 	p.Boundary = p.Exact
 	return nil
@@ -90,7 +90,7 @@ func varying(d int) Builtin {
 			dim, r02 := float64(d), r0*r0
 			kappa := func(r2 float64) float64 { return 1 + float64(k*r2/2) }
 			p.Diffusion.Of = func(q solver.Point) float64 { return kappa(squares(q)) }
-			p.Obstacle = zero
+			p.Obstacle, p.Rows.Obstacle = zero, zeroRow
 			p.Source.Of = func(q solver.Point) float64 {
 				r2 := squares(q)
 				s := r2 - r02

@@ -86,7 +86,7 @@ func checkDam(positive map[string]float64, crest float64, levels ...float64) err
 // wall, continued harmonically into the base; axis up points upwards.
 func seep(p *solver.Problem, up int, square solver.Function, wall func(q solver.Point) bool) {
 	p.Source.Value = -1
-	p.Obstacle = zero
+	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
 	p.Boundary = func(q solver.Point) float64 {
 		switch {
 		case wall(q):

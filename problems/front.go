@@ -53,7 +53,7 @@ func buildFront(p *solver.Problem, v []float64) error {
 	}
 	box(p, 0, 1)
 	p.Diffusion.Value, p.Source.Value = w.kappa, -w.lambda
-	p.Obstacle = zero
+	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
 	base := *p
 	at := func(t float64) *solver.Problem {
 		q := base

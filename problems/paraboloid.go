@@ -30,7 +30,7 @@ func paraboloid() Builtin {
 			phi := paraboloidAt(c0, k)
 			a2 := c0 / (3 * k)
 			flux := 2 * k * a2 * math.Sqrt(a2)
-			p.Obstacle = phi
+			p.Obstacle, p.Rows.Obstacle = phi, paraboloidRow(c0, k)
 			p.Exact = func(q solver.Point) float64 {
 				x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5
 				r2 := float64(x*x) + float64(y*y) + float64(z*z)

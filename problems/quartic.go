@@ -26,7 +26,7 @@ func quartic(d int) Builtin {
 			}
 			box(p, -1, 1)
 			dim, r02 := float64(d), r0*r0
-			p.Obstacle = zero
+			p.Obstacle, p.Rows.Obstacle = zero, zeroRow
 			p.Source.Of = func(q solver.Point) float64 {
 				r2 := squares(q)
 				if r2 > r02 {

@@ -99,7 +99,7 @@ func bearing(d int) Builtin {
 			return h * h * h
 		}
 		p.Source.Of = func(q solver.Point) float64 { return e * math.Sin(q[0]) }
-		p.Obstacle, p.Boundary = zero, zero
+		p.Obstacle, p.Rows.Obstacle, p.Boundary = zero, zeroRow, zero
 		if d == 1 {
 			p.Exact = film(e)
 		}

@@ -52,6 +52,31 @@ func (n *Norm) addRow(r []float64) {
 // where the variant has some.
 func (k *Kernel) AddValues(s *Sum, row []float64) { k.loops.addValues(s, row) }
 
+// Largest is the largest magnitude of a row of values, 0 if there are none; NaN if one is.
+func (k *Kernel) Largest(row []float64) float64 {
+	top := 0.0
+	for len(row) > 0 {
+		m := min(len(row), residualBatch)
+		if largest := k.loops.largestOf(row[:m]); largest > top || math.IsNaN(largest) {
+			top = largest
+		}
+		if row = row[m:]; math.IsNaN(top) {
+			return top
+		}
+	}
+	return top
+}
+
+// largestOf is Largest in plain Go.
+func largestOf(row []float64) float64 {
+	var largest uint64
+	for _, v := range row {
+		// Without the sign bit, float64s are ordered as their bits are, NaN last.
+		largest = max(largest, math.Float64bits(v)&^(1<<63))
+	}
+	return math.Float64frombits(largest)
+}
+
 // scratch is a row of at least m values.
 func (n *Norm) scratch(m int) []float64 {
 	if cap(n.row) < m {

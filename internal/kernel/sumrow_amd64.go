@@ -36,6 +36,14 @@ func (isa instructions) addValues(s *Sum, row []float64) {
 	}
 }
 
+// largestOf is largest for rows of any length, in any variant.
+func (isa instructions) largestOf(row []float64) float64 {
+	if isa < avx2 || len(row) < 8 {
+		return largestOf(row)
+	}
+	return isa.largest(row)
+}
+
 // largest is the largest absolute value; a NaN counts as larger than all others.
 func (isa instructions) largest(row []float64) float64 {
 	var lanes [8]float64

@@ -38,6 +38,19 @@ func TestRowsAreAddedExactly(t *testing.T) {
 			require.True(t, want.Squares.Equal(&got.Squares), "%s: squares %v, %v", k.Name(), want.Squares.Float64(), got.Squares.Float64())
 			require.True(t, wantSum.Equal(&gotSum), "%s: %v, %v", k.Name(), wantSum.Float64(), gotSum.Float64())
 			sameBits(t, []float64{want.Max}, []float64{got.Max}, "largest")
+			largest := 0.0
+			for _, v := range row {
+				if v = math.Abs(v); !(v <= largest) {
+					largest = v
+				}
+				if math.IsNaN(v) {
+					break
+				}
+			}
+			require.Equal(t, math.IsNaN(largest), math.IsNaN(k.Largest(row)), k.Name())
+			if !math.IsNaN(largest) {
+				require.Equal(t, largest, k.Largest(row), k.Name())
+			}
 		}
 	})
 }

@@ -46,7 +46,7 @@ func (s *Spec) Validate(p *solver.Problem) error {
 func (s *Spec) validate(p *solver.Problem, when string) error {
 	thin := 1
 	if s.document == nil && p.Points() > largeGrid {
-		thin = 16
+		thin = max(16, p.Points()/(largeGrid/4))
 	}
 	err := inspect(p, thin)
 	var v *ValueError
