@@ -151,8 +151,5 @@ func (b *block) rowMagnitude() float64 {
 	return largest
 }
 
-// fastest is the kernel for what is done to rows of any array.
-var fastest = kernel.Best()
-
 // largestMagnitude is NaN if a value is.
-func largestMagnitude(v []float64) float64 { return fastest.Largest(v) }
+func largestMagnitude(v []float64) float64 { return kernel.Largest(v) }

@@ -156,7 +156,7 @@ func (s *slabResult) evaluate(j *judgement, w *slab) error {
 	}
 	stepper.Residual(&s.reference, w.v, b.layout.Interior())
 	j.fill(b, w.v)
-	fastest.AddValues(&s.sum, j.u[j.dense(b.box):][:b.layout.Points()])
+	kernel.Best().AddValues(&s.sum, j.u[j.dense(b.box):][:b.layout.Points()])
 	if err = s.look(w, stepper); err != nil {
 		return err
 	}

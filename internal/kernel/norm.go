@@ -53,11 +53,13 @@ func (n *Norm) addRow(r []float64) {
 func (k *Kernel) AddValues(s *Sum, row []float64) { k.loops.addValues(s, row) }
 
 // Largest is the largest magnitude of a row of values, 0 if there are none; NaN if one is.
-func (k *Kernel) Largest(row []float64) float64 {
+func Largest(row []float64) float64 { return quickest().largestRow(row) }
+
+func (isa instructions) largestRow(row []float64) float64 {
 	top := 0.0
 	for len(row) > 0 {
 		m := min(len(row), residualBatch)
-		if largest := k.loops.largestOf(row[:m]); largest > top || math.IsNaN(largest) {
+		if largest := isa.largestOf(row[:m]); largest > top || math.IsNaN(largest) {
 			top = largest
 		}
 		if row = row[m:]; math.IsNaN(top) {

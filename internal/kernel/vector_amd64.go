@@ -22,6 +22,17 @@ func vectorKernels() []*Kernel {
 	return k
 }
 
+// quickest are the instructions of the last of them.
+func quickest() instructions {
+	switch {
+	case cpuid.CPU.Supports(cpuid.AVX512F, cpuid.BMI2):
+		return avx512
+	case cpuid.CPU.Supports(cpuid.AVX, cpuid.AVX2):
+		return avx2
+	}
+	return plain
+}
+
 func fence() { storeFence() }
 
 // vectorTile works on rows [lo, hi) of a plane in assembly.
