@@ -95,6 +95,22 @@ func Parse(file string, text []byte) (*File, error) {
 	return f, nil
 }
 
+// Of makes a description that no file has into one that can be modelled.
+func Of(d *cluster.Description) (*File, error) {
+	f := &File{Description: *d, name: d.Name, lines: reader{lines: map[string]int{}}}
+	if err := f.Check(); err != nil {
+		return nil, f.lines.place(f.name, err)
+	}
+	return f, nil
+}
+
+// WithoutEvents is the same cluster when nothing happens to it.
+func (f *File) WithoutEvents() *File {
+	quiet := *f
+	quiet.Events = nil
+	return &quiet
+}
+
 // nameOf a file is its base without the extension of YAML.
 func nameOf(file string) string {
 	base := filepath.Base(file)

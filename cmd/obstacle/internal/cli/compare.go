@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/figure"
@@ -55,10 +56,10 @@ type row struct {
 
 func (a *app) compareCommand() *cobra.Command {
 	q := &request{catalog: a.catalog}
-	var schemes, methods []string
+	o := &onModel{}
+	var schemes, methods, out []string
 	var peers []int
 	var rounds int
-	var out string
 	c := &cobra.Command{
 		Use:   "compare PROBLEM",
 		Short: "Compare schemes on the same work: table, efficiency, figure",
@@ -66,12 +67,24 @@ func (a *app) compareCommand() *cobra.Command {
 number of peers, several rounds with the runs interleaved, and prints the median
 time and the spread. Efficiency is t(1)/(P·t(P)); t(1) is the median time of one
 peer with the same method and threads, none of it slowed by --slow. --methods
-compares methods too, each against one peer of its own.`,
-		Example: "  obstacle compare membrane --n 24 --peers 2 --rounds 1",
-		Args:    oneArgument("problem"),
+compares methods too, each against one peer of its own.
+
+With --model the runs are simulated on the model of a cluster (docs/simulation.md),
+with every scheme on every number of --machines: the same output for the same seed.`,
+		Example: `  obstacle compare membrane --n 24 --peers 2 --rounds 1
+  obstacle compare membrane --n 24 --model graphene-eth --machines 4,8 --scheme sync,async --csv table.csv`,
+		Args: oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if !c.Flags().Changed("schemes") && (q.clusters > 1 || q.topology != "") {
-				schemes = append(schemes, "hybrid")
+			if err := o.fits(c); err != nil {
+				return err
+			}
+			if o.model != "" {
+				return a.compareOn(c.Context(), q, o, args[0], schemes, out)
+			}
+			if !c.Flags().Changed("scheme") {
+				if schemes = []string{"sync", "async"}; q.clusters > 1 || q.topology != "" {
+					schemes = append(schemes, "hybrid")
+				}
 			}
 			if len(methods) == 0 {
 				methods = []string{q.method.name}
@@ -81,11 +94,18 @@ compares methods too, each against one peer of its own.`,
 	}
 	f := c.Flags()
 	q.flags(f)
-	f.StringSliceVar(&schemes, "schemes", []string{"sync", "async"}, "schemes to compare: sync, async, delay:K, hybrid (by default when there are clusters)")
+	f.StringSliceVar(&schemes, "scheme", nil, "schemes to compare: sync, async, delay:K, hybrid (default sync,async, and hybrid when there are clusters); also --schemes")
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "schemes" {
+			name = "scheme"
+		}
+		return pflag.NormalizedName(name)
+	})
 	f.StringSliceVar(&methods, "methods", nil, "methods to compare: richardson, sor, multigrid, schwarz (default: --method)")
 	f.IntSliceVar(&peers, "peers", []int{2}, "numbers of peers, P1,P2,…")
 	f.IntVar(&rounds, "rounds", 3, "rounds; the runs of a round come one after the other")
-	f.StringVar(&out, "out", "", "write a figure of the efficiency: .png, .svg or .pdf")
+	o.flags(f)
+	f.StringArrayVar(&out, "out", nil, "write a figure of the efficiency: .png, .svg or .pdf; with --model also a table: .csv (repeatable)")
 	return c
 }
 
@@ -95,9 +115,9 @@ type choices struct {
 	peers            []int
 }
 
-func (a *app) compare(ctx context.Context, q *request, ref string, all choices, rounds int, out string) error {
-	if out != "" {
-		if err := figure.Check(out); err != nil {
+func (a *app) compare(ctx context.Context, q *request, ref string, all choices, rounds int, out []string) error {
+	for _, name := range out {
+		if err := figure.Check(name); err != nil {
 			return badInput(err)
 		}
 	}
@@ -105,7 +125,7 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 	case rounds < 1 || rounds > 1000:
 		return usage("--rounds %d: want 1 to 1000", rounds)
 	case len(all.schemes) == 0 || len(all.peers) == 0:
-		return usage("nothing to compare: give --schemes and --peers")
+		return usage("nothing to compare: give --scheme and --peers")
 	}
 	if q.threads == 0 {
 		q.threads = 1
@@ -141,11 +161,11 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 		cases[i].row.sum(cases[cases[i].row.one].row.seconds)
 		c.Rows = append(c.Rows, cases[i].row)
 	}
-	if out != "" {
-		if err := figure.Write(out, fmt.Sprintf("%s, n = %v, tolerance %g", c.Problem, c.N, c.Tolerance), series(c.Rows, len(all.methods) > 1)); err != nil {
+	for _, name := range out {
+		if err := figure.Write(name, fmt.Sprintf("%s, n = %v, tolerance %g", c.Problem, c.N, c.Tolerance), series(c.Rows, len(all.methods) > 1)); err != nil {
 			return failed(err)
 		}
-		c.Figure = out
+		c.Figure = out[0]
 	}
 	return a.print(c, c.text)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 )
@@ -54,12 +55,20 @@ func (a *app) problemsCommand() *cobra.Command {
 func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
-		Short: "Read a problem file, say what it means, solve nothing",
+		Short: "Read a problem file, or the description of a cluster, and say what it means",
 		Long: `check reads a problem file (docs/problems.md) and the arrays that it names,
-builds it on a coarse grid, and says what it means or what is wrong with it.`,
+builds it on a coarse grid, and says what it means or what is wrong with it; so it
+does with the description of a cluster (docs/simulation.md). It solves nothing.`,
 		Example: "  obstacle check examples/problems/terrain.yaml",
-		Args:    oneArgument("problem file"),
+		Args:    oneArgument("file"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if clusterfile.Is(args[0]) {
+				f, err := clusterfile.Open(args[0])
+				if err != nil {
+					return badInput(err)
+				}
+				return a.explain(f)
+			}
 			d, err := file.Check(args[0])
 			if err != nil {
 				return badInput(err)

@@ -64,32 +64,43 @@ type request struct {
 
 // flags adds those that solve and compare have in common.
 func (q *request) flags(f *pflag.FlagSet) {
-	f.StringVar(&q.n, "n", "64", "interior grid points per axis: N, or NX,NY,NZ")
-	f.Float64Var(&q.tol, "tol", 1e-6, "relative VI residual at which to stop")
+	q.numericFlags(f)
 	f.IntVar(&q.threads, "threads", 0, "threads per peer (0: chosen, see the output)")
 	f.BoolVar(&q.inProcess, "in-process", false, "run the peers in this process, still over sockets")
-	q.method.add(f)
 	q.rails.Add(f)
 	q.host.Add(f)
 	f.IntVar(&q.clusters, "clusters", 0, "label the peers as this many clusters (0: found out)")
 	f.StringVar(&q.topology, "topology", "", "file that says which hosts form a cluster")
 	f.StringArrayVar(&q.slow, "slow", nil, "R:F makes peer R relax F times slower (repeatable)")
-	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this many sweeps (0: no bound)")
-	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time, as 90s or 5m (0: no bound)")
-	f.DurationVar(&q.peerTimeout, "peer-timeout", 10*time.Second, "a peer silent for so long is lost")
-	f.Uint64Var(&q.seed, "seed", 1, "seed of the micro-protocols' random numbers")
+	f.DurationVar(&q.peerTimeout, "peer-timeout", defaultPeerTimeout, "a peer silent for so long is lost")
 	f.StringVar(&q.initial, "initial", "", "starting iterate, a .npy array")
-	f.StringVar(&q.order, "order", "jacobi", "order of a peer's sub-blocks: jacobi or in-turn")
-	f.StringVar(&q.partition, "partition", "auto", "auto, slabs, boxes, or PX,PY,PZ parts per axis")
-	f.Float64SliceVar(&q.weights, "weights", nil, "shares of the peers' slabs, W0,W1,…")
-	f.StringVar(&q.protect, "protect", "auto", "encrypt and authenticate what peers exchange: auto (between hosts), always or never")
-	f.BoolVar(&q.negativeAck, "negative-ack", false, "receivers of reliable sessions name gaps at once, and what they name is sent again (for paths that keep their order)")
-	f.StringVar(&q.congestion, "congestion", "newreno", "congestion control of reliable sessions between clusters: newreno or cubic")
+	f.StringVar(&q.protect, "protect", defaultProtect, "encrypt and authenticate what peers exchange: auto (between hosts), always or never")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
 	f.StringVar(&q.reconfigure, "reconfigure", "step", "asynchronous sessions exchange the start of a time step in synchronous mode (step), or never change")
 	f.StringVar(&q.balance, "balance", "off", "on moves planes from slow peers to fast ones while they run (slabs, richardson)")
+}
+
+// numericFlags adds those that a simulated run has too.
+func (q *request) numericFlags(f *pflag.FlagSet) {
+	f.StringVar(&q.n, "n", "64", "interior grid points per axis: N, or NX,NY,NZ")
+	f.Float64Var(&q.tol, "tol", 1e-6, "relative VI residual at which to stop")
+	q.method.add(f)
+	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this many sweeps (0: no bound)")
+	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time, as 90s or 5m (0: no bound)")
+	f.Uint64Var(&q.seed, "seed", 1, "seed of the micro-protocols' random numbers")
+	f.StringVar(&q.order, "order", "jacobi", "order of a peer's sub-blocks: jacobi or in-turn")
+	f.StringVar(&q.partition, "partition", "auto", "auto, slabs, boxes, or PX,PY,PZ parts per axis")
+	f.Float64SliceVar(&q.weights, "weights", nil, "shares of the peers' slabs, W0,W1,…")
+	f.BoolVar(&q.negativeAck, "negative-ack", false, "receivers of reliable sessions name gaps at once, and what they name is sent again (for paths that keep their order)")
+	f.StringVar(&q.congestion, "congestion", "newreno", "congestion control of reliable sessions between clusters: newreno or cubic")
 	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE of a built-in problem (repeatable)")
 }
+
+// Defaults of what a simulated run has no flag for.
+const (
+	defaultPeerTimeout = 10 * time.Second
+	defaultProtect     = "auto"
+)
 
 // work is a request that has been found good.
 type work struct {
@@ -117,35 +128,12 @@ func (q *request) resolve(ref string) (*work, error) {
 	if err := q.bounds(); err != nil {
 		return nil, err
 	}
-	w := &work{}
-	var err error
-	if w.scheme, err = choice.Scheme(q.scheme, nil); err != nil {
-		return nil, badInput(err)
-	}
-	if w.method, err = q.method.config(w.scheme); err != nil {
+	if _, err := q.reconfigures(); err != nil {
 		return nil, err
 	}
-	if _, err = q.reconfigures(); err != nil {
-		return nil, err
-	}
-	if _, err = choice.Congestion(q.congestion); err != nil {
-		return nil, badInput(err)
-	}
-	if w.order, err = choice.Order(q.order); err != nil {
-		return nil, badInput(err)
-	}
-	if w.order != solver.Jacobi && w.method.Name != solver.Richardson {
-		return nil, usage("--order %v with --method %s: an order of planes is for %s; the others have one of their own", w.order, w.method.Name, solver.Richardson)
-	}
-	if w.spec, err = file.Open(ref, q.params); err != nil {
-		return nil, badInput(err)
-	}
-	points, err := numbers("n", q.n)
+	w, err := q.numeric(ref, nil, 1)
 	if err != nil {
-		return nil, badInput(err)
-	}
-	if w.problem, err = w.spec.BuildValid(points); err != nil {
-		return nil, badInput(err)
+		return nil, err
 	}
 	if err := q.workers(w); err != nil {
 		return nil, badInput(err)
@@ -166,6 +154,46 @@ func (q *request) resolve(ref string) (*work, error) {
 		if w.initial, err = output.ReadInitial(q.initial, w.problem); err != nil {
 			return nil, badInput(err)
 		}
+	}
+	return w, nil
+}
+
+// numeric is the part of resolve that a simulated run has too: scheme, method and problem,
+// whose grid is side times coarser than the flags say. clusters are the labels that hybrid
+// needs, by rank.
+func (q *request) numeric(ref string, clusters []string, side int) (*work, error) {
+	w := &work{}
+	var err error
+	if w.scheme, err = choice.Scheme(q.scheme, clusters); err != nil {
+		return nil, badInput(err)
+	}
+	if w.method, err = q.method.config(w.scheme); err != nil {
+		return nil, err
+	}
+	if _, err = choice.Congestion(q.congestion); err != nil {
+		return nil, badInput(err)
+	}
+	if w.order, err = choice.Order(q.order); err != nil {
+		return nil, badInput(err)
+	}
+	if w.order != solver.Jacobi && w.method.Name != solver.Richardson {
+		return nil, usage("--order %v with --method %s: an order of planes is for %s; the others have one of their own", w.order, w.method.Name, solver.Richardson)
+	}
+	if w.spec, err = file.Open(ref, q.params); err != nil {
+		return nil, badInput(err)
+	}
+	points, err := numbers("n", q.n)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	for a, n := range points {
+		if n%side != 0 {
+			return nil, usage("--n %s with --stand-in %d: %d points are no multiple of %d", q.n, side, n, side)
+		}
+		points[a] = n / side
+	}
+	if w.problem, err = w.spec.BuildValid(points); err != nil {
+		return nil, badInput(err)
 	}
 	return w, nil
 }

@@ -77,13 +77,14 @@ processes that exchange halos directly, over P2PSAP.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(a.solveCommand(), a.compareCommand(), a.convergenceCommand(), a.checkCommand(), a.problemsCommand(),
+	root.AddCommand(a.solveCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(), a.checkCommand(), a.problemsCommand(),
+		a.clustersCommand(),
 		a.stackCommand(), a.peerCommand(), a.doctorCommand(), a.versionCommand())
 	return root
 }
 
 func commandNames() []string {
-	return []string{"solve", "compare", "convergence", "check", "problems", "stack", "peer", "doctor", "version", "completion", "help"}
+	return []string{"solve", "compare", "simulate", "convergence", "check", "problems", "clusters", "stack", "peer", "doctor", "version", "completion", "help"}
 }
 
 // start looks at the flags that every command has.

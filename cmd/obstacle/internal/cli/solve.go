@@ -164,11 +164,13 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 		defer stop()
 	}
 	if terminal(a.err) {
-		bar := progress.New(a.err, w.spec.Name(), q.tol)
+		bars := progress.NewBars(a.err)
+		bar := bars.Add(w.spec.Name(), q.tol)
 		plan.Watch = func(p launch.Progress) {
 			bar.Step(p.Step, w.problem.Steps())
 			bar.Update(p.Elapsed, p.Sweep, p.Residual)
 		}
+		defer bars.Close()
 		defer bar.Done()
 	}
 	o, err := launch.Run(ctx, plan)

@@ -15,23 +15,31 @@ import (
 // scale is the length of a bar in steps.
 const scale = 1000
 
+// Bars of runs that go on at the same time. Add may be called from several goroutines.
+type Bars struct{ all *mpb.Progress }
+
+// NewBars draws on w, which is a terminal.
+func NewBars(w io.Writer) *Bars {
+	return &Bars{mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(150*time.Millisecond))}
+}
+
+// Close waits until the last bar has been taken away.
+func (b *Bars) Close() { b.all.Wait() }
+
 // Bar follows one run. Its methods are called from one goroutine.
 type Bar struct {
-	all       *mpb.Progress
 	bar       *mpb.Bar
 	estimator Estimator
 }
 
-// New draws on w, which is a terminal. tolerance is the relative residual at which
-// the run ends.
-func New(w io.Writer, name string, tolerance float64) *Bar {
-	b := &Bar{estimator: Estimator{Tolerance: tolerance}}
-	b.all = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(150*time.Millisecond))
-	b.bar = b.all.New(scale, mpb.BarStyle().Rbound("]").Lbound("["),
+// Add shows one more run. tolerance is the relative residual at which it ends.
+func (b *Bars) Add(name string, tolerance float64) *Bar {
+	r := &Bar{estimator: Estimator{Tolerance: tolerance}}
+	r.bar = b.all.New(scale, mpb.BarStyle().Rbound("]").Lbound("["),
 		mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name(name+" ")),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return b.estimator.text() })))
-	return b
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return r.estimator.text() })))
+	return r
 }
 
 // Update tells how far the run is.
@@ -44,10 +52,7 @@ func (b *Bar) Update(elapsed time.Duration, sweep uint64, residual float64) {
 func (b *Bar) Step(step, of int) { b.estimator.Step(step, of) }
 
 // Done takes the bar away.
-func (b *Bar) Done() {
-	b.bar.Abort(true)
-	b.all.Wait()
-}
+func (b *Bar) Done() { b.bar.Abort(true) }
 
 func duration(d time.Duration) string {
 	switch {

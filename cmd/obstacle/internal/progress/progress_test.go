@@ -39,10 +39,12 @@ func TestEstimatorSurvivesNoise(t *testing.T) {
 
 func TestBarGoesAway(t *testing.T) {
 	var out bytes.Buffer
-	b := New(&out, "membrane", 1e-6)
+	bars := NewBars(&out)
+	b := bars.Add("membrane", 1e-6)
 	b.Update(time.Second, 100, 1e-3)
 	require.Contains(t, b.estimator.text(), "residual 1.00e-03 of 1e-06  sweep 100  1.0 s")
 	b.Done()
+	bars.Close()
 }
 
 // In time steps the bar counts those, whatever the residual of each does.

@@ -1,0 +1,162 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/internal/virtual"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// Subject is what is simulated, on however many machines.
+type Subject struct {
+	Problem   string   `json:"problem"`
+	N         []int    `json:"n"`      // of the grid that the times are for
+	Points    int      `json:"points"` // of it
+	Model     string   `json:"model"`
+	Sources   []string `json:"sources"` // of the model's figures
+	Method    string   `json:"method"`
+	Order     string   `json:"order"`
+	StandIn   int      `json:"stand_in"` // every point relaxed stands for that many a side
+	Late      bool     `json:"late"`     // faces are sent when the whole block has been relaxed
+	Tolerance float64  `json:"tolerance"`
+	Reference string   `json:"reference"` // what t(1) is
+	Alone     seconds  `json:"reference_seconds"`
+	Seed      uint64   `json:"seed"`
+	Version   string   `json:"version"`
+}
+
+type seconds = finite.Number
+
+// Simulated are the figures of one simulated run. Times are virtual, and the same for the
+// same seed.
+type Simulated struct {
+	Scheme     string        `json:"scheme"`
+	Machines   int           `json:"machines"`
+	Partition  []int         `json:"partition"` // parts per axis
+	Seconds    float64       `json:"seconds"`   // from the first relaxation to the verdict
+	Efficiency finite.Number `json:"efficiency"`
+	Converged  bool          `json:"converged"`
+	Reason     string        `json:"reason"`
+	Failure    string        `json:"failure,omitempty"`
+	Residual   finite.Number `json:"relative_residual"` // recomputed from the assembled answer
+	Setup      float64       `json:"setup_seconds"`
+	Steady     float64       `json:"steady_sweep_seconds"` // a sweep, median over machines, in the second half
+	Equivalent float64       `json:"sequential_equivalent_sweeps"`
+	Fewest     float64       `json:"fewest_sweeps"` // of one machine
+	Most       float64       `json:"most_sweeps"`
+	Relaxing   float64       `json:"relaxing_share"` // of the relaxing threads' time
+	Protocol   float64       `json:"protocol_share"`
+	Idle       float64       `json:"idle_share"`
+	Messages   uint64        `json:"messages"`
+	Segments   uint64        `json:"segments"`
+	Bytes      uint64        `json:"bytes"` // of frames
+	Lost       uint64        `json:"segments_lost"`
+	// Staleness counts the faces read by their age in sweeps.
+	Staleness []uint64      `json:"staleness"`
+	MeanAge   finite.Number `json:"staleness_mean"`
+}
+
+// Machine is one machine's part of a simulated run.
+type Machine struct {
+	Rank     int     `json:"rank"`
+	Class    string  `json:"class"`
+	Site     string  `json:"site"`
+	Points   int     `json:"points"`
+	Sweeps   float64 `json:"sweeps"`
+	Relaxing float64 `json:"relaxing_seconds"`
+	Protocol float64 `json:"protocol_seconds"`
+	Idle     float64 `json:"idle_seconds"`
+	Messages uint64  `json:"messages"`
+	Segments uint64  `json:"segments"`
+	Bytes    uint64  `json:"bytes"`
+	Lost     uint64  `json:"segments_lost"`
+}
+
+// Effort is what a simulation took on this machine. It differs from run to run.
+type Effort struct {
+	Events            uint64  `json:"events"`
+	Segments          uint64  `json:"segments"`
+	WallSeconds       float64 `json:"wall_seconds"`
+	SegmentsPerSecond float64 `json:"segments_per_second"`
+}
+
+// Simulation is the JSON of simulate.
+type Simulation struct {
+	Subject
+	Simulated
+	PerMachine []Machine `json:"per_machine"`
+	Simulation Effort    `json:"simulation"`
+}
+
+// Figures are those of a run; failure is why it failed, nil if it did not.
+func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
+	s := Simulated{
+		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(), Reason: r.Reason.String(),
+		Residual: finite.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: r.Steady.Seconds(), Efficiency: finite.NaN(), Fewest: math.Inf(1),
+	}
+	parts := run.Solver.Partition.Parts()
+	s.Partition = slices.Clone(parts[:run.Solver.Problem.Dimension])
+	s.Converged = failure == nil && r.Reason == solver.Converged && r.Residual <= run.Solver.Tolerance
+	if failure != nil {
+		s.Reason, s.Failure = "failed", failure.Error()
+	}
+	var relaxing, protocol, idle time.Duration
+	for rank := range r.Ranks {
+		k := &r.Ranks[rank]
+		share := float64(run.Solver.Partition.Box(solver.Rank(rank)).Points()) / float64(run.Solver.Problem.Points())
+		s.Equivalent += share * k.Sweeps
+		s.Fewest, s.Most = min(s.Fewest, k.Sweeps), max(s.Most, k.Sweeps)
+		relaxing, protocol, idle = relaxing+k.Relaxing, protocol+k.Protocol, idle+k.Idle
+		s.Messages, s.Segments, s.Bytes, s.Lost = s.Messages+k.Messages, s.Segments+k.Segments, s.Bytes+k.Bytes, s.Lost+k.Lost
+	}
+	if all := (relaxing + protocol + idle).Seconds(); all > 0 {
+		s.Relaxing, s.Protocol, s.Idle = relaxing.Seconds()/all, protocol.Seconds()/all, idle.Seconds()/all
+	}
+	s.ages(r.Staleness[:])
+	return s
+}
+
+// Against fills in the efficiency, alone being the seconds of one machine.
+func (s *Simulated) Against(alone float64) {
+	if s.Converged {
+		s.Efficiency = Efficiency(alone, s.Machines, s.Seconds)
+	}
+}
+
+// ages keeps the histogram up to its last entry, and its mean.
+func (s *Simulated) ages(counts []uint64) {
+	s.Staleness, s.MeanAge = []uint64{}, finite.NaN()
+	last := len(counts) - 1
+	for last >= 0 && counts[last] == 0 {
+		last--
+	}
+	s.Staleness = append(s.Staleness, counts[:last+1]...)
+	faces, sum := uint64(0), 0.0
+	for age, n := range s.Staleness {
+		faces, sum = faces+n, sum+float64(age)*float64(n)
+	}
+	if faces > 0 {
+		s.MeanAge = finite.Number(sum / float64(faces))
+	}
+}
+
+// Machines lists every machine's part.
+func Machines(r *virtual.Result, run *virtual.Run) []Machine {
+	out := []Machine{}
+	points := 1
+	for range run.Solver.Problem.Dimension {
+		points *= max(run.Standing, 1)
+	}
+	for rank := range r.Ranks {
+		k, h := &r.Ranks[rank], &run.Model.Hosts[rank]
+		out = append(out, Machine{
+			Rank: rank, Class: h.Name, Site: run.Model.Sites[h.Site], Points: points * run.Solver.Partition.Box(solver.Rank(rank)).Points(), Sweeps: k.Sweeps,
+			Relaxing: k.Relaxing.Seconds(), Protocol: k.Protocol.Seconds(), Idle: k.Idle.Seconds(),
+			Messages: k.Messages, Segments: k.Segments, Bytes: k.Bytes, Lost: k.Lost,
+		})
+	}
+	return out
+}

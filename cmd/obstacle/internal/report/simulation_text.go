@@ -1,0 +1,133 @@
+package report
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
+)
+
+// Text writes the simulation for people.
+func (s *Simulation) Text(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer t.Flush()
+	fmt.Fprintf(t, "problem\t%s, %s points%s\n", s.Problem, grid(s.N), s.standIn())
+	fmt.Fprintf(t, "model\t%s: %s, parts %s\n", s.Model, plural(s.Machines, "machine"), grid(s.Partition))
+	fmt.Fprintf(t, "method\t%s, scheme %s, order %s%s\n", s.Method, s.Scheme, s.Order, map[bool]string{true: ", faces sent late"}[s.Late])
+	fmt.Fprintf(t, "result\t%s after %.6g s of virtual time (set-up %.3g s)\n", s.Reason, s.Seconds, s.Setup)
+	fmt.Fprintf(t, "residual\t%s relative, recomputed (tolerance %g)\n", value(s.Residual), s.Tolerance)
+	fmt.Fprintf(t, "sweeps\t%.6g to %.6g, as many points as %.1f sequential sweeps; one takes %.4g s\n", s.Fewest, s.Most, s.Equivalent, s.Steady)
+	if s.Efficiency.Is() {
+		fmt.Fprintf(t, "efficiency\t%.1f %%, t(1) = %.6g s: %s\n", 100*float64(s.Efficiency), float64(s.Alone), s.Reference)
+	}
+	fmt.Fprintf(t, "time\trelaxing %.1f %%, protocol %.1f %%, idle %.1f %%\n", 100*s.Relaxing, 100*s.Protocol, 100*s.Idle)
+	fmt.Fprintf(t, "traffic\t%d messages, %d segments, %.1f MB, %d segments lost\n", s.Messages, s.Segments, float64(s.Bytes)/1e6, s.Lost)
+	if s.MeanAge.Is() {
+		fmt.Fprintf(t, "staleness\t%.2f sweeps; %s\n", float64(s.MeanAge), histogram(s.Staleness))
+	}
+	e := s.Simulation
+	fmt.Fprintf(t, "simulated\t%d events, %d segments in %.2f s here (%.3g segments/s); seed %d\n", e.Events, e.Segments, e.WallSeconds, e.SegmentsPerSecond, s.Seed)
+	for _, source := range s.Sources {
+		fmt.Fprintf(t, "source\t%s\n", source)
+	}
+}
+
+func (s *Subject) standIn() string {
+	if s.StandIn <= 1 {
+		return ""
+	}
+	coarse := make([]int, len(s.N))
+	for a, n := range s.N {
+		coarse[a] = n / s.StandIn
+	}
+	return fmt.Sprintf("; %s are relaxed, and their number of sweeps stands for that of the fine grid", grid(coarse))
+}
+
+// histogram writes the shares of the ages in percent; the last are summed.
+func histogram(counts []uint64) string {
+	all := uint64(0)
+	for _, n := range counts {
+		all += n
+	}
+	const shown = 6
+	var parts []string
+	rest := uint64(0)
+	for age, n := range counts {
+		if age >= shown {
+			rest += n
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%d: %.1f %%", age, 100*float64(n)/float64(all)))
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("older: %.1f %%", 100*float64(rest)/float64(all)))
+	}
+	return "age " + strings.Join(parts, ", ")
+}
+
+// SimulatedComparison is the JSON of compare on a model. It is the same for the same seed.
+type SimulatedComparison struct {
+	Subject
+	Rows    []Simulated `json:"rows"`
+	Outputs []string    `json:"outputs"`
+}
+
+// Text writes the comparison for people.
+func (c *SimulatedComparison) Text(w io.Writer) {
+	fmt.Fprintf(w, "%s, %s points%s\n%s, order %s, tolerance %g, on model %s, seed %d\n", c.Problem, grid(c.N), c.standIn(), c.Method, c.Order, c.Tolerance, c.Model, c.Seed)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "scheme\tmachines\tseconds\tefficiency\tequivalent sweeps\tresidual\trelaxing\tprotocol\tidle\tmessages\tsegments\tMB\tlost\tage")
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		efficiency, age := "–", "–"
+		if r.Efficiency.Is() {
+			efficiency = fmt.Sprintf("%.1f %%", 100*float64(r.Efficiency))
+		}
+		if r.MeanAge.Is() {
+			age = fmt.Sprintf("%.2f", float64(r.MeanAge))
+		}
+		fmt.Fprintf(t, "%s\t%d\t%.5g\t%s\t%.1f\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t%d\t%.1f\t%d\t%s\n", r.Scheme, r.Machines, r.Seconds, efficiency, r.Equivalent, value(r.Residual),
+			100*r.Relaxing, 100*r.Protocol, 100*r.Idle, r.Messages, r.Segments, float64(r.Bytes)/1e6, r.Lost, age)
+	}
+	t.Flush()
+	for i := range c.Rows {
+		if r := &c.Rows[i]; !r.Converged {
+			fmt.Fprintf(w, "%s on %s: %s\n", r.Scheme, plural(r.Machines, "machine"), cmp.Or(r.Failure, r.Reason))
+		}
+	}
+	fmt.Fprintf(w, "efficiency is t(1)/(m·t(m)), t(1) = %s s: %s; age is that of the faces read, in sweeps\n", value(c.Alone), c.Reference)
+	for _, o := range c.Outputs {
+		fmt.Fprintf(w, "written %s\n", o)
+	}
+}
+
+// CSV writes the rows as a table with a line of names.
+func (c *SimulatedComparison) CSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	number := func(v float64) string {
+		if !finite.Number(v).Is() {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	lines := [][]string{{
+		"model", "problem", "n", "stand_in", "method", "scheme", "machines", "seconds", "efficiency", "converged", "reason", "relative_residual", "sequential_equivalent_sweeps",
+		"steady_sweep_seconds", "relaxing_share", "protocol_share", "idle_share", "messages", "segments", "bytes", "segments_lost", "staleness_mean", "staleness", "seed",
+	}}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		ages := strings.Trim(fmt.Sprint(r.Staleness), "[]")
+		lines = append(lines, []string{
+			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"), strconv.Itoa(c.StandIn), c.Method, r.Scheme, strconv.Itoa(r.Machines),
+			number(r.Seconds), number(float64(r.Efficiency)), strconv.FormatBool(r.Converged), cmp.Or(r.Failure, r.Reason), number(float64(r.Residual)), number(r.Equivalent),
+			number(r.Steady), number(r.Relaxing), number(r.Protocol), number(r.Idle), fmt.Sprint(r.Messages), fmt.Sprint(r.Segments), fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost),
+			number(float64(r.MeanAge)), ages, fmt.Sprint(c.Seed),
+		})
+	}
+	return out.WriteAll(lines)
+}
