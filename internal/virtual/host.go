@@ -37,7 +37,7 @@ type Host struct {
 	rails      int // links of the node
 	neighbours []*neighbour
 	byRank     map[solver.Rank]*neighbour
-	places     []*neighbour       // by place of a session in the node
+	places     []place            // by place of a session in the node
 	busy       microproto.Instant // relaxing or sending until then
 	relaxing   bool
 	job        job // that it is at, or waits with
@@ -189,22 +189,27 @@ func (h *Host) open(nb *neighbour) {
 	var err, err2 error
 	if nb.hasHalo() {
 		nb.halo, err = h.Node.Open(now, nb.name, halo)
-		h.place(nb, nb.halo)
+		h.place(nb, nb.halo, true)
 	}
 	if nb.Agreement > 0 {
 		nb.agree, err2 = h.Node.Open(now, nb.name, agree)
-		h.place(nb, nb.agree)
+		h.place(nb, nb.agree, false)
 	}
 	h.fail(errors.Join(err, err2))
 }
 
-// place notes whose a session is.
-func (h *Host) place(nb *neighbour, id p2psap.SessionID) {
+// place tells whose a session is.
+type place struct {
+	nb   *neighbour // nil: nobody's
+	halo bool
+}
+
+func (h *Host) place(nb *neighbour, id p2psap.SessionID, halo bool) {
 	i := int(id & 0xffff)
 	for i >= len(h.places) {
-		h.places = append(h.places, nil)
+		h.places = append(h.places, place{})
 	}
-	h.places[i] = nb
+	h.places[i] = place{nb, halo}
 }
 
 // finish closes the sessions; what has been sent is still accepted.
@@ -277,13 +282,14 @@ func (h *Host) carryOut(o *p2psap.Output) {
 			h.fail(o.Err)
 		}
 	case p2psap.OutTouched:
-		if i := int(o.Session & 0xffff); i < len(h.places) && h.places[i] != nil {
-			h.places[i].news, h.news = true, true
+		if i := int(o.Session & 0xffff); i < len(h.places) && h.places[i].nb != nil {
+			p := &h.places[i]
+			p.nb.haloNews, p.nb.agreeNews, h.news = p.nb.haloNews || p.halo, p.nb.agreeNews || !p.halo, true
 		}
 		h.touched()
 	case p2psap.OutPeerUp, p2psap.OutOpened, p2psap.OutEnded, p2psap.OutAdapted, p2psap.OutPeerClosed:
 		for _, nb := range h.neighbours {
-			nb.news, h.news = true, true
+			nb.haloNews, nb.agreeNews, h.news = nb.hasHalo(), nb.Agreement > 0, true
 		}
 		if o.Kind != p2psap.OutAdapted && o.Kind != p2psap.OutPeerClosed {
 			h.touched()

@@ -17,7 +17,8 @@ type neighbour struct {
 	loose       bool   // the scheme wants the halo session asynchronous
 	async       bool   // it is, at present
 	asked       uint64 // number of the change that it was last asked for
-	news        bool   // a session was touched since it was last looked at
+	haloNews    bool   // the session was touched since it was last looked at, or has more
+	agreeNews   bool
 	slots       []p2psap.Slot
 	letter      p2psap.Slot
 	buffers     [2]outgoing
@@ -102,18 +103,21 @@ func (h *Host) poll(waits bool) (news bool) {
 	}
 	h.news = false
 	for _, nb := range h.neighbours {
-		if !nb.news {
-			continue
+		if nb.haloNews {
+			nb.haloNews = false
+			news = h.pollFaces(nb, waits) || news
 		}
-		nb.news = h.pollOne(nb, waits)
-		news = news || nb.news
+		if nb.agreeNews {
+			nb.agreeNews = false
+			news = h.pollLetters(nb, waits) || news
+		}
+		h.news = h.news || nb.haloNews || nb.agreeNews
 	}
-	h.news = news // there may be more
 	return news
 }
 
-// pollOne looks at one neighbour.
-func (h *Host) pollOne(nb *neighbour, waits bool) (news bool) {
+// pollFaces takes at most one message of each tag.
+func (h *Host) pollFaces(nb *neighbour, waits bool) (news bool) {
 	for t := range nb.slots {
 		if nb.haloRead[t] {
 			continue
@@ -127,6 +131,11 @@ func (h *Host) pollOne(nb *neighbour, waits bool) (news bool) {
 		h.busy = max(h.busy, h.world.Now()).Add(h.world.Receives(h, a.Label, waits))
 		h.blame(nb, h.Peer.Halo(h.since(), nb.Rank, uint32(t), a.Label, nb.slots[t].Data[:a.Length]))
 	}
+	nb.haloNews = news && h.Node.Unread(nb.halo) > 0
+	return news
+}
+
+func (h *Host) pollLetters(nb *neighbour, waits bool) (news bool) {
 	for !nb.agreeRead {
 		a, fresh := h.receive(nb, nb.agree, &nb.letter, &nb.agreeRead)
 		if !fresh {
