@@ -67,9 +67,8 @@ func (a *attacker) strike(from, to solver.Rank) {
 	case 5: // cut off
 		frame = frame[:a.rand.IntN(len(frame))]
 	case 6: // of one of the sessions of the other end
-		p := a.c.peers[to]
-		if nb := p.neighbours; len(nb) > 0 && len(frame) >= p2psap.HeaderBytes {
-			id := nb[a.rand.IntN(len(nb))].halo
+		if halos := a.c.peers[to].halos(); len(halos) > 0 && len(frame) >= p2psap.HeaderBytes {
+			id := halos[a.rand.IntN(len(halos))]
 			binary.BigEndian.PutUint32(frame[4:], uint32(id))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
@@ -79,19 +80,9 @@ func (c *Cluster) assemble() []float64 {
 		box := peer.worker.Box()
 		v := make([]float64, box.Points())
 		peer.worker.Solution(v)
-		place(u, p.N, box, v)
+		virtual.Place(u, p.N, box, v)
 	}
 	return u
-}
-
-// place puts the values of a box, [z][y][x], into a grid of n points.
-func place(u []float64, n [3]int, b solver.Box, v []float64) {
-	i := 0
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			i += copy(u[b.Lo[0]+n[0]*(y+n[1]*z):], v[i:i+b.Hi[0]-b.Lo[0]])
-		}
-	}
 }
 
 func (c *Cluster) checkReasons(r *Result) error {

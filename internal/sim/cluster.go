@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -110,7 +111,7 @@ func (c *Cluster) plan() {
 	})
 	c.planRails()
 	for _, p := range c.peers {
-		c.clock.After(time.Duration(c.rand.IntN(5e6)), p.start)
+		c.clock.After(time.Duration(c.rand.IntN(5e6)), p.Start)
 	}
 }
 
@@ -169,7 +170,7 @@ func (c *Cluster) Run() error {
 	c.ended = c.clock.Now()
 	for _, p := range c.peers {
 		p.node.Goodbye(c.clock.Now())
-		p.settle()
+		p.Settle()
 	}
 	for range 1 << 20 {
 		if c.fault != nil || !c.clock.Step() {
@@ -181,7 +182,7 @@ func (c *Cluster) Run() error {
 
 func (c *Cluster) over() bool {
 	for _, p := range c.peers {
-		if p.phase != phaseClosed {
+		if p.Phase != virtual.Closed {
 			return false
 		}
 	}
@@ -197,7 +198,7 @@ func (c *Cluster) fail(p *peer, err error) {
 func (c *Cluster) state() string {
 	out := ""
 	for _, p := range c.peers {
-		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", p.rank, p.phase, p.worker.Progress().Sweep, p.worker.Outcome())
+		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", p.rank, p.Phase, p.worker.Progress().Sweep, p.worker.Outcome())
 	}
 	return out
 }
@@ -207,7 +208,7 @@ func (c *Cluster) arrive(to, from solver.Rank, f microproto.Frame) {
 	f.Peer = addrOf(from)
 	p := c.peers[to]
 	p.node.Frame(c.clock.Now(), f)
-	p.settle()
+	p.Settle()
 }
 
 // addrOf is a rank's address at the links.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
@@ -54,7 +55,7 @@ func detect(t *testing.T, seed uint64) detection {
 	c.Watch = func(now microproto.Instant) {
 		over := true
 		for _, p := range c.peers {
-			over = over && p.phase >= phaseClosing
+			over = over && p.Phase >= virtual.Closing
 		}
 		at := c.peers[0].worker.Progress().Sweep // often enough to look
 		switch {

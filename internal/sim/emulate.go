@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -41,7 +42,7 @@ func (s *Scenario) emulate() (solver.Sequence, error) {
 	for _, w := range workers {
 		v := make([]float64, w.Box().Points())
 		w.Solution(v)
-		place(out.U, s.Problem.N, w.Box(), v)
+		virtual.Place(out.U, s.Problem.N, w.Box(), v)
 	}
 	o := workers[0].Outcome()
 	out.Sweeps, out.Residual, out.Reason = o.Sweeps, o.Residual, o.Reason

@@ -118,7 +118,7 @@ func (a *adapter) send(f microproto.Frame) {
 		f.Peer = addrOf(a.rank)
 		c.railed++
 		c.peers[to].node.RailFrame(c.clock.Now(), 1, f)
-		c.peers[to].settle()
+		c.peers[to].Settle()
 	})
 }
 
@@ -142,13 +142,13 @@ func (c *Cluster) planRails() {
 				p.adapter.downs++
 			}
 			p.node.RailEvent(c.clock.Now(), 1, e)
-			p.settle()
+			p.Settle()
 		})
 		if f.Up > 0 && f.Peer < 0 {
 			c.clock.At(microproto.Instant(f.Up), func() {
 				if p.adapter.downs--; p.adapter.downs == 0 {
 					p.node.RailEvent(c.clock.Now(), 1, microproto.LinkEvent{Up: true})
-					p.settle()
+					p.Settle()
 				}
 			})
 		}
@@ -167,11 +167,9 @@ func (p *peer) rails() []p2psap.Rail {
 
 // countMoves adds up how often the sessions of a peer have changed their rail.
 func (p *peer) countMoves() {
-	for _, nb := range p.neighbours {
-		for _, id := range nb.sessions() {
-			if i, err := p.node.Info(id); err == nil {
-				p.c.moves += uint64(i.Moves)
-			}
+	p.Sessions(func(id p2psap.SessionID, _ bool) {
+		if i, err := p.node.Info(id); err == nil {
+			p.c.moves += uint64(i.Moves)
 		}
-	}
+	})
 }

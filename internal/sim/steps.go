@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -30,48 +30,6 @@ func drawSteps(r *rand.Rand, s *Scenario) {
 	s.Tolerance = max(s.Tolerance, 1e-4)
 }
 
-// adapt brings the loose halo sessions to a mode; the peer waits until all have
-// changed.
-func (p *peer) adapt(op solver.Op) {
-	mode := microproto.ModeSynchronous
-	if op.Asynchronous {
-		mode = microproto.ModeAsynchronous
-	}
-	asked := map[*neighbour]uint64{}
-	p.todo = func() bool {
-		over := true
-		for _, nb := range p.neighbours {
-			if !nb.loose || nb.haloClosed || !nb.hasHalo() {
-				continue
-			}
-			if asked[nb] == 0 {
-				number, err := p.node.Adapt(p.c.clock.Now(), nb.halo, mode)
-				if err != nil {
-					p.c.fail(p, fmt.Errorf("adapting to %v: %w", nb.name, err))
-					return false
-				}
-				asked[nb] = number
-			}
-			done, err := p.node.Adapted(nb.halo)
-			if done < asked[nb] {
-				over = false
-				continue
-			}
-			if err != nil {
-				p.c.fail(p, fmt.Errorf("a change of the session with %v: %w", nb.name, err))
-				return false
-			}
-			if nb.async != op.Asynchronous {
-				nb.async = op.Asynchronous
-				nb.buffers[0].transfer, nb.buffers[1].transfer = 0, 0
-				p.c.changes++
-			}
-		}
-		p.settle()
-		return over
-	}
-}
-
 // step keeps the block at the end of a time step.
 func (p *peer) step(r solver.StepResult) {
 	c, n := p.c, p.c.Scenario.Problem.Points()
@@ -80,7 +38,7 @@ func (p *peer) step(r solver.StepResult) {
 	}
 	v := make([]float64, p.worker.Box().Points())
 	p.worker.Solution(v)
-	place(c.ends[r.Step], c.Scenario.Problem.N, p.worker.Box(), v)
+	virtual.Place(c.ends[r.Step], c.Scenario.Problem.N, p.worker.Box(), v)
 	if p.rank == 0 {
 		c.believed = append(c.believed, r)
 	}

@@ -22,7 +22,7 @@ func (c *Cluster) dial(p *peer, name string) {
 	c.clock.At(at, func() {
 		if refused {
 			p.node.DialFailed(c.clock.Now(), name)
-			p.settle()
+			p.Settle()
 			return
 		}
 		c.lastID += 2
@@ -30,8 +30,8 @@ func (c *Cluster) dial(p *peer, name string) {
 		c.wires[near], c.wires[far] = far, near
 		to.node.ControlUp(c.clock.Now(), far.id, "")
 		p.node.ControlUp(c.clock.Now(), near.id, name)
-		to.settle()
-		p.settle()
+		to.Settle()
+		p.Settle()
 	})
 }
 
@@ -66,7 +66,7 @@ func (c *Cluster) control(p *peer, o p2psap.Output) {
 		if _, up := c.wires[far]; up {
 			to := c.peers[far.rank]
 			to.node.Control(c.clock.Now(), far.id, o.Data)
-			to.settle()
+			to.Settle()
 		}
 	})
 }
@@ -79,7 +79,7 @@ func (c *Cluster) snap(ends ...wireEnd) {
 		c.clock.After(c.latency(), func() {
 			p := c.peers[e.rank]
 			p.node.ControlDown(c.clock.Now(), e.id)
-			p.settle()
+			p.Settle()
 		})
 	}
 }
@@ -100,62 +100,9 @@ func (c *Cluster) hangup(p *peer, id p2psap.ConnID) {
 			delete(c.carried, far)
 			to := c.peers[far.rank]
 			to.node.ControlDown(c.clock.Now(), far.id)
-			to.settle()
+			to.Settle()
 		}
 	})
-}
-
-// carryOut does what a node orders.
-func (p *peer) carryOut(o p2psap.Output) {
-	switch o.Kind {
-	case p2psap.OutControl:
-		p.c.control(p, o)
-	case p2psap.OutDial:
-		p.c.dial(p, o.Peer)
-	case p2psap.OutHangup:
-		p.c.hangup(p, o.Conn)
-	case p2psap.OutPeerRefused, p2psap.OutPeerLost:
-		if p.phase != phaseClosed {
-			p.c.fail(p, o.Err)
-		}
-	case p2psap.OutPeerUp, p2psap.OutOpened, p2psap.OutTouched, p2psap.OutEnded:
-		p.touched()
-	}
-}
-
-// settle carries out what the node wants, and plans when to look at it next.
-func (p *peer) settle() {
-	for again := true; again; {
-		again = false
-		frames := p.node.Frames()
-		for _, f := range frames {
-			p.send(f)
-		}
-		p.node.Sent(len(frames))
-		if p.adapter != nil {
-			frames = p.node.RailFrames(1)
-			for _, f := range frames {
-				p.adapter.send(f)
-			}
-			p.node.RailSent(1, len(frames))
-		}
-		p.out = p.node.Drain(p.out[:0])
-		for _, o := range p.out {
-			p.carryOut(o)
-			again = true
-		}
-		clear(p.out)
-	}
-	if d := p.node.Deadline(); d < p.armed {
-		p.armed = d
-		p.c.clock.At(d, func() {
-			if p.armed == d {
-				p.armed = microproto.Never
-				p.node.Advance(p.c.clock.Now())
-				p.settle()
-			}
-		})
-	}
 }
 
 func (p *peer) send(f microproto.Frame) {

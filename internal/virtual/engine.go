@@ -260,13 +260,13 @@ func (e *engine) Now() microproto.Instant { return e.now }
 
 // Wake implements World.
 func (e *engine) Wake(h *Host, at microproto.Instant) {
-	e.queue.push(max(at, e.now), evTurn, int32(h.Rank))
+	e.queue.push(at, evTurn, int32(h.Rank))
 }
 
 // Alarm implements World.
 func (e *engine) Alarm(h *Host, at microproto.Instant) {
 	if at != microproto.Never {
-		e.queue.push(max(at, e.now), evAlarm, int32(h.Rank))
+		e.queue.push(at, evAlarm, int32(h.Rank))
 	}
 }
 

@@ -119,7 +119,7 @@ func (h *Host) touched() {
 
 // wake plans the peer's next turn; only the earliest counts.
 func (h *Host) wake(at microproto.Instant) {
-	at = max(at, h.busy)
+	at = max(at, h.busy, h.world.Now())
 	if at >= h.due && h.due >= h.world.Now() {
 		return
 	}
@@ -266,7 +266,7 @@ func (h *Host) Settle() {
 		}
 		clear(h.out)
 	}
-	if d := h.Node.Deadline(); d < h.armed {
+	if d := max(h.Node.Deadline(), h.world.Now()); d < h.armed {
 		h.armed = d
 		h.world.Alarm(h, d)
 	}
