@@ -5,6 +5,7 @@ package figure
 import (
 	"fmt"
 	"image/color"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -52,8 +53,10 @@ func Write(name, title string, all []Series) error {
 	p.Add(plotter.NewGrid())
 	var ticks []plot.Tick
 	seen := map[int]bool{}
+	fewest, most := math.MaxInt, 0
 	for i, s := range all {
 		for _, q := range s.Points {
+			fewest, most = min(fewest, q.Peers), max(most, q.Peers)
 			p.Y.Max = max(p.Y.Max, q.High*1.05)
 			if !seen[q.Peers] {
 				seen[q.Peers] = true
@@ -65,10 +68,17 @@ func Write(name, title string, all []Series) error {
 		}
 	}
 	p.X.Tick.Marker = plot.ConstantTicks(ticks)
-	p.X.Min -= 0.2
-	p.X.Max += 0.2
+	if fewest > 0 && most >= wide*fewest {
+		p.X.Scale = plot.LogScale{}
+		p.X.Min, p.X.Max = p.X.Min/1.1, p.X.Max*1.1
+	} else {
+		p.X.Min, p.X.Max = p.X.Min-0.2, p.X.Max+0.2
+	}
 	return p.Save(14*vg.Centimeter, 10*vg.Centimeter, name)
 }
+
+// wide is the ratio of numbers of peers from which their axis is logarithmic.
+const wide = 8
 
 // spread is a series as gonum's error bars want it.
 type spread struct {
@@ -80,7 +90,7 @@ func add(p *plot.Plot, s Series, i int) error {
 	c := colours()[i%len(colours())]
 	var d spread
 	for _, q := range s.Points {
-		d.XYs = append(d.XYs, plotter.XY{X: float64(q.Peers) + 0.02*float64(i), Y: q.Mid})
+		d.XYs = append(d.XYs, plotter.XY{X: float64(q.Peers) * (1 + 0.004*float64(i)), Y: q.Mid})
 		d.YErrors = append(d.YErrors, struct{ Low, High float64 }{q.Mid - q.Low, q.High - q.Mid})
 	}
 	line, points, err := plotter.NewLinePoints(d.XYs)
