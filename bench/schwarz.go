@@ -49,7 +49,7 @@ func exchanges(ctx context.Context, b *bench) error {
 func (b *bench) asynchronousExchanges(ctx context.Context) error {
 	for _, parts := range []int{2, 3, 4} {
 		var count, seconds [2][]float64
-		for seed := range min(b.rounds, 3) {
+		for seed := range min(b.rounds, 2) {
 			for i, coarse := range []int{-1, 0} {
 				if err := ctx.Err(); err != nil {
 					return err
