@@ -204,7 +204,8 @@ func (l *Level) wallRow(coarse *Level, x0, x1, y, z int) {
 			continue
 		}
 		if p := [3]int{int(l.closest[0][x+1]), fy, fz}; !l.contact.has(p) {
-			walls[x-x0] = l.wallsOf(coarse, [3]int{x, y, z}, p)
+			at := [3]int{x, y, z}
+			walls[x-x0] = float64(l.wallsOf(coarse, at, p) | l.pinsOf(coarse, at, p)<<pinShift)
 			some = some || walls[x-x0] != 0
 		}
 	}
@@ -213,21 +214,16 @@ func (l *Level) wallRow(coarse *Level, x0, x1, y, z int) {
 	}
 }
 
-// around is the span of the rows that the arms of row (y, z) of the next coarser grid pass.
+// around is the span of the rows between the neighbours of row (y, z) of the next coarser grid.
 func (l *Level) around(y, z int) span {
-	fy, fz := int(l.closest[1][y+1]), int(l.closest[2][z+1])
 	s := nowhere
-	join := func(y, z int) {
-		s = s.join(l.contact.of(y, z))
-		if l.Walls != nil {
-			s = s.join(l.behind.of(y, z))
+	for b := int(l.closest[2][z]) + 1; b < int(l.closest[2][z+2]); b++ {
+		for a := int(l.closest[1][y]) + 1; a < int(l.closest[1][y+2]); a++ {
+			s = s.join(l.contact.of(a, b))
+			if l.Walls != nil {
+				s = s.join(l.behind.of(a, b))
+			}
 		}
-	}
-	for a := int(l.closest[1][y]) + 1; a < int(l.closest[1][y+2]); a++ {
-		join(a, fz)
-	}
-	for a := int(l.closest[2][z]) + 1; a < int(l.closest[2][z+2]); a++ {
-		join(fy, a)
 	}
 	return s
 }

@@ -44,7 +44,7 @@ func wallCode(theta float64) uint64 {
 
 // wallsOf are the walls around point at of the next coarser grid, which lies on the fine
 // point p.
-func (l *Level) wallsOf(coarse *Level, at, p [3]int) float64 {
+func (l *Level) wallsOf(coarse *Level, at, p [3]int) uint64 {
 	var code uint64
 	c := coarse.Part
 	for a := range c.Layout.Dim {
@@ -56,7 +56,7 @@ func (l *Level) wallsOf(coarse *Level, at, p [3]int) float64 {
 			}
 		}
 	}
-	return float64(code)
+	return code
 }
 
 // wallTowards is the part of the way from coarse own index at, which lies on p or next to
@@ -126,8 +126,10 @@ func (l *Level) Wall(brought bool) {
 // rowOf is the operator's row at a point with walls.
 func (l *Level) rowOf(at [3]int, i, d int, code float64) walled {
 	w := walled{at: at, index: i, dense: d, colour: (at[0] + at[1] + at[2] + l.parity) & 1, center: l.coefficient(kernel.Center, d)}
+	held := pin(code)
 	for k := range 2 * l.Part.Layout.Dim {
 		off := l.coefficient(kernel.West+k, d)
+		w.center += held * math.Abs(off)
 		if c := arm(code, k); c > 0 {
 			w.center += off*wallScale/float64(c) - off
 			continue

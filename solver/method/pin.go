@@ -1,0 +1,174 @@
+package method
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Pins are fine points in contact that no arm of a coarse stencil meets, or that stand
+// alone where one does: what they hold down beside the arm no coarse point knows. A
+// terrain touches the membrane at its summits only; coarse grids that do not know of them
+// answer with corrections that tear the membrane off. In the Galerkin product with interpolation cut off
+// at points in contact (Kornhuber, Numer. Math. 69, 1994) the edges from a pin p to its
+// free neighbours cost off·v(p)² each, v the interpolated correction: a matrix of rank one
+// over the corners of the coarse cell. Here it is lumped on the diagonal, as a reaction
+// would be, and like a reaction it is restricted from grid to grid.
+//
+// What is added, in units of the coarse point's coefficients together, is a code of 10
+// bits above those of the walls: 4 bits of mantissa, 6 of exponent; 0: nothing.
+const (
+	pinShift  = 6 * wallBits
+	pinBits   = 10
+	pinSteps  = 16
+	pinOffset = 32 // of the exponent
+)
+
+// pinCode is the code of a part.
+func pinCode(part float64) uint64 {
+	if !(part > 0) {
+		return 0
+	}
+	fraction, exponent := math.Frexp(min(part, math.MaxUint32))
+	code := pinSteps*(exponent+pinOffset) + int((fraction-0.5)*2*pinSteps)
+	return uint64(max(1, min(1<<pinBits-1, code)))
+}
+
+// pin is the part that a code of walls holds.
+func pin(walls float64) float64 {
+	code := int(uint64(walls) >> pinShift)
+	if code == 0 {
+		return 0
+	}
+	return math.Ldexp(0.5+float64(code%pinSteps)/(2*pinSteps), code/pinSteps-pinOffset)
+}
+
+// holding is the part of the cost of edges that counts, by dimension, as measured: with less
+// of it corrections are rejected over terrains and noise, with more of it smooth obstacles,
+// at whose rounded edges pins are found too, take more cycles.
+var holding = [4]float64{0, 1, 1, 0.5}
+
+// pins looks for pins around a coarse point.
+type pins struct {
+	fine, coarse *Level
+	dim          int
+	at, near     [3]int     // the coarse point and the fine one that it lies on or next to
+	lo, hi       [3]int     // fine points strictly between the coarse neighbours
+	spacing      [3]float64 // coarse one in fine ones
+	edge         [3]float64 // coupling of fine neighbours along an axis
+	edges        float64    // of all of a point's
+}
+
+// pinsOf is the code of the pins around point at of the next coarser grid, which lies on
+// the fine point p. The coarse operator is not read: a peer that only gathers has none.
+func (l *Level) pinsOf(coarse *Level, at, p [3]int) uint64 {
+	s := pins{fine: l, coarse: coarse, dim: l.Part.Layout.Dim, at: at, near: p, hi: [3]int{1, 1, 1}}
+	d := l.Part.Layout.Dense(p[0], p[1], p[2])
+	scale, below := 1.0, 0.0
+	for a := range s.dim {
+		s.spacing[a] = float64(l.Part.Global[a]+1) / float64(coarse.Part.Global[a]+1)
+		s.lo[a], s.hi[a] = int(l.closest[a][at[a]])+1, int(l.closest[a][at[a]+2])
+		scale *= s.spacing[a]
+		both := math.Abs(l.coefficient(kernel.West+2*a, d)) + math.Abs(l.coefficient(kernel.East+2*a, d))
+		s.edge[a] = both / 2
+		s.edges += both
+		below += both / (s.spacing[a] * s.spacing[a])
+	}
+	sum := 0.0
+	for z := s.lo[2]; z < s.hi[2]; z++ {
+		for y := s.lo[1]; y < s.hi[1]; y++ {
+			row := nowhere.join(l.contact.of(y, z))
+			if l.Walls != nil {
+				row = row.join(l.behind.of(y, z))
+			}
+			for x := max(s.lo[0], row.first); x < min(s.hi[0], row.last+1); x++ {
+				q := [3]int{x, y, z}
+				if cost := s.cost(q); cost > 0 {
+					sum += float64(s.weight(q) * cost)
+				}
+			}
+		}
+	}
+	if sum == 0 {
+		return 0
+	}
+	return pinCode(sum / scale / below)
+}
+
+// weight is that of the coarse point in the interpolation to q.
+func (s *pins) weight(q [3]int) float64 {
+	w := 1.0
+	for a := range s.dim {
+		far := math.Abs(float64(s.fine.Part.Lo[a]+q[a]+1) - float64(s.coarse.Part.Lo[a]+s.at[a]+1)*s.spacing[a])
+		w *= max(0, 1-far/s.spacing[a])
+	}
+	return w
+}
+
+// cost is what a correction of 1 at q costs that the arms of the coarse point do not see.
+func (s *pins) cost(q [3]int) float64 {
+	if !s.inside(q) {
+		return 0
+	}
+	if q != s.near && s.fine.contact.has(q) {
+		return s.held(q)
+	}
+	if s.fine.Walls == nil {
+		return 0
+	}
+	return pin(s.fine.Walls[s.fine.Part.Layout.Index(q[0], q[1], q[2])]) * s.edges
+}
+
+// inside tells whether q is a point of the grid.
+func (s *pins) inside(q [3]int) bool {
+	for a := range s.dim {
+		if at := s.fine.Part.Lo[a] + q[a]; at < 0 || at >= s.fine.Part.Global[a] {
+			return false
+		}
+	}
+	return true
+}
+
+// free tells whether q is a point of the grid and not in contact.
+func (s *pins) free(q [3]int) bool { return s.inside(q) && !s.fine.contact.has(q) }
+
+// along tells whether an arm of the coarse point along axis a passes q.
+func (s *pins) along(q [3]int, a int) bool {
+	for b := range s.dim {
+		if b != a && q[b] != s.near[b] {
+			return false
+		}
+	}
+	return true
+}
+
+// held is the cost of a point in contact: that of its edges to free points, but for those
+// that lead away from the coarse point, which count for its neighbour. Where a point nearer
+// to the coarse one is in contact too, that one is seen, and stands before q.
+func (s *pins) held(q [3]int) float64 {
+	sum := 0.0
+	for a := range s.dim {
+		low, high := q, q
+		low[a]--
+		high[a]++
+		switch {
+		case s.spacing[a] == 1:
+		case q[a] == s.near[a]:
+			if !s.along(q, a) && low[a] >= s.lo[a] && high[a] < s.hi[a] && s.free(low) && s.free(high) {
+				sum += 2 * s.edge[a]
+			}
+		default:
+			inner := low
+			if q[a] < s.near[a] {
+				inner = high
+			}
+			if inner != s.near && !s.free(inner) {
+				return 0
+			}
+			if !s.along(q, a) {
+				sum += holding[s.dim] * s.edge[a]
+			}
+		}
+	}
+	return sum
+}
