@@ -131,7 +131,8 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 			out = append(out, stage{kind: stageScatter, scatter: j.scatter})
 		}
 		if s.Sweeps > 0 {
-			return append(out, f.at(func() { f.Smooth(s.Sweeps, s.Omega, f.exec, m.measureRows) }, 1+s.Sweeps))
+			rows := m.measureRows // once: a method's value is allocated where it is taken
+			return append(out, f.at(func() { f.Smooth(s.Sweeps, s.Omega, f.exec, rows) }, 1+s.Sweeps))
 		}
 		return append(out, m.residue)
 	}
