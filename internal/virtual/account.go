@@ -10,36 +10,18 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// account counts what a run does.
-type account struct {
-	segments  uint64
-	ranks     []Rank
-	staleness [64]uint64
-}
-
-func (a *account) init(n int) { a.ranks = make([]Rank, n) }
-
-func (a *account) sent(rank, segments, bytes int) {
-	r := &a.ranks[rank]
-	a.segments += uint64(segments)
-	r.Segments += uint64(segments)
-	r.Bytes += uint64(bytes)
-}
-
-func (a *account) lose(rank, frames int) { a.ranks[rank].Lost += uint64(frames) }
-
 // read is called when a sweep begins: it reads the newest faces that have come.
-func (a *account) read(h *Host) {
-	iterate := h.Peer.Outcome().Iterate
-	for _, nb := range h.neighbours {
+func (m *machine) read() {
+	iterate := m.host.Peer.Outcome().Iterate
+	for _, nb := range m.host.neighbours {
 		if len(nb.Slots) == 0 {
 			continue
 		}
 		age := 0
 		if label := solver.LabelIterate(nb.heard); label < iterate {
-			age = int(min(iterate-label, solver.Iteration(len(a.staleness)-1)))
+			age = int(min(iterate-label, solver.Iteration(len(m.staleness)-1)))
 		}
-		a.staleness[age]++
+		m.staleness[age]++
 	}
 }
 
@@ -85,31 +67,35 @@ func (t *timeline) steady() time.Duration {
 
 // result is what has become of the run.
 func (e *engine) result() (*Result, error) {
-	r := &Result{
-		Reason: e.ended, Virtual: e.elapsed(), Setup: time.Duration(e.now), Residual: math.NaN(),
-		Staleness: e.account.staleness, Events: e.events, Ranks: e.account.ranks,
-	}
+	r := &Result{Reason: e.ended, Virtual: e.elapsed(), Setup: time.Duration(e.now), Residual: math.NaN(), Ranks: make([]Rank, len(e.hosts))}
 	if e.began != microproto.Never {
 		r.Setup = time.Duration(e.began)
 	}
-	if e.done == len(e.hosts) {
-		r.Reason = e.hosts[0].Peer.Outcome().Reason
+	if int(e.done.Load()) == len(e.hosts) {
+		r.Reason = e.hosts[0].host.Peer.Outcome().Reason
+	}
+	for _, p := range e.processes {
+		r.Events += p.events
 	}
 	var steady []time.Duration
-	for rank, h := range e.hosts {
-		m, k := &e.machines[rank], &r.Ranks[rank]
-		e.pool.join(&m.task)
+	for rank, m := range e.hosts {
+		k := &r.Ranks[rank]
+		*k = m.rank
+		k.Lost = m.gone.Load()
 		k.Sweeps = float64(m.points) / float64(m.block)
 		k.Relaxing, k.Protocol = m.relaxing, m.stolen
-		if until := h.Busy(); h.Relaxing() && until > e.now {
+		if until := m.host.Busy(); m.host.Relaxing() && until > e.now {
 			k.Relaxing = max(0, k.Relaxing-until.Sub(e.now)) // the rest of its part is not done
 		}
 		k.Idle = max(0, r.Virtual-k.Relaxing-k.Protocol)
-		h.Sessions(func(id p2psap.SessionID, _ bool) {
-			if i, err := h.Node.Info(id); err == nil {
+		m.host.Sessions(func(id p2psap.SessionID, _ bool) {
+			if i, err := m.host.Node.Info(id); err == nil {
 				k.Messages += i.MessagesSent
 			}
 		})
+		for age, n := range m.staleness {
+			r.Staleness[age] += n
+		}
 		if s := m.timeline.steady(); s > 0 {
 			steady = append(steady, s)
 		}
@@ -132,10 +118,10 @@ func (e *engine) assemble() []float64 {
 	p := e.run.Solver.Problem
 	u := make([]float64, p.Points())
 	var v []float64
-	for _, h := range e.hosts {
-		box := h.Peer.Box()
+	for _, m := range e.hosts {
+		box := m.host.Peer.Box()
 		v = slices.Grow(v[:0], box.Points())[:box.Points()]
-		h.Peer.Solution(v)
+		m.host.Peer.Solution(v)
 		Place(u, p.N, box, v)
 	}
 	return u

@@ -7,143 +7,136 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
 )
 
-// control carries the messages of control connections: reliable, in order, after the path's
-// latency. They wait while their path is cut. Messages to and from a lost machine vanish.
-type control struct {
-	e        *engine
-	wires    []wire // connection 2k+2 is the end of wires[k] that dialled, 2k+3 the other
-	messages []controlMessage
-	free     []int32
-}
+// Control connections are reliable and in order, after the path's latency. They wait while
+// their path is cut. Messages to and from a lost machine vanish.
 
-// wire is a control connection.
+// wire is a host's end of a control connection.
 type wire struct {
-	rank    [2]int32
-	up      [2]bool
-	carried [2]microproto.Instant // last delivery, of what an end sent
+	peer    int32
+	far     p2psap.ConnID // the other end's number
+	up      bool
+	carried microproto.Instant // last delivery of what was sent
 }
 
-// controlMessage is one on its way, or, without data, the news that the sender hung up; of
-// a dial only rank and name.
-type controlMessage struct {
-	conn p2psap.ConnID // the receiving end
-	rank int32
-	name string
-	data []byte
-}
-
-func (c *control) init(e *engine) { c.e = e }
-
-func (c *control) keep(m controlMessage) int32 {
-	if k := len(c.free); k > 0 {
-		i := c.free[k-1]
-		c.free = c.free[:k-1]
-		c.messages[i] = m
-		return i
-	}
-	c.messages = append(c.messages, m)
-	return int32(len(c.messages) - 1)
-}
-
-func (c *control) take(i int32) controlMessage {
-	m := c.messages[i]
-	c.messages[i] = controlMessage{}
-	c.free = append(c.free, i)
-	return m
+// letter is a control message on its way: a dial, the answer to one, a message, or, without
+// data, the news that the other end hung up.
+type letter struct {
+	conn    p2psap.ConnID // the receiving end; of a dial the sending one
+	far     p2psap.ConnID // of an answer
+	refused bool
+	data    []byte
 }
 
 // rankOf is the rank of a node's name.
-func rankOf(name string) int {
+func rankOf(name string) int32 {
 	r, _ := strconv.Atoi(strings.TrimPrefix(name, "peer"))
-	return r
+	return int32(r)
 }
 
 // latency is one way between two ranks.
-func (c *control) latency(a, b int) time.Duration {
-	e := c.e
-	x, y := &e.net.ways[a], &e.net.ways[b]
+func (e *engine) latency(a, b int32) time.Duration {
+	x, y := &e.ways[a], &e.ways[b]
 	d := x.latency
 	if x.site != y.site {
-		d += y.latency + e.model.Wide[e.model.WideOf(x.site, y.site)].Latency
+		d += y.latency + e.wide(x.site, y.site).latency
 	}
-	return d
+	return max(d, e.ahead)
 }
 
-// healed is when two ranks can talk again, now if they can.
-func (c *control) healed(a, b int) microproto.Instant {
-	t := c.e.now
-	for _, cut := range c.e.net.cuts {
-		if !c.e.parts(cut, a, b) {
+// healed is when the host can talk with another, now if it can.
+func (m *machine) healed(to int32) microproto.Instant {
+	t := m.now
+	for _, cut := range m.e.cuts {
+		if !m.e.parts(cut, int(m.index), int(to)) {
 			continue
 		}
 		if cut.Until == 0 {
 			return microproto.Never
 		}
-		t = max(t, c.e.began.Add(cut.Until))
+		t = max(t, m.e.began.Add(cut.Until))
 	}
 	return t
 }
 
-// Control implements World.
-func (e *engine) Control(h *Host, o *p2psap.Output) {
-	c, rank := &e.control, int(h.Rank)
+// mail sends a control message, not before one sent earlier on its connection.
+func (m *machine) mail(to int32, kind eventKind, after microproto.Instant, l letter) microproto.Instant {
+	at := max(m.healed(to).Add(m.e.latency(m.index, to)), after)
+	if at != microproto.Never && !m.e.lost[m.index] {
+		f := m.flight()
+		f.from, f.letter = m.index, &l
+		m.post(to, at, kind, f)
+	}
+	return at
+}
+
+func (m *machine) control(o *p2psap.Output) {
 	if o.Kind == p2psap.OutDial {
 		to := rankOf(o.Peer)
-		i := c.keep(controlMessage{rank: int32(rank), name: o.Peer})
-		e.queue.push(c.healed(rank, to).Add(c.latency(rank, to)), evDial, i)
+		m.wires = append(m.wires, wire{peer: to})
+		m.mail(to, evDial, 0, letter{conn: p2psap.ConnID(len(m.wires))})
 		return
 	}
-	k, end := int(o.Conn)/2-1, int(o.Conn)%2
-	w := &c.wires[k]
-	if !w.up[end] {
+	w := &m.wires[o.Conn-1]
+	if !w.up {
 		return
 	}
-	to := int(w.rank[1-end])
-	at := max(c.healed(rank, to).Add(c.latency(rank, to)), w.carried[end])
-	w.carried[end] = at
-	m := controlMessage{conn: o.Conn ^ 1, rank: int32(to)}
+	l := letter{conn: w.far}
 	if o.Kind == p2psap.OutControl {
-		m.data = o.Data
+		l.data = o.Data
 	} else {
-		w.up[end] = false
+		w.up = false
 	}
-	if at != microproto.Never && !e.lost[rank] {
-		e.queue.push(at, evMessage, c.keep(m))
-	}
+	w.carried = m.mail(w.peer, evMessage, w.carried, l)
 }
 
-// dialled: a connection is made; to a lost machine it is not.
-func (c *control) dialled(i int32) {
-	m := c.take(i)
-	near, to := c.e.hosts[m.rank], rankOf(m.name)
-	if c.e.lost[to] || c.e.lost[m.rank] {
-		near.Node.DialFailed(c.e.now, m.name)
-		near.Settle()
+// answer: somebody dials. A lost machine refuses for its part.
+func (m *machine) answer(f *flight) {
+	from, l := f.from, f.letter
+	m.land(f)
+	if m.e.lost[m.index] {
+		m.mail(from, evUp, 0, letter{conn: l.conn, refused: true})
 		return
 	}
-	c.wires = append(c.wires, wire{rank: [2]int32{m.rank, int32(to)}, up: [2]bool{true, true}})
-	id, far := p2psap.ConnID(2*len(c.wires)), c.e.hosts[to]
-	far.Node.ControlUp(c.e.now, id+1, "")
-	near.Node.ControlUp(c.e.now, id, m.name)
-	far.Settle()
-	near.Settle()
+	m.wires = append(m.wires, wire{peer: from, far: l.conn, up: true})
+	id := p2psap.ConnID(len(m.wires))
+	m.wires[id-1].carried = m.mail(from, evUp, 0, letter{conn: l.conn, far: id})
+	m.host.Node.ControlUp(m.now, id, "")
+	m.host.Settle()
 }
 
-// deliver: a message is there.
-func (c *control) deliver(i int32) {
-	m := c.take(i)
-	w, end := &c.wires[int(m.conn)/2-1], int(m.conn)%2
-	if !w.up[end] || c.e.lost[m.rank] {
+// dialled: a dial has come to an end.
+func (m *machine) dialled(f *flight) {
+	from, l := f.from, f.letter
+	m.land(f)
+	if m.e.lost[m.index] {
 		return
 	}
-	h := c.e.hosts[m.rank]
-	if m.data == nil {
-		w.up[end] = false
-		h.Node.ControlDown(c.e.now, m.conn)
+	w := &m.wires[l.conn-1]
+	if l.refused {
+		m.host.Node.DialFailed(m.now, NameOf(solver.Rank(from)))
 	} else {
-		h.Node.Control(c.e.now, m.conn, m.data)
+		w.far, w.up = l.far, true
+		m.host.Node.ControlUp(m.now, l.conn, NameOf(solver.Rank(from)))
 	}
-	h.Settle()
+	m.host.Settle()
+}
+
+// deliver: a control message is there.
+func (m *machine) deliver(f *flight) {
+	l := f.letter
+	m.land(f)
+	w := &m.wires[l.conn-1]
+	if !w.up || m.e.lost[m.index] {
+		return
+	}
+	if l.data == nil {
+		w.up = false
+		m.host.Node.ControlDown(m.now, l.conn)
+	} else {
+		m.host.Node.Control(m.now, l.conn, l.data)
+	}
+	m.host.Settle()
 }

@@ -1,11 +1,13 @@
 package virtual
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/cluster"
@@ -14,28 +16,38 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// engine plays one Run. It is the World of all its hosts.
+// engine plays one Run.
 type engine struct {
-	run      *Run
-	model    *cluster.Model
-	now      microproto.Instant
-	queue    queue
-	hosts    []*Host
-	machines []machine // by rank
-	net      network
-	control  control
-	memory   memory
-	pool     pool
+	run       *Run
+	model     *cluster.Model
+	hosts     []*machine // by rank
+	ways      []way      // by rank
+	planes    []*trunk   // by network; nil: no bound
+	wides     [][2]*trunk
+	processes []*process
+	order     order
+	ahead     time.Duration // a window's length
+	work      []*process
+	cuts      []*cluster.Event // in force
+	lost      []bool           // by rank: silent
+	slow      []float64        // by rank: what events make of its speed
 
 	began   microproto.Instant // of the first relaxation; Never: not yet
-	slow    []float64          // by rank: what events make of its speed
-	lost    []bool             // by rank: silent
-	done    int                // ranks that have their verdict
-	swept   int                // ranks that have done Run.Sweeps
+	changes []change           // to come, by time since then
+	end     microproto.Instant // of the run, by Run.Until
+	now     microproto.Instant // when it ended
+	done    atomic.Int32       // ranks that have their verdict
+	swept   atomic.Int32       // ranks that have done Run.Sweeps
 	ended   solver.Reason      // the engine ended the run for that
-	events  uint64
-	account account
+	stopped bool
 	fault   error
+}
+
+// change is the beginning of an event of the model, or its end.
+type change struct {
+	at time.Duration
+	ev *cluster.Event
+	on bool
 }
 
 // forever bounds the virtual time of a run that has no bound.
@@ -52,81 +64,45 @@ func Play(ctx context.Context, r Run) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer e.pool.close()
-	for rank := range e.hosts {
-		e.queue.push(0, evStart, int32(rank))
+	for i, m := range e.hosts {
+		m.at(0, evStart, nil)
+		e.order.set(int32(i), 0)
 	}
 	err = e.loop(ctx)
 	res, err2 := e.result()
 	return res, errors.Join(err, err2)
 }
 
-// check refuses what cannot be played.
-func (r *Run) check() error {
-	switch {
-	case r.Model == nil || r.Solver.Problem == nil || r.Catalog == nil || r.Policy == nil:
-		return errors.New("virtual: a run needs a model, a problem, a catalog of micro-protocols and a policy")
-	case r.Solver.Partition.Peers() > len(r.Model.Hosts):
-		return fmt.Errorf("virtual: %d peers for the %d machines of model %q", r.Solver.Partition.Peers(), len(r.Model.Hosts), r.Model.Name)
-	case r.Standing < 0:
-		return fmt.Errorf("virtual: a point stands for %d points a side; it must be 1 or more", r.Standing)
-	case r.SendQueue < 0 || r.ReceiveQueue < 0:
-		return fmt.Errorf("virtual: a machine's queues of %d bytes to send and %d to receive", r.SendQueue, r.ReceiveQueue)
-	case r.Until < 0:
-		return fmt.Errorf("virtual: the run is to end after %v", r.Until)
-	case r.Solver.Problem.Steps() > 0:
-		return errors.New("virtual: problems in time steps are not simulated")
-	case r.Late && r.Solver.Method.Name != "" && r.Solver.Method.Name != solver.Richardson:
-		return fmt.Errorf("virtual: faces can be sent late in method %s only, not in %s", solver.Richardson, r.Solver.Method.Name)
-	}
-	return r.checkModel()
-}
-
-func (r *Run) checkModel() error {
-	peers := r.Solver.Partition.Peers()
-	sites, wide := map[int]bool{}, false
-	for rank := range r.Model.Hosts[:peers] {
-		h := &r.Model.Hosts[rank]
-		if !(h.Relaxation > 0) || math.IsInf(h.Relaxation, 0) {
-			return fmt.Errorf("virtual: machine %d (%s) relaxes %v points a second", rank, h.Class.Name, h.Relaxation)
-		}
-		n := &r.Model.Networks[h.Network]
-		if !(n.Rate > 0) || math.IsInf(n.Rate, 0) || n.MTU < 256 {
-			return fmt.Errorf("virtual: network %q carries %v bytes a second in frames of %d bytes", n.Name, n.Rate, n.MTU)
-		}
-		sites[h.Site] = true
-		wide = wide || n.Kind == cluster.IB
-	}
-	if len(sites) > 1 && wide {
-		return errors.New("virtual: sites with a network of kind ib are simulated one at a time: a line between them carries ether only")
-	}
-	for i := range r.Model.Wide {
-		if w := &r.Model.Wide[i]; !(w.Rate > 0) || math.IsInf(w.Rate, 0) {
-			return fmt.Errorf("virtual: the line between %v carries %v bytes a second", w.Between, w.Rate)
-		}
-	}
-	return nil
-}
-
 func newEngine(r *Run) (*engine, error) {
 	n := r.Solver.Partition.Peers()
 	e := &engine{
-		run: r, model: r.Model, began: microproto.Never,
-		slow: make([]float64, n), lost: make([]bool, n), hosts: make([]*Host, n), machines: make([]machine, n),
+		run: r, model: r.Model, began: microproto.Never, end: microproto.Never,
+		slow: make([]float64, n), lost: make([]bool, n), hosts: make([]*machine, n),
 	}
-	e.memory.init()
-	e.net.init(e, n)
-	e.control.init(e)
-	e.account.init(n)
 	for rank := range n {
-		if err := e.addHost(rank); err != nil {
-			return nil, fmt.Errorf("virtual: rank %d: %w", rank, err)
+		e.slow[rank] = 1
+		e.hosts[rank] = e.newMachine(rank)
+	}
+	e.connect(n)
+	for _, m := range e.hosts {
+		if err := m.occupy(); err != nil {
+			return nil, fmt.Errorf("virtual: rank %d: %w", m.index, err)
 		}
 	}
 	return e, nil
 }
 
-func (e *engine) addHost(rank int) error {
+// join makes a process one of the engine's.
+func (e *engine) join(p *process, owner interface{ happen(ev *event) }) {
+	p.owner, p.index = owner, int32(len(e.processes))
+	p.rand = rand.New(rand.NewPCG(e.run.Seed, 0x6d616368696e65+uint64(p.index)))
+	p.earliest = microproto.Never
+	e.processes = append(e.processes, p)
+}
+
+// occupy puts a host on a machine.
+func (m *machine) occupy() error {
+	e, rank := m.e, int(m.index)
 	r := e.run
 	config := r.Solver
 	config.Rank, config.Executor = solver.Rank(rank), nil
@@ -144,16 +120,15 @@ func (e *engine) addHost(rank int) error {
 	}
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
 		Name: NameOf(solver.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
-		Link: contact{e, rank}, Network: network, Cluster: r.Model.Sites[h.Site], Host: NameOf(solver.Rank(rank)),
+		Link: contact{m}, Network: network, Cluster: r.Model.Sites[h.Site], Host: NameOf(solver.Rank(rank)),
 		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)),
 	})
 	if err != nil {
 		return err
 	}
-	e.hosts[rank] = NewHost(e, solver.Rank(rank), node, peer, 0)
-	e.hosts[rank].Late = r.Late
-	e.slow[rank] = 1
-	e.machines[rank].init(h, peer, rand.New(rand.NewPCG(r.Seed, 0x6d616368696e65+uint64(rank))))
+	m.block = peer.Box().Points() * weight(peer)
+	m.host = NewHost(m, solver.Rank(rank), node, peer, 0)
+	m.host.Late = r.Late
 	return nil
 }
 
@@ -164,128 +139,79 @@ func mix(seed, rank uint64) uint64 {
 	return z ^ z>>27
 }
 
-// Between two calls of Watch, and two looks at the context, so many events happen.
-const watchEvery = 1 << 15
-
-func (e *engine) loop(ctx context.Context) error {
-	end := microproto.Never
-	for e.fault == nil && e.done < len(e.hosts) && e.ended == solver.Running {
-		if len(e.queue.heap) == 0 {
-			return fmt.Errorf("virtual: stuck at %v, nothing is left to happen: %s", time.Duration(e.now), e.state())
-		}
-		if e.events%watchEvery == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			e.watch()
-		}
-		ev := e.queue.pop()
-		if ev.at >= end {
-			e.now, e.ended = end, solver.ReachedTime
-			break
-		}
-		e.now = ev.at
-		e.events++
-		e.happen(&ev)
-		if end == microproto.Never && e.began != microproto.Never {
-			end = e.began.Add(until(e.run.Until))
-		}
+// latest is the latest instant that any process has come to.
+func (e *engine) latest() (at microproto.Instant) {
+	for _, p := range e.processes {
+		at = max(at, p.now)
 	}
-	return e.fault
+	return at
 }
 
-func until(d time.Duration) time.Duration {
-	if d == 0 {
-		return forever
-	}
-	return d
-}
-
-func (e *engine) happen(ev *event) {
-	switch ev.kind {
-	case evStart:
-		e.hosts[ev.on].Start()
-	case evTurn:
-		e.hosts[ev.on].Turn()
-	case evAlarm:
-		e.hosts[ev.on].Due()
-	case evWide:
-		e.net.wide(ev.on)
-	case evPort:
-		e.net.port(ev.on)
-	case evArrive:
-		e.net.arrive(ev.on)
-	case evInput:
-		e.net.input(ev.on)
-	case evRoom:
-		e.net.room(ev.on)
-	case evDial:
-		e.control.dialled(ev.on)
-	case evMessage:
-		e.control.deliver(ev.on)
-	case evChange:
-		e.change(int(ev.on))
+// finish ends it at an instant.
+func (e *engine) finish(at microproto.Instant) {
+	e.now, e.stopped = at, true
+	if e.fault == nil && int(e.done.Load()) < len(e.hosts) {
+		e.ended = cmp.Or(e.ended, solver.ReachedTime)
 	}
 }
 
-func (e *engine) watch() {
-	if e.run.Watch == nil {
+// look sees between two windows what has come of the run.
+func (e *engine) look() {
+	if e.began == microproto.Never {
+		e.begin()
+	}
+	n := int32(len(e.hosts))
+	at := microproto.Instant(0)
+	switch {
+	case e.failed():
+	case e.done.Load() == n:
+		for _, m := range e.hosts {
+			at = max(at, m.doneAt)
+		}
+		e.finish(at)
+	case e.swept.Load() == n:
+		for _, m := range e.hosts {
+			at = max(at, m.sweptAt)
+		}
+		e.ended = solver.ReachedSweeps
+		e.finish(at)
+	}
+}
+
+// failed ends the run with the earliest failure, if there is one.
+func (e *engine) failed() bool {
+	var first *machine
+	for _, p := range e.work {
+		if m, ok := p.owner.(*machine); ok && m.fault != nil && (first == nil || m.faultAt < first.faultAt) {
+			first = m
+		}
+	}
+	if first == nil {
+		return false
+	}
+	e.now = first.faultAt
+	e.fault = fmt.Errorf("virtual: rank %d, %v after the first relaxation: %w", first.index, e.elapsed(), first.fault)
+	e.finish(e.now)
+	return true
+}
+
+// begin plans, once somebody has relaxed, what happens by the time since then.
+func (e *engine) begin() {
+	for _, p := range e.work {
+		if m, ok := p.owner.(*machine); ok {
+			e.began = min(e.began, m.first)
+		}
+	}
+	if e.began == microproto.Never {
 		return
 	}
-	p := Progress{Events: e.events, Segments: e.account.segments, Residual: math.NaN()}
-	if e.began != microproto.Never {
-		p.Virtual = e.now.Sub(e.began)
-	}
-	e.pool.join(&e.machines[0].task)
-	p.Residual = e.hosts[0].Peer.Progress().Residual
-	points, all := uint64(0), 0
-	for i := range e.machines {
-		points, all = points+e.machines[i].points, all+e.machines[i].block
-	}
-	p.Sweeps = float64(points) / float64(all)
-	e.run.Watch(p)
-}
-
-func (e *engine) state() string {
-	out := ""
-	for i, h := range e.hosts[:min(16, len(e.hosts))] {
-		e.pool.join(&e.machines[i].task)
-		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", h.Rank, h.Phase, h.Peer.Progress().Sweep, h.Peer.Outcome().Reason)
-	}
-	return out
-}
-
-// Now implements World.
-func (e *engine) Now() microproto.Instant { return e.now }
-
-// Wake implements World.
-func (e *engine) Wake(h *Host, at microproto.Instant) {
-	e.queue.push(at, evTurn, int32(h.Rank))
-}
-
-// Alarm implements World.
-func (e *engine) Alarm(h *Host, at microproto.Instant) {
-	if at != microproto.Never {
-		e.queue.push(at, evAlarm, int32(h.Rank))
-	}
-}
-
-// Opened implements World.
-func (e *engine) Opened(*Host) {}
-
-// Changed implements World.
-func (e *engine) Changed(*Host) {}
-
-// Stepped implements World.
-func (e *engine) Stepped(*Host, *solver.StepResult) {}
-
-// Finished implements World.
-func (e *engine) Finished(*Host) { e.done++ }
-
-// Fail implements World.
-func (e *engine) Fail(h *Host, err error) {
-	if e.fault == nil && !e.lost[h.Rank] {
-		e.fault = fmt.Errorf("virtual: rank %d, %v after the first relaxation: %w", h.Rank, e.elapsed(), err)
+	e.end = e.began.Add(until(e.run.Until))
+	for i := range e.model.Events {
+		ev := &e.model.Events[i]
+		e.plan(change{ev.At, ev, true})
+		if ev.Until > 0 {
+			e.plan(change{ev.Until, ev, false})
+		}
 	}
 }
 
@@ -293,8 +219,35 @@ func (e *engine) elapsed() time.Duration {
 	if e.began == microproto.Never {
 		return 0
 	}
-	return e.now.Sub(e.began)
+	return max(0, e.now.Sub(e.began))
 }
 
-// Failed implements World.
-func (e *engine) Failed() bool { return e.fault != nil }
+func (e *engine) stuck() error {
+	e.now = e.latest()
+	out := ""
+	for _, m := range e.hosts[:min(16, len(e.hosts))] {
+		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", m.index, m.host.Phase, m.host.Peer.Progress().Sweep, m.host.Peer.Outcome().Reason)
+	}
+	return fmt.Errorf("virtual: stuck at %v, nothing is left to happen: %s", time.Duration(e.now), out)
+}
+
+func (e *engine) watch() {
+	if e.run.Watch == nil {
+		return
+	}
+	p := Progress{Residual: math.NaN()}
+	points, all := uint64(0), 0
+	for _, q := range e.processes {
+		p.Events += q.events
+	}
+	for _, m := range e.hosts {
+		points, all = points+m.points, all+m.block
+		p.Segments += m.rank.Segments
+	}
+	if e.began != microproto.Never {
+		p.Virtual = e.latest().Sub(e.began)
+	}
+	p.Residual = e.hosts[0].host.Peer.Progress().Residual
+	p.Sweeps = float64(points) / float64(all)
+	e.run.Watch(p)
+}

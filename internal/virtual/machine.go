@@ -2,18 +2,22 @@ package virtual
 
 import (
 	"math"
-	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/cluster"
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// machine is what a host runs on.
+// machine is the process of one host: what it runs on, its line, and its port of the switch.
+// It is the host's World.
 type machine struct {
+	process
+	e      *engine
+	host   *Host
 	class  *cluster.Class
-	rand   *rand.Rand
 	shared bool // the protocol takes the relaxing thread's time
 	costly bool // it takes any
 	// protocol is when what runs the protocol is free again.
@@ -26,23 +30,69 @@ type machine struct {
 	block    int     // points of a sweep
 	left     int     // of the sweep in progress
 	points   uint64
-	task     task
 
+	line   line
+	port   port
+	wires  []wire // control connections, by number − 1
+	memory memory
+
+	first           microproto.Instant // relaxation
+	doneAt, sweptAt microproto.Instant
+	fault           error
+	faultAt         microproto.Instant
+
+	rank             Rank          // what was sent
+	gone             atomic.Uint64 // frames of its own that were lost
+	staleness        [64]uint64
 	relaxing, stolen time.Duration
 	timeline         timeline
 }
 
-func (m *machine) init(h *cluster.Host, p solver.Peer, r *rand.Rand) {
+func (e *engine) newMachine(rank int) *machine {
+	h := &e.model.Hosts[rank]
+	m := &machine{e: e, class: &h.Class, shared: h.Cores <= 1 || h.Copies, factor: 1, first: microproto.Never}
+	e.join(&m.process, m)
 	slow := h.Slow
 	if slow == 0 {
 		slow = 1
 	}
-	m.class, m.rand, m.shared = &h.Class, r, h.Cores <= 1 || h.Copies
 	m.costly = h.Send != cluster.Cost{} || h.Receive != cluster.Cost{}
-	m.perPoint, m.factor, m.block = slow*1e9/h.Relaxation, 1, p.Box().Points()*weight(p)
+	m.perPoint = slow * 1e9 / h.Relaxation
 	// A log-normal factor of mean 1 and relative deviation Jitter.
 	m.sigma = math.Sqrt(math.Log1p(h.Jitter * h.Jitter))
 	m.straggle = m.nextStraggle()
+	m.memory.init()
+	return m
+}
+
+// happen does what an event says.
+func (m *machine) happen(ev *event) {
+	switch ev.kind {
+	case evStart:
+		m.host.Start()
+	case evTurn:
+		m.host.Turn()
+	case evAlarm:
+		m.host.Due()
+	case evPort:
+		m.pass(ev.what)
+	case evArrive:
+		m.arrive(ev.what)
+	case evInput:
+		m.input(ev.what)
+	case evHold:
+		m.line.free = max(m.line.free, ev.what.last)
+		m.land(ev.what)
+	case evRoom:
+		m.line.full = false
+		m.host.Settle()
+	case evDial:
+		m.answer(ev.what)
+	case evUp:
+		m.dialled(ev.what)
+	case evMessage:
+		m.deliver(ev.what)
+	}
 }
 
 // nextStraggle is how long it relaxes until it is held up.
@@ -50,7 +100,7 @@ func (m *machine) nextStraggle() float64 {
 	if m.class.Straggle.PerSecond <= 0 {
 		return math.Inf(1)
 	}
-	return m.rand.ExpFloat64() / m.class.Straggle.PerSecond * 1e9
+	return m.process.rand.ExpFloat64() / m.class.Straggle.PerSecond * 1e9
 }
 
 // takes is how long so many points take.
@@ -58,7 +108,7 @@ func (m *machine) takes(points int, slow float64) time.Duration {
 	if m.left <= 0 {
 		m.left = m.block
 		if m.sigma > 0 {
-			m.factor = math.Exp(m.sigma*m.rand.NormFloat64() - m.sigma*m.sigma/2)
+			m.factor = math.Exp(m.sigma*m.process.rand.NormFloat64() - m.sigma*m.sigma/2)
 		}
 	}
 	m.left -= points
@@ -69,45 +119,37 @@ func (m *machine) takes(points int, slow float64) time.Duration {
 	return max(1, time.Duration(d))
 }
 
-// Relax implements World: the numbers are worked out on other processors of this machine while
-// virtual time goes on.
-func (e *engine) Relax(h *Host, op solver.Op) time.Duration {
-	m := &e.machines[h.Rank]
-	if e.began == microproto.Never {
-		e.begin()
-	}
+// Relax implements World.
+func (m *machine) Relax(h *Host, op solver.Op) time.Duration {
+	m.first = min(m.first, m.now)
 	if m.left <= 0 {
-		e.account.read(h)
+		m.read()
 	}
-	d := m.takes(op.Points, e.slow[h.Rank])
+	d := m.takes(op.Points, m.e.slow[m.index])
 	m.points += uint64(op.Points)
 	m.relaxing += d
-	e.pool.start(&m.task, h.Peer, op)
+	h.Peer.Relax(op)
 	return d
 }
 
 // Relaxed implements World.
-func (e *engine) Relaxed(h *Host) {
-	m := &e.machines[h.Rank]
-	e.pool.join(&m.task)
+func (m *machine) Relaxed(*Host) {
 	if m.left > 0 {
 		return
 	}
-	if n := m.timeline.add(e.now); n == e.run.Sweeps && n > 0 {
-		if e.swept++; e.swept == len(e.hosts) {
-			e.ended = solver.ReachedSweeps
-		}
+	if n := m.timeline.add(m.now); n == m.e.run.Sweeps {
+		m.sweptAt = m.now
+		m.e.swept.Add(1)
 	}
 }
 
 // spend has the protocol take time for so many segments, of which the first is ready to be
 // handled at first and the last at last. It returns when the first and the last have been.
 // sends tells that the thread is at it, unless it relaxes.
-func (e *engine) spend(rank int, first, last microproto.Instant, cost time.Duration, segments int, sends bool) (from, to microproto.Instant) {
-	m, h := &e.machines[rank], e.hosts[rank]
+func (m *machine) spend(first, last microproto.Instant, cost time.Duration, segments int, sends bool) (from, to microproto.Instant) {
 	each := cost / time.Duration(segments)
-	start, busy := max(m.protocol, first), h.Busy()
-	if m.shared && busy > e.now && !h.Relaxing() {
+	start, busy := max(m.protocol, first), m.host.Busy()
+	if m.shared && busy > m.now && !m.host.Relaxing() {
 		start = max(start, busy) // the thread is at another message
 	}
 	from = start.Add(each)
@@ -118,10 +160,10 @@ func (e *engine) spend(rank int, first, last microproto.Instant, cost time.Durat
 	}
 	m.stolen += cost
 	switch {
-	case busy > e.now: // what it is at ends later
-		h.SetBusy(busy.Add(cost))
+	case busy > m.now: // what it is at ends later
+		m.host.SetBusy(busy.Add(cost))
 	case sends:
-		h.SetBusy(to)
+		m.host.SetBusy(to)
 	}
 	return from, to
 }
@@ -131,66 +173,73 @@ func (e *engine) spend(rank int, first, last microproto.Instant, cost time.Durat
 const handOver = 100 * time.Microsecond
 
 // Sends implements World: a message's own cost. The segments' is taken when they leave.
-func (e *engine) Sends(h *Host, _ int) time.Duration {
-	m := &e.machines[h.Rank]
-	took := e.message(h, m.class.Send.Message, false)
+func (m *machine) Sends(*Host, int) time.Duration {
+	took := m.message(m.class.Send.Message, false)
 	if !m.shared {
-		took = max(0, m.protocol.Sub(e.now)-handOver)
+		took = max(0, m.protocol.Sub(m.now)-handOver)
 	}
 	return took
 }
 
 // Receives implements World.
-func (e *engine) Receives(h *Host, _ uint64, waits bool) time.Duration {
-	return e.message(h, e.machines[h.Rank].class.Receive.Message, waits)
+func (m *machine) Receives(_ *Host, _ uint64, waits bool) time.Duration {
+	return m.message(m.class.Receive.Message, waits)
 }
 
 // message charges what a message costs beside its segments: the relaxing thread, or the
 // protocol's core, for which the thread has to wait if it wants what came.
-func (e *engine) message(h *Host, cost time.Duration, waits bool) time.Duration {
+func (m *machine) message(cost time.Duration, waits bool) time.Duration {
 	if cost == 0 {
 		return 0
 	}
-	m := &e.machines[h.Rank]
 	if m.shared {
 		m.stolen += cost
 		return cost
 	}
-	m.protocol = max(m.protocol, e.now).Add(cost)
+	m.protocol = max(m.protocol, m.now).Add(cost)
 	if waits {
-		return m.protocol.Sub(e.now)
+		return m.protocol.Sub(m.now)
 	}
 	return 0
 }
 
-// begin is called at the first relaxation.
-func (e *engine) begin() {
-	e.began = e.now
-	for i := range e.model.Events {
-		ev := &e.model.Events[i]
-		e.queue.push(e.now.Add(ev.At), evChange, int32(2*i))
-		if ev.Until > 0 {
-			e.queue.push(e.now.Add(ev.Until), evChange, int32(2*i+1))
-		}
+// Now implements World.
+func (m *machine) Now() microproto.Instant { return m.now }
+
+// Wake implements World.
+func (m *machine) Wake(_ *Host, at microproto.Instant) { m.at(at, evTurn, nil) }
+
+// Alarm implements World.
+func (m *machine) Alarm(_ *Host, at microproto.Instant) {
+	if at != microproto.Never {
+		m.at(at, evAlarm, nil)
 	}
 }
 
-// change begins event i/2 of the model, or ends it.
-func (e *engine) change(i int) {
-	ev, on := &e.model.Events[i/2], i%2 == 0
-	switch {
-	case ev.Lost:
-		if ev.Rank < len(e.lost) {
-			e.lost[ev.Rank] = on
-		}
-	case ev.Slow > 0:
-		if ev.Rank < len(e.slow) {
-			e.slow[ev.Rank] = 1
-			if on {
-				e.slow[ev.Rank] = ev.Slow
-			}
-		}
-	default:
-		e.net.cut(ev, on)
+// Opened implements World.
+func (m *machine) Opened(*Host) {}
+
+// Changed implements World.
+func (m *machine) Changed(*Host) {}
+
+// Stepped implements World.
+func (m *machine) Stepped(*Host, *solver.StepResult) {}
+
+// Finished implements World.
+func (m *machine) Finished(*Host) {
+	m.doneAt = m.now
+	m.e.done.Add(1)
+}
+
+// Fail implements World. What a lost machine thinks of the others does not matter.
+func (m *machine) Fail(_ *Host, err error) {
+	if m.fault == nil && !m.e.lost[m.index] {
+		m.fault, m.faultAt = err, m.now
 	}
 }
+
+// Failed implements World.
+func (m *machine) Failed() bool { return m.fault != nil }
+
+// Control implements World.
+func (m *machine) Control(_ *Host, o *p2psap.Output) { m.control(o) }

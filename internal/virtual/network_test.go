@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"math/bits"
 	"testing"
 	"time"
 
@@ -13,30 +14,21 @@ import (
 )
 
 // still is an engine in which nothing happens but what a test makes happen.
-func still(t require.TestingT, m *cluster.Model) *engine {
-	part, err := solver.Slabs([3]int{len(m.Hosts), 1, 1}, 1, nil)
-	require.NoError(t, err)
+func still(m *cluster.Model) *engine {
 	n := len(m.Hosts)
-	e := &engine{
-		run: &Run{Model: m, Solver: solver.Config{Partition: part}}, model: m, began: microproto.Never,
-		slow: make([]float64, n), lost: make([]bool, n), machines: make([]machine, n),
-	}
-	e.memory.init()
-	e.net.init(e, n)
-	e.control.init(e)
-	e.account.init(n)
+	e := &engine{run: &Run{Model: m}, model: m, began: microproto.Never, slow: make([]float64, n), lost: make([]bool, n)}
 	for rank := range n {
-		h := &m.Hosts[rank]
-		e.hosts = append(e.hosts, &Host{Rank: solver.Rank(rank), world: e})
-		m := &e.machines[rank]
-		m.class, m.shared, m.costly = &h.Class, h.Cores <= 1 || h.Copies, true
+		w := e.newMachine(rank)
+		w.costly, w.host = true, &Host{Rank: solver.Rank(rank), world: w}
+		e.hosts = append(e.hosts, w)
 	}
+	e.connect(n)
 	return e
 }
 
 // train is so many frames of that length, as one.
 func (e *engine) train(to, frames, bytes int) microproto.Frame {
-	f := e.memory.acquire(frames * bytes)
+	f := e.hosts[0].memory.acquire(frames * bytes)
 	if frames > 1 {
 		f.Segment = bytes
 	}
@@ -53,27 +45,30 @@ type delivery struct {
 
 // deliveries plays what is on its way to its end.
 func (e *engine) deliveries() (out []delivery) {
-	for len(e.queue.heap) > 0 {
-		ev := e.queue.pop()
-		e.now = ev.at
-		if ev.kind == evRoom {
-			continue // nobody is at home to be told
+	for {
+		first := e.processes[0]
+		for _, p := range e.processes {
+			if p.settle() < first.settle() {
+				first = p
+			}
 		}
-		if ev.kind != evInput {
-			e.happen(&ev)
-			continue
+		if first.settle() == microproto.Never {
+			return out
 		}
-		f := &e.net.flights[ev.on]
-		lost := 0
-		for i := range f.count {
-			lost += int(f.lost >> i & 1)
+		first.collect()
+		ev := first.queue.pop()
+		first.now = ev.at
+		switch m, _ := first.owner.(*machine); ev.kind {
+		case evRoom: // nobody is at home to be told
+		case evInput:
+			f := ev.what
+			out = append(out, delivery{time.Duration(ev.at), int(f.to), int(f.count) - bits.OnesCount64(f.lost)})
+			m.waiting = max(0, m.waiting-len(f.frame.Data))
+			m.land(f)
+		default:
+			first.owner.happen(&ev)
 		}
-		out = append(out, delivery{time.Duration(e.now), int(f.to), int(f.count) - lost})
-		m := &e.machines[f.to]
-		m.waiting = max(0, m.waiting-len(f.frame.Data))
-		e.net.land(ev.on)
 	}
-	return out
 }
 
 // A frame of 962 bytes takes 8 µs on a line of 1 Gbit/s with 38 bytes around it; a switch that
@@ -106,10 +101,10 @@ func TestIdleLine(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := gigabit(2)
 			c.change(m)
-			e := still(t, m)
-			require.True(t, e.Carry(e.hosts[0], 0, e.train(1, c.frames, 962)))
+			e := still(m)
+			require.True(t, e.hosts[0].Carry(nil, 0, e.train(1, c.frames, 962)))
 			require.Equal(t, []delivery{{c.want, 1, c.frames}}, e.deliveries())
-			require.Zero(t, e.memory.lent)
+			require.Zero(t, e.hosts[0].memory.lent)
 		})
 	}
 }
@@ -135,11 +130,11 @@ func split(t require.TestingT, m *cluster.Model, w cluster.Wide) {
 // Two that send to one share its port; each has its own line, and a third is not in their way.
 func TestPortIsShared(t *testing.T) {
 	us := time.Microsecond
-	e := still(t, gigabit(4))
+	e := still(gigabit(4))
 	for _, from := range []int{0, 1} {
-		require.True(t, e.Carry(e.hosts[from], 0, e.train(2, 10, 962)))
+		require.True(t, e.hosts[from].Carry(nil, 0, e.train(2, 10, 962)))
 	}
-	require.True(t, e.Carry(e.hosts[0], 0, e.train(3, 1, 962)))
+	require.True(t, e.hosts[0].Carry(nil, 0, e.train(3, 1, 962)))
 	require.Equal(t, []delivery{
 		{108 * us, 2, 10},
 		{(88 + 20 + 8) * us, 3, 1}, // behind the train on its line
@@ -151,40 +146,39 @@ func TestPortIsShared(t *testing.T) {
 func TestFullPort(t *testing.T) {
 	m := gigabit(3)
 	m.Networks[0].Queue = 5000 // five frames of a thousand bytes
-	e := still(t, m)
+	e := still(m)
 	for _, from := range []int{0, 1} {
-		require.True(t, e.Carry(e.hosts[from], 0, e.train(2, 20, 962)))
+		require.True(t, e.hosts[from].Carry(nil, 0, e.train(2, 20, 962)))
 	}
 	got := e.deliveries()
 	require.Equal(t, 20, got[0].frames)
 	require.Equal(t, 20-15, got[1].frames, "twenty wait when the first comes, one less with each that is lost, until five do")
-	require.Equal(t, uint64(15), e.account.ranks[1].Lost)
+	require.Equal(t, uint64(15), e.hosts[1].gone.Load())
 
 	m.Networks[0].Kind = cluster.IB
-	e = still(t, m)
+	e = still(m)
 	for _, from := range []int{0, 1} {
-		require.True(t, e.Carry(e.hosts[from], 0, e.train(2, 20, 962)))
+		require.True(t, e.hosts[from].Carry(nil, 0, e.train(2, 20, 962)))
 	}
 	got = e.deliveries()
 	require.Equal(t, 40, got[0].frames+got[1].frames)
-	require.Equal(t, microproto.Instant(20*time.Microsecond+320*time.Microsecond-40*time.Microsecond-20*time.Microsecond), e.net.lines[1].free)
+	require.Equal(t, microproto.Instant(20*time.Microsecond+320*time.Microsecond-40*time.Microsecond-20*time.Microsecond), e.hosts[1].line.free)
 }
 
 // A full line takes nothing until half of it has gone; then its host is told.
 func TestFullLine(t *testing.T) {
-	e := still(t, gigabit(2))
-	e.run.SendQueue = 0
+	e := still(gigabit(2))
 	sent := 0
-	for e.Carry(e.hosts[0], 0, e.train(1, 40, 962)) {
+	for e.hosts[0].Carry(nil, 0, e.train(1, 40, 962)) {
 		sent++
 	}
 	require.Equal(t, 1+defaultQueue/40000, sent)
-	require.True(t, e.net.lines[0].full)
+	require.True(t, e.hosts[0].line.full)
 	told := 0
-	for _, ev := range e.queue.heap {
+	for _, ev := range e.hosts[0].queue.heap {
 		if ev.kind == evRoom {
 			told++
-			left := e.net.lines[0].free.Sub(ev.at)
+			left := e.hosts[0].line.free.Sub(ev.at)
 			require.InDelta(t, float64(defaultQueue)/2*8, float64(left), 1)
 		}
 	}
@@ -207,16 +201,19 @@ func TestNetworkKeepsAccount(t *testing.T) {
 		if k.Kind == cluster.Ether && rapid.Bool().Draw(t, "sites") {
 			split(t, m, cluster.Wide{Rate: 2e7, Latency: time.Millisecond, Queue: 10000, Loss: 0.05, Jitter: time.Millisecond})
 		}
-		e := still(t, m)
-		sent, least := 0, 8*time.Microsecond+20*time.Microsecond
+		e := still(m)
+		now, sent, least := microproto.Instant(0), 0, 8*time.Microsecond+20*time.Microsecond
 		for range rapid.IntRange(1, 30).Draw(t, "trains") {
-			e.now += microproto.Instant(rapid.IntRange(0, 200000).Draw(t, "gap"))
+			now += microproto.Instant(rapid.IntRange(0, 200000).Draw(t, "gap"))
+			for _, m := range e.hosts {
+				m.now = now
+			}
 			from, to := rapid.IntRange(0, 3).Draw(t, "from"), rapid.IntRange(0, 3).Draw(t, "to")
 			n := rapid.IntRange(1, 64).Draw(t, "frames")
 			if from == to {
 				continue
 			}
-			if f := e.train(to, n, 962); e.Carry(e.hosts[from], 0, f) {
+			if f := e.train(to, n, 962); e.hosts[from].Carry(nil, 0, f) {
 				sent += n
 			} else {
 				f.Release()
@@ -230,10 +227,10 @@ func TestNetworkKeepsAccount(t *testing.T) {
 			last = d.at
 		}
 		lost := uint64(0)
-		for _, r := range e.account.ranks {
-			lost += r.Lost
+		for _, m := range e.hosts {
+			lost += m.gone.Load()
 		}
 		require.Equal(t, sent, got+int(lost))
-		require.Zero(t, e.memory.lent)
+		require.Zero(t, e.hosts[0].memory.lent)
 	})
 }

@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -152,6 +153,13 @@ func TestDeterminism(t *testing.T) {
 	}
 	first := play(1)
 	require.Equal(t, first, play(1))
+	threads := runtime.GOMAXPROCS(1)
+	alone := play(1)
+	runtime.GOMAXPROCS(8)
+	crowd := play(1)
+	runtime.GOMAXPROCS(threads)
+	require.Equal(t, first, alone, "whatever the number of threads")
+	require.Equal(t, first, crowd)
 	require.NotEqual(t, first.Virtual, play(2).Virtual)
 }
 

@@ -2,30 +2,30 @@ package virtual
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// event is something that will happen. Events of one instant happen in the order in
-// which they were planned.
+// event is something that will happen in a process. Events of one instant happen in the order
+// in which they were planned.
 type event struct {
 	at   microproto.Instant
 	seq  uint64
+	what *flight // what it is about, where it is about something
 	kind eventKind
-	on   int32 // rank, flight, message, dial or index of a model's event: by kind
 }
 
 type eventKind uint8
 
 const (
-	evStart   eventKind = iota // rank connects
-	evTurn                     // rank's peer goes on
-	evAlarm                    // rank's node has something due
-	evWide                     // flight reaches the line between two sites
-	evPort                     // flight reaches its receiver's port of the switch
-	evArrive                   // flight's first frame reaches the receiver
-	evInput                    // flight is handed to the receiver's node
-	evRoom                     // rank's line can take frames again
-	evDial                     // dial comes to an end
-	evMessage                  // control message arrives
-	evChange                   // an event of the model begins, or ends
-	evKinds
+	evStart   eventKind = iota // the host connects
+	evTurn                     // its peer goes on
+	evAlarm                    // its node has something due
+	evPass                     // a flight reaches a trunk
+	evPort                     // a flight reaches its receiver's port of the switch
+	evArrive                   // its first frame reaches the receiver
+	evInput                    // it is handed to the receiver's node
+	evHold                     // a full port holds the host's line until the flight's last
+	evRoom                     // the host's line can take frames again
+	evDial                     // somebody dials
+	evUp                       // a dial of the host's comes to an end
+	evMessage                  // a control message arrives
 )
 
 // queue is a heap of four children a node: events come out by (instant, sequence).
@@ -36,10 +36,18 @@ type queue struct {
 
 func (a *event) before(b *event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
+// next is the instant of the first event, Never without one.
+func (q *queue) next() microproto.Instant {
+	if len(q.heap) == 0 {
+		return microproto.Never
+	}
+	return q.heap[0].at
+}
+
 // push plans an event.
-func (q *queue) push(at microproto.Instant, kind eventKind, on int32) {
+func (q *queue) push(at microproto.Instant, kind eventKind, what *flight) {
 	q.seq++
-	e := event{at, q.seq, kind, on}
+	e := event{at, q.seq, what, kind}
 	q.heap = append(q.heap, e)
 	h, i := q.heap, len(q.heap)-1
 	for i > 0 {
@@ -56,10 +64,12 @@ func (q *queue) push(at microproto.Instant, kind eventKind, on int32) {
 // pop takes the first event; there must be one.
 func (q *queue) pop() event {
 	h := q.heap
-	first, e := h[0], h[len(h)-1]
-	h = h[:len(h)-1]
+	last := len(h) - 1
+	first, e := h[0], h[last]
+	h[last] = event{}
+	h = h[:last]
 	q.heap = h
-	if len(h) == 0 {
+	if last == 0 {
 		return first
 	}
 	i := 0

@@ -1,0 +1,57 @@
+package virtual
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/cluster"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// check refuses what cannot be played.
+func (r *Run) check() error {
+	switch {
+	case r.Model == nil || r.Solver.Problem == nil || r.Catalog == nil || r.Policy == nil:
+		return errors.New("virtual: a run needs a model, a problem, a catalog of micro-protocols and a policy")
+	case r.Solver.Partition.Peers() > len(r.Model.Hosts):
+		return fmt.Errorf("virtual: %d peers for the %d machines of model %q", r.Solver.Partition.Peers(), len(r.Model.Hosts), r.Model.Name)
+	case r.Standing < 0:
+		return fmt.Errorf("virtual: a point stands for %d points a side; it must be 1 or more", r.Standing)
+	case r.SendQueue < 0 || r.ReceiveQueue < 0:
+		return fmt.Errorf("virtual: a machine's queues of %d bytes to send and %d to receive", r.SendQueue, r.ReceiveQueue)
+	case r.Until < 0:
+		return fmt.Errorf("virtual: the run is to end after %v", r.Until)
+	case r.Solver.Problem.Steps() > 0:
+		return errors.New("virtual: problems in time steps are not simulated")
+	case r.Late && r.Solver.Method.Name != "" && r.Solver.Method.Name != solver.Richardson:
+		return fmt.Errorf("virtual: faces can be sent late in method %s only, not in %s", solver.Richardson, r.Solver.Method.Name)
+	}
+	return r.checkModel()
+}
+
+func (r *Run) checkModel() error {
+	peers := r.Solver.Partition.Peers()
+	sites, wide := map[int]bool{}, false
+	for rank := range r.Model.Hosts[:peers] {
+		h := &r.Model.Hosts[rank]
+		if !(h.Relaxation > 0) || math.IsInf(h.Relaxation, 0) {
+			return fmt.Errorf("virtual: machine %d (%s) relaxes %v points a second", rank, h.Class.Name, h.Relaxation)
+		}
+		n := &r.Model.Networks[h.Network]
+		if !(n.Rate > 0) || math.IsInf(n.Rate, 0) || n.MTU < 256 {
+			return fmt.Errorf("virtual: network %q carries %v bytes a second in frames of %d bytes", n.Name, n.Rate, n.MTU)
+		}
+		sites[h.Site] = true
+		wide = wide || n.Kind == cluster.IB
+	}
+	if len(sites) > 1 && wide {
+		return errors.New("virtual: sites with a network of kind ib are simulated one at a time: a line between them carries ether only")
+	}
+	for i := range r.Model.Wide {
+		if w := &r.Model.Wide[i]; !(w.Rate > 0) || math.IsInf(w.Rate, 0) {
+			return fmt.Errorf("virtual: the line between %v carries %v bytes a second", w.Between, w.Rate)
+		}
+	}
+	return nil
+}

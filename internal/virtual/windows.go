@@ -1,0 +1,238 @@
+package virtual
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Nothing that a process does reaches another one before a latency has passed. So all that
+// happens before the next event of all and a latency beyond it, a window, is known when it
+// begins: processes go through theirs one after the other, which keeps what they work on in the
+// processor's cache, or at once, on several threads (conservative synchronisation, after Chandy
+// and Misra 1979). What they post is read when the next window begins.
+
+// window is the work of one.
+type window struct {
+	before  microproto.Instant
+	work    []*process
+	shares  []share
+	done    atomic.Int64
+	threads int
+}
+
+// share is the part of a window's work that one thread begins with.
+type share struct {
+	next atomic.Int64
+	end  int64
+	_    [48]byte // of a cache line of its own
+}
+
+// crew runs windows on several threads.
+type crew struct {
+	threads int
+	calls   []chan *window
+	wait    sync.WaitGroup
+}
+
+// alone is the most processes of a window that one thread does alone.
+const alone = 3
+
+func newCrew(threads int) *crew {
+	c := &crew{threads: threads}
+	for k := 1; k < threads; k++ {
+		call := make(chan *window, 1)
+		c.calls = append(c.calls, call)
+		c.wait.Go(func() {
+			for w := range call {
+				w.help(k)
+			}
+		})
+	}
+	return c
+}
+
+func (c *crew) close() {
+	for _, call := range c.calls {
+		close(call)
+	}
+	c.wait.Wait()
+}
+
+// run does a window's work and returns when it is done.
+func (c *crew) run(work []*process, before microproto.Instant) {
+	if c.threads == 1 || len(work) <= alone {
+		for _, p := range work {
+			p.collect()
+			p.run(before)
+		}
+		return
+	}
+	w := &window{before: before, work: work, threads: c.threads, shares: make([]share, c.threads)}
+	for k := range w.shares {
+		w.shares[k].next.Store(int64(k * len(work) / c.threads))
+		w.shares[k].end = int64((k + 1) * len(work) / c.threads)
+	}
+	for _, call := range c.calls {
+		select {
+		case call <- w:
+		default: // it is still asleep
+		}
+	}
+	w.help(0)
+	for w.done.Load() < int64(len(work)) {
+		runtime.Gosched()
+	}
+}
+
+// help does the work of share k, then what is left of the others'.
+func (w *window) help(k int) {
+	for i := range w.threads {
+		s := &w.shares[(k+i)%w.threads]
+		for {
+			n := s.next.Add(1) - 1
+			if n >= s.end {
+				break
+			}
+			p := w.work[n]
+			p.collect()
+			p.run(w.before)
+			w.done.Add(1)
+		}
+	}
+}
+
+// watchEvery is how often processes run between two looks at the context and calls of Watch.
+const watchEvery = 1 << 14
+
+// loop plays the run to its end.
+func (e *engine) loop(ctx context.Context) error {
+	crew := newCrew(max(1, min(runtime.GOMAXPROCS(0), len(e.hosts)/4)))
+	defer crew.close()
+	for runs := watchEvery; !e.stopped; runs += 1 + len(e.work) {
+		if runs >= watchEvery {
+			runs = 0
+			if err := ctx.Err(); err != nil {
+				e.finish(e.latest())
+				return err
+			}
+			e.watch()
+		}
+		next, at := e.order.first(), e.nextChange()
+		if next >= e.end {
+			e.finish(e.end)
+			break
+		}
+		if at <= next && at != microproto.Never {
+			e.change()
+			continue
+		}
+		if next == microproto.Never {
+			return e.stuck()
+		}
+		before := min(next.Add(e.ahead), at, e.end)
+		e.work = e.work[:0]
+		for e.order.first() < before {
+			e.work = append(e.work, e.processes[e.order.take()])
+		}
+		slices.SortFunc(e.work, func(a, b *process) int { return int(a.index - b.index) })
+		crew.run(e.work, before)
+		for _, p := range e.work {
+			e.order.set(p.index, p.settle())
+			for _, to := range p.mailed {
+				e.order.set(to, e.processes[to].settle())
+			}
+			p.mailed = p.mailed[:0]
+		}
+		e.look()
+	}
+	return e.fault
+}
+
+// order is a heap of processes by when they have something to do.
+type order struct {
+	heap []int32
+	at   []int32 // by process: index in the heap + 1; 0: it is not there
+	when []microproto.Instant
+}
+
+func (o *order) init(n int) { o.at, o.when = make([]int32, n), make([]microproto.Instant, n) }
+
+// first is when the first of all has something to do.
+func (o *order) first() microproto.Instant {
+	if len(o.heap) == 0 {
+		return microproto.Never
+	}
+	return o.when[o.heap[0]]
+}
+
+// take removes the first; there must be one.
+func (o *order) take() int32 {
+	p := o.heap[0]
+	o.set(p, microproto.Never)
+	return p
+}
+
+// set says when a process has something to do.
+func (o *order) set(p int32, when microproto.Instant) {
+	i := int(o.at[p]) - 1
+	o.when[p] = when
+	switch {
+	case i < 0 && when == microproto.Never:
+		return
+	case i < 0:
+		o.heap = append(o.heap, p)
+		i = len(o.heap) - 1
+	case when == microproto.Never:
+		last := len(o.heap) - 1
+		o.at[p] = 0
+		q := o.heap[last]
+		o.heap = o.heap[:last]
+		if i == last {
+			return
+		}
+		p = q
+	}
+	o.place(i, p)
+}
+
+// place puts a process where it belongs, from place i on.
+func (o *order) place(i int, p int32) {
+	h, when := o.heap, o.when[p]
+	for i > 0 && when < o.when[h[(i-1)/4]] {
+		h[i] = h[(i-1)/4]
+		o.at[h[i]] = int32(i + 1)
+		i = (i - 1) / 4
+	}
+	for {
+		child := 4*i + 1
+		if child >= len(h) {
+			break
+		}
+		least := child
+		for c := child + 1; c < min(child+4, len(h)); c++ {
+			if o.when[h[c]] < o.when[h[least]] {
+				least = c
+			}
+		}
+		if o.when[h[least]] >= when {
+			break
+		}
+		h[i] = h[least]
+		o.at[h[i]] = int32(i + 1)
+		i = least
+	}
+	h[i], o.at[p] = p, int32(i+1)
+}
+
+func until(d time.Duration) time.Duration {
+	if d == 0 {
+		return forever
+	}
+	return d
+}
