@@ -39,6 +39,7 @@ func parts() []part {
 		{"transport", "our transport beside TCP, QUIC and MPI", transport},
 		{"rdma", "the InfiniBand link's three ways to carry a message, over adapters of software", rdma},
 		{"schemes", "synchronous against asynchronous in virtual time: staleness, a slow peer, two sites", schemes},
+		{"published", "the 20 cells of the 2013 paper's table, predicted by the virtual cluster; figure 5", predictPublished},
 		{"petsc", "the membrane by multigrid beside PETSc's solvers of variational inequalities", petsc},
 		{"schwarz", "exchanges of the Schwarz method by peers, overlap and coarse correction", exchanges},
 		{"lab", "goodput and shares over an emulated link that loses packets", goodputs},
@@ -50,6 +51,7 @@ type bench struct {
 	root   string // of the module
 	tmp    string // for what is built
 	rounds int
+	dry    bool // nothing is written
 	report report
 }
 
@@ -113,7 +115,7 @@ func measure(ctx context.Context, only string, rounds int, dry bool) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
-	b := &bench{root: root, tmp: tmp, rounds: rounds}
+	b := &bench{root: root, tmp: tmp, rounds: rounds, dry: dry}
 	b.report.begin(ctx, root, rounds)
 	for _, p := range parts() {
 		if len(wanted) > 0 && !slices.Contains(wanted, p.name) {

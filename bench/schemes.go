@@ -33,8 +33,8 @@ type experiment struct {
 	seed     uint64
 }
 
-// outcome of an experiment.
-type virtual struct {
+// played is the outcome of an experiment.
+type played struct {
 	seconds float64 // virtual
 	sweeps  float64 // points relaxed / points
 	iterate float64 // largest number of iterates of a peer
@@ -44,10 +44,10 @@ func fixed(s solver.Scheme) func([]int) solver.Scheme {
 	return func([]int) solver.Scheme { return s }
 }
 
-func (e experiment) run() (virtual, error) {
+func (e experiment) run() (played, error) {
 	p, err := membrane(e.n)
 	if err != nil {
-		return virtual{}, err
+		return played{}, err
 	}
 	s := &sim.Scenario{
 		Seed: 2*e.seed + 2, Problem: p, What: fmt.Sprintf("membrane %d³", e.n), Tolerance: e.tol, MTU: 9000, Method: e.method,
@@ -58,7 +58,7 @@ func (e experiment) run() (virtual, error) {
 		s.Partition, err = solver.Boxes(p.N, e.peers)
 	}
 	if err != nil {
-		return virtual{}, err
+		return played{}, err
 	}
 	clusters := make([]int, e.peers)
 	for r := range clusters {
@@ -80,12 +80,12 @@ func (e experiment) run() (virtual, error) {
 	}
 	r, err := sim.Play(s, ctp.Catalog(), p2psap.TablePolicy{})
 	if err != nil {
-		return virtual{}, err
+		return played{}, err
 	}
 	if r.Outcomes[0].Reason != solver.Converged {
-		return virtual{}, fmt.Errorf("the run ended because it %v", r.Outcomes[0].Reason)
+		return played{}, fmt.Errorf("the run ended because it %v", r.Outcomes[0].Reason)
 	}
-	v := virtual{seconds: r.Virtual.Seconds(), sweeps: float64(r.Points) / float64(p.Points())}
+	v := played{seconds: r.Virtual.Seconds(), sweeps: float64(r.Points) / float64(p.Points())}
 	for _, o := range r.Outcomes {
 		v.iterate = max(v.iterate, float64(o.Sweeps))
 	}
