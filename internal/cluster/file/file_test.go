@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -244,4 +245,23 @@ func FuzzParse(f *testing.F) {
 			require.Len(t, m.Hosts, 5)
 		}
 	})
+}
+
+// The description in the guide is one, and says everything that can be said.
+func TestGuide(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "simulation.md"))
+	require.NoError(t, err)
+	_, text, found := strings.Cut(string(guide), "```yaml\n")
+	require.True(t, found)
+	text, _, found = strings.Cut(text, "```")
+	require.True(t, found)
+	f, err := Parse("lab.yaml", []byte(text))
+	require.NoError(t, err)
+	for _, keys := range [][]string{documentKeys, classKeys, costKeys, straggleKeys, networkKeys, siteKeys, groupKeys, wideKeys, eventKeys} {
+		for _, key := range keys {
+			require.Contains(t, text, key+":")
+		}
+	}
+	_, err = f.Model(20)
+	require.NoError(t, err)
 }

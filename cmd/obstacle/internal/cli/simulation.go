@@ -208,7 +208,12 @@ func (r *virtualRun) play(ctx context.Context, bars *progress.Bars) {
 	r.result, r.err = virtual.Play(ctx, r.Run)
 	r.wall = time.Since(began)
 	if r.result != nil {
-		r.figures = report.Figures(r.result, &r.Run, r.err)
+		if errors.Is(r.err, context.Canceled) {
+			r.figures = report.Figures(r.result, &r.Run, nil)
+			r.figures.Reason, r.figures.Converged = solver.Interrupted.String(), false
+		} else {
+			r.figures = report.Figures(r.result, &r.Run, r.err)
+		}
 		r.result.U = nil
 	}
 }

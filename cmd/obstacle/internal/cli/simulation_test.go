@@ -83,6 +83,19 @@ func TestStandIn(t *testing.T) {
 	require.InEpsilon(t, fine.figures.Seconds/fine.figures.Equivalent, coarse.figures.Seconds/coarse.figures.Equivalent, 0.03)
 }
 
+// An interrupted run is stopped, not failed.
+func TestInterrupted(t *testing.T) {
+	r := prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	again := &virtualRun{Run: r.Run, work: r.work}
+	a := &app{err: io.Discard, log: zerolog.Nop()}
+	require.NoError(t, a.play(ctx, []*virtualRun{again}))
+	require.Equal(t, "interrupted", again.figures.Reason)
+	require.Empty(t, again.figures.Failure)
+	require.Equal(t, ExitStopped, exitCode(again.verdict()))
+}
+
 // Runs that are played at once give what each gives alone.
 func TestPlayTogether(t *testing.T) {
 	pc := "{relaxation: 4 Mpoint/s, jitter: 5 %}"
