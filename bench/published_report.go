@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,7 +88,7 @@ func (p *prediction) measurements(r *rehearsal, v published.Verdict) ([]measurem
 			out = append(out, one(name+", fitted", "s", t.At(c)))
 			continue
 		}
-		out = append(out, one(name, "s", t.At(c)).between(0.92*m.At(c), 1.08*m.At(c)))
+		out = append(out, one(name, "s", t.At(c)).between(math.Ceil(0.92*m.At(c)), math.Floor(1.08*m.At(c))))
 	}
 	model, err := r.ether.Model(1)
 	if err != nil {
