@@ -32,6 +32,7 @@ const (
 	maxByteTime = 1e9 // nanoseconds per byte
 	maxCores    = 1 << 16
 	maxSlow     = 1e6
+	maxCrowding = 100.0
 	maxSites    = 1024
 	minEtherMTU = 576 // what every IPv4 host takes (RFC 791)
 	maxEtherMTU = 65535
@@ -117,6 +118,8 @@ func (c *Class) check(key string) error {
 		return &Error{key + ".jitter", fmt.Sprintf("%g %%: there should be 0 to 100 %%", 100*c.Jitter)}
 	case c.Slow != 0 && !within(c.Slow, 1, maxSlow):
 		return &Error{key + ".slow", fmt.Sprintf("%g: there should be a factor of 1 to %g; faster machines are a class of their own", c.Slow, maxSlow)}
+	case !within(c.Crowding, 0, maxCrowding):
+		return &Error{key + ".crowding", fmt.Sprintf("%g %%: there should be 0 to %g %%", 100*c.Crowding, 100*maxCrowding)}
 	case !within(c.Straggle.PerSecond, 0, 1e6):
 		return &Error{key + ".straggle.rate", fmt.Sprintf("%g /s: there should be 0 to 10⁶ /s", c.Straggle.PerSecond)}
 	case (c.Straggle.PerSecond == 0) != (c.Straggle.For == 0):
@@ -128,7 +131,15 @@ func (c *Class) check(key string) error {
 	if err := c.Receive.check(key + ".receive"); err != nil {
 		return err
 	}
-	return pause(key+".straggle.for", c.Straggle.For)
+	for _, p := range []struct {
+		key string
+		d   time.Duration
+	}{{"straggle.for", c.Straggle.For}, {"part", c.Part}, {"wake.after", c.Wake.After}, {"wake.takes", c.Wake.Takes}} {
+		if err := pause(key+"."+p.key, p.d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Cost) check(key string) error {

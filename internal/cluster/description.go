@@ -21,7 +21,7 @@ type Description struct {
 	Events   []Event
 }
 
-// Class is a kind of machine. A machine runs one peer.
+// Class is a kind of machine. A machine runs one peer, unless Group.Together says more.
 type Class struct {
 	Name string
 	// Cores are its processors: with one, the protocol takes its time from relaxing; with
@@ -41,7 +41,18 @@ type Class struct {
 	Straggle Straggle
 	// Slow is the factor by which it relaxes slower than Relaxation says; 0: 1.
 	Slow float64
+	// Part is what each part of a sweep takes beside its points: a peer relaxes its block in
+	// parts, faces first, and looks at the network after each.
+	Part time.Duration
+	// Crowding is by how much longer a relaxation takes for every other core of the machine
+	// that relaxes meanwhile, relative: they share caches and memory.
+	Crowding float64
+	Wake     Wake
 }
+
+// Wake is the price of blocking: a thread that has waited for longer than After for something
+// to come is at work Takes later than one that was still looking.
+type Wake struct{ After, Takes time.Duration }
 
 // Cost is the processor time of the protocol, at one end.
 type Cost struct {
@@ -96,6 +107,9 @@ type Site struct {
 type Group struct {
 	Class string
 	Count int
+	// Together puts all ranks of the group on one machine, whose cores they share; otherwise
+	// each has a machine of its own.
+	Together bool
 }
 
 // Wide is a line between two sites, both ways, with a queue at either end.

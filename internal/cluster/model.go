@@ -23,6 +23,7 @@ type Host struct {
 	Class
 	Site    int
 	Network int // index into Model.Networks
+	Shared  int // number of the machine whose cores it shares with others of that number; 0: it has its own
 }
 
 // WideOf is the index of the line between two sites, -1 within one.
@@ -50,12 +51,17 @@ func (d *Description) Model(machines int) (*Model, error) {
 	slices.SortStableFunc(m.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	counts := d.share(machines)
 	m.Hosts = make([]Host, 0, machines)
+	shared := 0
 	for s := range d.Sites {
 		site := &d.Sites[s]
 		m.Sites = append(m.Sites, site.Name)
 		network := slices.IndexFunc(d.Networks, func(n Network) bool { return n.Name == site.Network })
 		for g, group := range site.Machines {
 			host := Host{Class: *d.class(group.Class), Site: s, Network: network}
+			if group.Together {
+				shared++
+				host.Shared = shared
+			}
 			for range counts[s][g] {
 				m.Hosts = append(m.Hosts, host)
 			}

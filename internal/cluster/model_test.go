@@ -18,8 +18,8 @@ func two() *Description {
 		Classes:  []Class{{Name: "old", Cores: 1, Relaxation: 1e8}, {Name: "new", Cores: 4, Relaxation: 1e9}},
 		Networks: []Network{ether, ib},
 		Sites: []Site{
-			{Name: "east", Network: "gigabit", Machines: []Group{{"old", 3}, {"new", 0}}},
-			{Name: "west", Network: "fast", Machines: []Group{{"new", 0}}},
+			{Name: "east", Network: "gigabit", Machines: []Group{{Class: "old", Count: 3}, {Class: "new"}}},
+			{Name: "west", Network: "fast", Machines: []Group{{Class: "new"}}},
 		},
 		Wide: []Wide{{Between: [2]string{"west", "east"}, Rate: 125e6, Latency: time.Millisecond, Queue: 1 << 20}},
 		Events: []Event{
@@ -73,7 +73,7 @@ func TestModelShares(t *testing.T) {
 			for range rapid.IntRange(1, 4).Draw(t, "groups") {
 				n := rapid.IntRange(0, 40).Draw(t, "count")
 				fixed += n
-				d.Sites[s].Machines = append(d.Sites[s].Machines, Group{"old", n})
+				d.Sites[s].Machines = append(d.Sites[s].Machines, Group{Class: "old", Count: n})
 			}
 		}
 		require.NoError(t, d.Check())
@@ -168,4 +168,17 @@ func TestCostOf(t *testing.T) {
 	c := Cost{Message: 5 * time.Microsecond, Segment: time.Microsecond, Byte: 0.5}
 	require.Equal(t, 9*time.Microsecond, c.Of(3, 2000))
 	require.Zero(t, Cost{}.Of(3, 2000))
+}
+
+// Ranks of a group that is together have one machine, those of others one each.
+func TestTogether(t *testing.T) {
+	d := two()
+	d.Sites[0].Machines[0].Together, d.Sites[1].Machines[0].Together = true, true
+	m, err := d.Model(8)
+	require.NoError(t, err)
+	var got []int
+	for _, h := range m.Hosts {
+		got = append(got, h.Shared)
+	}
+	require.Equal(t, []int{1, 1, 1, 0, 0, 0, 2, 2}, got)
 }

@@ -18,8 +18,10 @@ type machine struct {
 	e      *engine
 	host   *Host
 	class  *cluster.Class
-	shared bool // the protocol takes the relaxing thread's time
-	costly bool // it takes any
+	shared bool   // the protocol takes the relaxing thread's time
+	costly bool   // it takes any
+	cores  *cores // those it shares with other ranks; nil: it has its own
+	core   int    // that it was on last
 	// protocol is when what runs the protocol is free again.
 	protocol microproto.Instant
 	waiting  int     // bytes that have come and wait for it
@@ -50,13 +52,14 @@ type machine struct {
 
 func (e *engine) newMachine(rank int) *machine {
 	h := &e.model.Hosts[rank]
-	m := &machine{e: e, class: &h.Class, shared: h.Cores <= 1 || h.Copies, factor: 1, first: microproto.Never}
+	m := &machine{e: e, class: &h.Class, factor: 1, first: microproto.Never, cores: e.together(rank)}
+	m.shared = h.Cores <= 1 || h.Copies || m.cores != nil
 	e.join(&m.process, m)
 	slow := h.Slow
 	if slow == 0 {
 		slow = 1
 	}
-	m.costly = h.Send != cluster.Cost{} || h.Receive != cluster.Cost{}
+	m.costly = h.Send != cluster.Cost{} || h.Receive != cluster.Cost{} || h.Wake.Takes > 0
 	m.perPoint = slow * 1e9 / h.Relaxation
 	// A log-normal factor of mean 1 and relative deviation Jitter.
 	m.sigma = math.Sqrt(math.Log1p(h.Jitter * h.Jitter))
@@ -112,7 +115,7 @@ func (m *machine) takes(points int, slow float64) time.Duration {
 		}
 	}
 	m.left -= points
-	d := float64(points) * m.perPoint * m.factor * slow
+	d := (float64(points)*m.perPoint + float64(m.class.Part)) * m.factor * slow
 	for m.straggle -= d; m.straggle <= 0; m.straggle += m.nextStraggle() {
 		d += float64(m.class.Straggle.For)
 	}
@@ -127,9 +130,13 @@ func (m *machine) Relax(h *Host, op solver.Op) time.Duration {
 	}
 	d := m.takes(op.Points, m.e.slow[m.index])
 	m.points += uint64(op.Points)
+	begin := m.now
+	if m.cores != nil {
+		m.core, begin, d = m.cores.take(m.now, d, true)
+	}
 	m.relaxing += d
 	h.Peer.Relax(op)
-	return d
+	return begin.Sub(m.now) + d
 }
 
 // Relaxed implements World.
@@ -151,6 +158,13 @@ func (m *machine) spend(first, last microproto.Instant, cost time.Duration, segm
 	start, busy := max(m.protocol, first), m.host.Busy()
 	if m.shared && busy > m.now && !m.host.Relaxing() {
 		start = max(start, busy) // the thread is at another message
+	}
+	if m.cores != nil {
+		if m.host.Relaxing() && busy > m.now {
+			m.cores.free[m.core] = m.cores.free[m.core].Add(cost)
+		} else {
+			m.core, start, _ = m.cores.take(start, cost, false)
+		}
 	}
 	from = start.Add(each)
 	to = max(start.Add(cost), last.Add(each))
@@ -194,6 +208,10 @@ func (m *machine) message(cost time.Duration, waits bool) time.Duration {
 	}
 	if m.shared {
 		m.stolen += cost
+		if m.cores != nil {
+			_, begin, _ := m.cores.take(m.now, cost, false)
+			return begin.Sub(m.now) + cost
+		}
 		return cost
 	}
 	m.protocol = max(m.protocol, m.now).Add(cost)

@@ -89,6 +89,9 @@ func (e *engine) connect(hosts int) {
 		}
 		e.ahead = max(1, min(e.ahead, ahead))
 	}
+	if e.shares() {
+		e.ahead = 1
+	}
 	for _, p := range e.processes {
 		p.all = e.processes
 	}
@@ -281,6 +284,7 @@ func (m *machine) arrive(f *flight) {
 	}
 	m.waiting += all
 	cost := time.Duration(f.count)*m.class.Receive.Segment + time.Duration(m.class.Receive.Byte*float64(all))
+	m.awake(f)
 	_, f.last = m.spend(f.first, f.last, cost, int(f.count), false)
 	m.at(f.last, evInput, f)
 }

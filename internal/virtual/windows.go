@@ -112,7 +112,11 @@ const watchEvery = 1 << 14
 
 // loop plays the run to its end.
 func (e *engine) loop(ctx context.Context) error {
-	crew := newCrew(max(1, min(runtime.GOMAXPROCS(0), len(e.hosts)/4)))
+	threads := max(1, min(runtime.GOMAXPROCS(0), len(e.hosts)/4))
+	if e.shares() {
+		threads = 1
+	}
+	crew := newCrew(threads)
 	defer crew.close()
 	for runs := watchEvery; !e.stopped; runs += 1 + len(e.work) {
 		if runs >= watchEvery {

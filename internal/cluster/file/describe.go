@@ -40,6 +40,9 @@ func Explain(d *cluster.Description) Explanation {
 			if g.Count > 0 {
 				count = fmt.Sprint(g.Count)
 			}
+			if g.Together {
+				count += ", on one machine,"
+			}
 			groups = append(groups, fmt.Sprintf("%s × %s", count, g.Class))
 		}
 		add("site "+s.Name, fmt.Sprintf("%s; network %s", strings.Join(groups, ", then "), s.Network))
@@ -70,6 +73,15 @@ func class(c *cluster.Class) string {
 	}
 	if c.Straggle.PerSecond > 0 {
 		s += fmt.Sprintf("; held up for %v, %s on average", c.Straggle.For, frequencies().format(c.Straggle.PerSecond))
+	}
+	if c.Part > 0 {
+		s += fmt.Sprintf("; %v more for each part of a sweep", c.Part)
+	}
+	if c.Crowding > 0 {
+		s += fmt.Sprintf("; %s longer for every other core that relaxes", ratios().format(c.Crowding))
+	}
+	if c.Wake.Takes > 0 {
+		s += fmt.Sprintf("; %v to wake after a wait of more than %v", c.Wake.Takes, c.Wake.After)
 	}
 	switch {
 	case c.Copies:

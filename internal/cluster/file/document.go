@@ -17,12 +17,13 @@ import (
 // Keys of a description, in the order in which they are written.
 var (
 	documentKeys = []string{"name", "about", "sources", "machines", "networks", "sites", "wide", "events"}
-	classKeys    = []string{"cores", "relaxation", "copies", "send", "receive", "jitter", "straggle", "slow"}
+	classKeys    = []string{"cores", "relaxation", "copies", "send", "receive", "jitter", "straggle", "slow", "part", "crowding", "wake"}
 	costKeys     = []string{"message", "segment", "byte"}
 	straggleKeys = []string{"rate", "for"}
+	wakeKeys     = []string{"after", "takes"}
 	networkKeys  = []string{"kind", "rate", "latency", "queue", "mtu", "frame", "loss", "jitter", "backplane"}
 	siteKeys     = []string{"network", "machines"}
-	groupKeys    = []string{"class", "count"}
+	groupKeys    = []string{"class", "count", "together"}
 	wideKeys     = []string{"between", "rate", "latency", "queue", "loss", "jitter"}
 	eventKeys    = []string{"at", "until", "rank", "slow", "lost", "cut"}
 )
@@ -70,6 +71,11 @@ func (r *reader) class(name string, e yamldoc.Entry) cluster.Class {
 	c := cluster.Class{
 		Name: name, Cores: 1, Relaxation: r.quantity(get("relaxation"), relaxations(), true), Copies: r.yes(get("copies")),
 		Send: r.cost(get("send")), Receive: r.cost(get("receive")), Jitter: r.quantity(get("jitter"), ratios(), false), Slow: r.number(get("slow")),
+		Part: r.duration(get("part"), false), Crowding: r.quantity(get("crowding"), ratios(), false),
+	}
+	if e := get("wake"); !e.Null() {
+		get := r.mapping(e, wakeKeys)
+		c.Wake = cluster.Wake{After: r.duration(get("after"), false), Takes: r.duration(get("takes"), true)}
 	}
 	if e := get("cores"); !e.Null() {
 		c.Cores = r.integer(e)
@@ -103,7 +109,7 @@ func (r *reader) site(name string, e yamldoc.Entry) cluster.Site {
 	s := cluster.Site{Name: name, Network: r.word(get("network"))}
 	for _, e := range r.list(get("machines"), "groups of machines") {
 		get := r.mapping(e, groupKeys)
-		g := cluster.Group{Class: r.word(get("class"))}
+		g := cluster.Group{Class: r.word(get("class")), Together: r.yes(get("together"))}
 		if e := get("count"); !e.Null() {
 			if g.Count = r.integer(e); g.Count == 0 {
 				r.fail(e.Errorf("0: leave the key out to have as many machines as are asked for"))

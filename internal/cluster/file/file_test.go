@@ -31,6 +31,9 @@ machines:
     send: {message: 5 us, segment: 1 µs, byte: 0.3 ns}
     receive: {segment: 1500 ns}
     jitter: 2 %
+    part: 2 us
+    crowding: 15 %
+    wake: {after: 70 us, takes: 25 us}
 networks:
   gigabit: {kind: ether, rate: 1 Gbit/s, latency: 25 us, queue: 128 KiB, mtu: 1500 B, frame: 38 B, loss: 0.1 %, jitter: 3 us, backplane: 1 GB/s}
   fast: {kind: ib, rate: 16 Gbit/s, latency: 2 us, queue: 64 kB, mtu: 8128 B}
@@ -38,7 +41,7 @@ sites:
   east:
     network: gigabit
     machines: [{class: old, count: 3}, {class: new}]
-  north: {network: gigabit, machines: [{class: new}]}
+  north: {network: gigabit, machines: [{class: new, together: true}]}
   8: {network: fast, machines: [{class: new}]}
 wide:
   - {between: [east, north], rate: 100 Mbit/s, latency: 5 ms, queue: 1 MiB, loss: 1 %, jitter: 1 ms}
@@ -58,7 +61,7 @@ func TestParse(t *testing.T) {
 		Name: "lab", About: "Everything that a description can say.", Sources: []string{"a bench", "a data sheet: page 2"},
 		Classes: []cluster.Class{
 			{Name: "old", Cores: 1, Relaxation: 1e8, Copies: true, Straggle: cluster.Straggle{PerSecond: 0.5, For: 100 * time.Millisecond}, Slow: 2.5},
-			{Name: "new", Cores: 4, Relaxation: 1.5e9, Jitter: 0.02,
+			{Name: "new", Cores: 4, Relaxation: 1.5e9, Jitter: 0.02, Part: 2000, Crowding: 0.15, Wake: cluster.Wake{After: 70000, Takes: 25000},
 				Send: cluster.Cost{Message: 5 * time.Microsecond, Segment: time.Microsecond, Byte: 0.3}, Receive: cluster.Cost{Segment: 1500}},
 		},
 		Networks: []cluster.Network{
@@ -67,7 +70,7 @@ func TestParse(t *testing.T) {
 		},
 		Sites: []cluster.Site{
 			{Name: "east", Network: "gigabit", Machines: []cluster.Group{{Class: "old", Count: 3}, {Class: "new"}}},
-			{Name: "north", Network: "gigabit", Machines: []cluster.Group{{Class: "new"}}},
+			{Name: "north", Network: "gigabit", Machines: []cluster.Group{{Class: "new", Together: true}}},
 			{Name: "8", Network: "fast", Machines: []cluster.Group{{Class: "new"}}},
 		},
 		Wide: []cluster.Wide{
@@ -81,11 +84,11 @@ func TestParse(t *testing.T) {
 		},
 	}, f.Description)
 	text := Explain(&f.Description).String()
-	for _, part := range []string{"3 × old, then as many as are asked for × new; network gigabit", "0.5 /s on average", "2.5 times slower", "the network of north is cut in halves"} {
+	for _, part := range []string{"3 × old, then as many as are asked for × new; network gigabit", "0.5 /s on average", "2.5 times slower", "on one machine, × new", "15 % longer for every other core", "25µs to wake after a wait of more than 70µs", "the network of north is cut in halves"} {
 		require.Contains(t, text, part)
 	}
 	_, err = f.Model(3)
-	require.EqualError(t, err, "dir/f.yaml:32: events[0].rank: 3: the ranks of 3 machines are 0 to 2")
+	require.EqualError(t, err, "dir/f.yaml:35: events[0].rank: 3: the ranks of 3 machines are 0 to 2")
 }
 
 // A file without a name is named by itself.
@@ -178,7 +181,8 @@ func draw(t *rapid.T) *cluster.Description {
 	d.Sources = append(d.Sources, distinct("sources", 3)...)
 	for _, n := range distinct("classes", 3) {
 		c := cluster.Class{Name: n, Cores: rapid.IntRange(1, 99).Draw(t, "cores"), Relaxation: rate.Draw(t, "rate"), Copies: rapid.Bool().Draw(t, "copies"),
-			Send: cost("send"), Receive: cost("receive"), Jitter: share.Draw(t, "jitter")}
+			Send: cost("send"), Receive: cost("receive"), Jitter: share.Draw(t, "jitter"),
+			Part: pause("part"), Crowding: rapid.Float64Range(0, 100).Draw(t, "crowding"), Wake: cluster.Wake{After: pause("after"), Takes: pause("takes")}}
 		if rapid.Bool().Draw(t, "slow") {
 			c.Slow = rapid.Float64Range(1, 1e6).Draw(t, "factor")
 			c.Straggle = cluster.Straggle{PerSecond: rapid.Float64Range(1e-9, 1e6).Draw(t, "straggle"), For: pause("for")}
@@ -199,7 +203,7 @@ func draw(t *rapid.T) *cluster.Description {
 	for _, n := range distinct("sites", 3) {
 		s := cluster.Site{Name: n, Network: d.Networks[rapid.IntRange(0, len(d.Networks)-1).Draw(t, "network")].Name}
 		for range rapid.IntRange(1, 3).Draw(t, "groups") {
-			s.Machines = append(s.Machines, cluster.Group{Class: d.Classes[rapid.IntRange(0, len(d.Classes)-1).Draw(t, "class")].Name, Count: rapid.IntRange(0, 50).Draw(t, "count")})
+			s.Machines = append(s.Machines, cluster.Group{Class: d.Classes[rapid.IntRange(0, len(d.Classes)-1).Draw(t, "class")].Name, Count: rapid.IntRange(0, 50).Draw(t, "count"), Together: rapid.Bool().Draw(t, "together")})
 		}
 		for _, other := range d.Sites {
 			d.Wide = append(d.Wide, cluster.Wide{Between: [2]string{other.Name, n}, Rate: rate.Draw(t, "rate"), Latency: pause("latency"), Queue: 1 << 20, Jitter: pause("jitter")})

@@ -36,15 +36,22 @@ func Format(d *cluster.Description) []byte {
 		w.line(2, "network", strconv.Quote(s.Network))
 		w.line(2, "machines", "")
 		for _, g := range s.Machines {
-			if g.Count == 0 {
-				fmt.Fprintf(w, "      - {class: %q}\n", g.Class)
-			} else {
-				fmt.Fprintf(w, "      - {class: %q, count: %d}\n", g.Class, g.Count)
-			}
+			w.group(&g)
 		}
 	}
 	w.joined(d)
 	return []byte(w.String())
+}
+
+func (w *writer) group(g *cluster.Group) {
+	fmt.Fprintf(w, "      - {class: %q", g.Class)
+	if g.Count > 0 {
+		fmt.Fprintf(w, ", count: %d", g.Count)
+	}
+	if g.Together {
+		w.WriteString(", together: true")
+	}
+	w.WriteString("}\n")
 }
 
 // writer writes keys with values.
@@ -86,6 +93,13 @@ func (w *writer) class(c *cluster.Class) {
 	}
 	if c.Slow != 0 {
 		w.line(2, "slow", plain(c.Slow))
+	}
+	w.time(2, "part", c.Part)
+	w.some(2, "crowding", c.Crowding, ratios())
+	if c.Wake != (cluster.Wake{}) {
+		w.line(2, "wake", "")
+		w.time(3, "after", c.Wake.After)
+		w.line(3, "takes", times().format(float64(c.Wake.Takes)))
 	}
 }
 

@@ -42,7 +42,7 @@ func TestRefusals(t *testing.T) {
 		{small, "a: [", "f.yaml:1: this is not YAML: sequence end token ']' not found"},
 		{small, "- a", "f.yaml:1: there should be keys with values (name: …), not a list"},
 		{"machines:\n", "machine:\n", `f.yaml:1: unknown key "machine" (did you mean "machines"?); the keys are name, about, sources, machines, networks, sites, wide, events`},
-		{"  pc: {", "  pc: {tempo: 3, ", `f.yaml:2: machines.pc: unknown key "tempo"; the keys are cores, relaxation, copies, send, receive, jitter, straggle, slow`},
+		{"  pc: {", "  pc: {tempo: 3, ", `f.yaml:2: machines.pc: unknown key "tempo"; the keys are cores, relaxation, copies, send, receive, jitter, straggle, slow, part, crowding, wake`},
 		{"  pc: {relaxation: 1 Gpoint/s}", "  pc: {cores: 2}", `f.yaml:2: machines.pc.relaxation: it is missing: there should be a rate of relaxation, as "0.33 Gpoint/s"`},
 		{"  pc: {relaxation: 1 Gpoint/s}", "  pc:", "f.yaml:2: machines.pc: there should be keys with values (cores: …), not nothing"},
 		{"machines:\n  pc: {relaxation: 1 Gpoint/s}", "machines:", "f.yaml:1: machines: it is missing: there should be classes of machines by name"},
