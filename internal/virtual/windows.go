@@ -13,9 +13,8 @@ import (
 
 // Nothing that a process does reaches another one before a latency has passed. So all that
 // happens before the next event of all and a latency beyond it, a window, is known when it
-// begins: processes go through theirs one after the other, which keeps what they work on in the
-// processor's cache, or at once, on several threads (conservative synchronisation, after Chandy
-// and Misra 1979). What they post is read when the next window begins.
+// begins: processes go through theirs in any order, on several threads (conservative
+// synchronisation, after Chandy and Misra 1979). What they post is read when the next begins.
 
 // window is the work of one.
 type window struct {
@@ -41,7 +40,7 @@ type crew struct {
 }
 
 // alone is the most processes of a window that one thread does alone.
-const alone = 3
+const alone = 8
 
 func newCrew(threads int) *crew {
 	c := &crew{threads: threads}
