@@ -234,3 +234,31 @@ func TestNetworkKeepsAccount(t *testing.T) {
 		require.Zero(t, e.hosts[0].memory.lent)
 	})
 }
+
+// A lost machine sends and gets nothing; over a cut nothing passes but control messages, which
+// wait until it has healed.
+func TestSilence(t *testing.T) {
+	e := still(gigabit(4))
+	e.lost[1] = true
+	for _, way := range [][2]int{{0, 1}, {1, 0}} {
+		require.True(t, e.hosts[way[0]].Carry(nil, 0, e.train(way[1], 3, 962)))
+		require.Equal(t, uint64(3), e.hosts[way[0]].gone.Load())
+	}
+	e.hosts[1].mail(0, evMessage, 0, letter{})
+	require.Empty(t, e.deliveries())
+
+	e = still(gigabit(4))
+	cut := cluster.Event{Until: time.Millisecond, Cut: [2]string{"here", ""}}
+	e.began, e.cuts = 0, []*cluster.Event{&cut}
+	require.True(t, e.hosts[0].Carry(nil, 0, e.train(3, 3, 962)))
+	require.True(t, e.hosts[0].Carry(nil, 0, e.train(1, 3, 962)), "they are in one half")
+	got := e.deliveries()
+	require.Len(t, got, 1)
+	require.Equal(t, 1, got[0].to)
+	healed := microproto.Instant(time.Millisecond + 20*time.Microsecond)
+	require.Equal(t, healed, e.hosts[0].mail(2, evMessage, 0, letter{}))
+	require.Equal(t, healed+1, e.hosts[0].mail(2, evMessage, healed+1, letter{}), "in order")
+	require.Equal(t, microproto.Instant(20*time.Microsecond), e.hosts[0].mail(1, evMessage, 0, letter{})-e.hosts[0].now)
+	cut.Until = 0
+	require.Equal(t, microproto.Never, e.hosts[0].mail(2, evMessage, 0, letter{}))
+}

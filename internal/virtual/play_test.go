@@ -153,14 +153,23 @@ func TestDeterminism(t *testing.T) {
 	}
 	first := play(1)
 	require.Equal(t, first, play(1))
-	threads := runtime.GOMAXPROCS(1)
-	alone := play(1)
-	runtime.GOMAXPROCS(8)
-	crowd := play(1)
-	runtime.GOMAXPROCS(threads)
-	require.Equal(t, first, alone, "whatever the number of threads")
-	require.Equal(t, first, crowd)
 	require.NotEqual(t, first.Virtual, play(2).Virtual)
+}
+
+// The number of threads changes nothing, even where much happens at one instant.
+func TestThreads(t *testing.T) {
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(threads)
+	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		play := func(threads int) *Result {
+			runtime.GOMAXPROCS(threads)
+			return steadily(t, gigabit(64), membrane(16), s, 64, func(r *Run) { r.Sweeps = 15 })
+		}
+		alone := play(1)
+		for range 3 {
+			require.Equal(t, alone, play(8))
+		}
+	}
 }
 
 func TestErrors(t *testing.T) {
