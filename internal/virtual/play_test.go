@@ -163,10 +163,10 @@ func TestThreads(t *testing.T) {
 	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
 		play := func(threads int) *Result {
 			runtime.GOMAXPROCS(threads)
-			return steadily(t, gigabit(64), membrane(16), s, 64, func(r *Run) { r.Sweeps = 15 })
+			return steadily(t, gigabit(32), membrane(16), s, 32, func(r *Run) { r.Sweeps = 8 })
 		}
 		alone := play(1)
-		for range 3 {
+		for range 2 {
 			require.Equal(t, alone, play(8))
 		}
 	}
