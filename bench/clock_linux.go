@@ -15,3 +15,12 @@ func coreTime() time.Duration {
 	}
 	return time.Duration(t.Nano())
 }
+
+// processorTime is what all threads of this process have used, seconds.
+func processorTime() float64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return float64(time.Now().UnixNano()) / 1e9
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}

@@ -42,6 +42,9 @@ func parts() []part {
 		{"published", "the 20 cells of the 2013 paper's table, predicted by the virtual cluster; figure 5", predictPublished},
 		{"petsc", "the membrane by multigrid beside PETSc's solvers of variational inequalities", petsc},
 		{"schwarz", "exchanges of the Schwarz method by peers, overlap and coarse correction", exchanges},
+		{"whatif", "the published cluster with what the paper did not have, and to 4096 machines", whatif},
+		{"map", "where each scheme wins: imbalance, latency, faults", maps},
+		{"scale", "what the virtual cluster itself takes: real numerics, segments a second, 4096 peers", scale},
 		{"lab", "goodput and shares over an emulated link that loses packets", goodputs},
 	}
 }

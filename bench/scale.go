@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/cluster"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// scale is what simulating takes on this machine. The 4096 peers come first: the peak of the
+// memory is theirs then.
+func scale(ctx context.Context, b *bench) error {
+	if err := b.crowd(ctx, 4096); err != nil {
+		return err
+	}
+	if err := b.pace(ctx); err != nil {
+		return err
+	}
+	t := trial{cluster: "graphene-ib", machines: 64, side: 128, standing: 1, scheme: solver.Synchronous()}
+	began := time.Now()
+	r, err := t.play(ctx)
+	if err != nil {
+		return err
+	}
+	took := time.Since(began).Seconds()
+	name := fmt.Sprintf("64 peers, boxes of 128³, real numerics to 1e-6 (%.0f sweeps, residual %.2g): ", relaxations(r), r.Residual)
+	b.report.add(over("scale", name+"time", "s of the clock", []float64{took}).atMost(60),
+		over("scale", name+"virtual time", "s", []float64{r.Virtual.Seconds()}))
+	return nil
+}
+
+// crowd plays some sweeps of very many peers with a stand-in.
+func (b *bench) crowd(ctx context.Context, machines int) error {
+	const sweeps = 12
+	t := trial{cluster: "graphene-ib", machines: machines, side: 64, standing: 16, scheme: solver.Synchronous(), sweeps: sweeps}
+	began := time.Now()
+	r, err := t.play(ctx)
+	if err != nil {
+		return err
+	}
+	took := time.Since(began).Seconds()
+	name := fmt.Sprintf("%d peers, 64³ for 1024³, %d sweeps, connecting included: ", machines, sweeps)
+	b.report.add(over("scale", name+"time", "s of the clock", []float64{took}),
+		over("scale", name+"virtual time of a sweep", "ms", []float64{1e3 * r.Steady.Seconds()}))
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	b.report.add(over("scale", name+"memory taken from the system, a peer", "KiB", []float64{float64(mem.Sys) / 1024 / float64(machines)}).atMost(1024))
+	return nil
+}
+
+// pace is how many segments are simulated a second of one core: blocks of 4³ that stand for
+// 32³, so that messages are what takes time, on Ethernet of 10 Gbit/s.
+func (b *bench) pace(ctx context.Context) error {
+	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		var rates []float64
+		for range min(b.rounds, 5) {
+			t := trial{cluster: "graphene-eth", machines: 64, side: 16, standing: 8, scheme: s, sweeps: 100}
+			t.change = func(m *cluster.Model) { m.Networks[0].Rate = 1.25e9 }
+			before := processorTime()
+			r, err := t.play(ctx)
+			if err != nil {
+				return err
+			}
+			rates = append(rates, float64(segments(r))/(processorTime()-before)/1e6)
+		}
+		b.report.add(over("scale", "64 peers, blocks of 4³ for 32³, "+s.Name()+": segments by the processor's time", "million a second", rates).highAtLeast(1))
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/cluster"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// The published run: 256³ points, 9523 s on one machine.
+const (
+	publishedSide    = 256
+	publishedSeconds = 9523
+)
+
+// publishedSweeps is how many sweeps the published run has in a described cluster: what a
+// machine of it relaxes in the time of the sequential run.
+func publishedSweeps(m *cluster.Model) float64 {
+	return m.Hosts[0].Relaxation * publishedSeconds / (publishedSide * publishedSide * publishedSide)
+}
+
+// steadySweeps are played for the time of one in the steady state.
+const steadySweepsOf = 16
+
+// Cuts of 64 machines.
+func cutsOf64() map[string][3]int {
+	return map[string][3]int{"slabs": {1, 1, 64}, "pencils": {8, 8, 1}, "boxes": {4, 4, 4}}
+}
+
+// A refinement is a way to run on 64 machines.
+type refinement struct {
+	name    string
+	cut     string
+	late    bool
+	async   bool
+	network string // ib or eth: only there; "": both
+	change  func(*cluster.Model)
+}
+
+// whole has a message travel as one request: the adapter cuts it.
+func whole(m *cluster.Model) { m.Networks[0].MTU = 1 << 20 }
+
+// oneSided has the adapter fetch and place what is sent, with no copy by a processor at
+// either end.
+func oneSided(m *cluster.Model) {
+	for i := range m.Hosts {
+		h := &m.Hosts[i]
+		h.Send, h.Receive = cluster.Cost{Message: time.Microsecond}, cluster.Cost{}
+	}
+}
+
+// jumbo has Ethernet carry frames of 9000 bytes.
+func jumbo(m *cluster.Model) { m.Networks[0].MTU = 9000 }
+
+// unaided is both: the adapter needs no processor.
+func unaided(m *cluster.Model) { whole(m); oneSided(m) }
+
+// refinements, alone and together; the first is how the paper's synchronous runs are modelled.
+func refinements() []refinement {
+	return []refinement{
+		{name: "as published: pencils, faces sent when the block is relaxed", cut: "pencils", late: true},
+		{name: "overlap of communication and relaxation", cut: "pencils"},
+		{name: "slabs", cut: "slabs", late: true},
+		{name: "slabs, overlap", cut: "slabs"},
+		{name: "boxes", cut: "boxes", late: true},
+		{name: "boxes, overlap", cut: "boxes"},
+		{name: "frames of 9000 bytes", cut: "pencils", late: true, network: "eth", change: jumbo},
+		{name: "one request a message, nothing handled before all of it is there", cut: "pencils", late: true, network: "ib", change: whole},
+		{name: "one-sided halos, segment by segment", cut: "pencils", late: true, network: "ib", change: oneSided},
+		{name: "one-sided halos, one request a message", cut: "pencils", late: true, network: "ib", change: unaided},
+		{name: "one-sided halos, boxes", cut: "boxes", late: true, network: "ib", change: oneSided},
+		{name: "one-sided halos, boxes, overlap", cut: "boxes", network: "ib", change: oneSided},
+		{name: "asynchronous", cut: "pencils", async: true},
+		{name: "asynchronous, boxes", cut: "boxes", async: true},
+		{name: "asynchronous, one-sided halos, boxes", cut: "boxes", async: true, network: "ib", change: oneSided},
+	}
+}
+
+// trial of a refinement on a network.
+func (r *refinement) trial(network string) trial {
+	t := trial{
+		cluster: "graphene-" + network, machines: 64, side: 64, standing: publishedSide / 64, parts: cutsOf64()[r.cut],
+		scheme: solver.Synchronous(), late: r.late, change: r.change, sweeps: steadySweepsOf,
+	}
+	if r.async {
+		t.scheme = solver.Asynchronous()
+	}
+	return t
+}
+
+// projection is how long the published run takes.
+type projection struct {
+	sweep time.Duration // steady
+	more  float64       // relaxations by those of the synchronous run
+	all   float64       // seconds
+}
+
+// project plays some sweeps, and, out of lockstep, as far on a coarser grid that what stale
+// values cost is seen.
+func project(ctx context.Context, t trial) (projection, error) {
+	m, err := t.model()
+	if err != nil {
+		return projection{}, err
+	}
+	r, err := t.play(ctx)
+	if err != nil {
+		return projection{}, err
+	}
+	p := projection{sweep: r.Steady, more: 1}
+	if !solver.Lockstep(t.scheme) {
+		if p.more, err = staleness(ctx, t); err != nil {
+			return projection{}, err
+		}
+	}
+	p.all = p.sweep.Seconds() * p.more * publishedSweeps(m)
+	return p, nil
+}
+
+// whatif is what is new, on the cluster of 2013.
+func whatif(ctx context.Context, b *bench) error {
+	if err := b.standing(ctx); err != nil {
+		return err
+	}
+	for _, network := range []string{"eth", "ib"} {
+		var list []refinement
+		for _, r := range refinements() {
+			if r.network == "" || r.network == network {
+				list = append(list, r)
+			}
+		}
+		out := make([]projection, len(list))
+		err := each(ctx, len(list), func(ctx context.Context, i int) (err error) {
+			out[i], err = project(ctx, list[i].trial(network))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i, r := range list {
+			name := fmt.Sprintf("graphene-%s, 64 machines, 256³, %s: ", network, r.name)
+			b.report.add(over("whatif", name+"the published run", "s", []float64{out[i].all}),
+				over("whatif", name+"faster than as published", "times", []float64{out[0].all / out[i].all}))
+		}
+	}
+	if err := b.methods(ctx); err != nil {
+		return err
+	}
+	return b.larger(ctx)
+}
+
+// validatedSide is a grid of which a run to its end is played in full.
+const validatedSide = 64
+
+// standing holds stand-ins against what they stand for: a sweep's time at 256³, and whole
+// runs, whose sweeps go with the square of the points a side.
+func (b *bench) standing(ctx context.Context) error {
+	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		sweep, err := compareSweeps(ctx, s, publishedSide, 4)
+		if err != nil {
+			return err
+		}
+		run, err := compareRuns(ctx, s, validatedSide, 2)
+		if err != nil {
+			return err
+		}
+		b.report.add(over("whatif", fmt.Sprintf("%d³ for %d³, 64 machines, %s: a sweep's time, stand-in / real numerics", publishedSide/4, publishedSide, s.Name()), "ratio", []float64{sweep}).between(0.97, 1.03),
+			over("whatif", fmt.Sprintf("%d³ for %d³, 64 machines, %s: the run to 1e-6 with sweeps as n², stand-in / real numerics", validatedSide/2, validatedSide, s.Name()), "ratio", []float64{run}))
+	}
+	return nil
+}
+
+// compareSweeps is the steady time of a sweep on a grid whose points stand for so many a
+// side, by that on the grid it stands for.
+func compareSweeps(ctx context.Context, s solver.Scheme, side, standing int) (float64, error) {
+	var steady [2]float64
+	for i, k := range []int{1, standing} {
+		t := trial{cluster: "graphene-ib", machines: 64, side: side / k, standing: k, scheme: s, sweeps: steadySweepsOf}
+		r, err := t.play(ctx)
+		if err != nil {
+			return 0, err
+		}
+		steady[i] = r.Steady.Seconds()
+	}
+	return steady[1] / steady[0], nil
+}
+
+// compareRuns is the same of whole runs.
+func compareRuns(ctx context.Context, s solver.Scheme, side, standing int) (float64, error) {
+	var whole [2]float64
+	for i, k := range []int{1, standing} {
+		t := trial{cluster: "graphene-ib", machines: 64, side: side / k, standing: k, scheme: s}
+		r, err := t.play(ctx)
+		if err != nil {
+			return 0, err
+		}
+		n := float64(t.side + 1)
+		whole[i] = r.Virtual.Seconds() / (n * n)
+	}
+	return whole[1] / whole[0], nil
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// lookFor is how many sweeps an asynchronous run does until its residual is compared.
+func lookFor(machines int) solver.Iteration {
+	return solver.Iteration(max(60, 240/max(1, machines/64)))
+}
+
+// staleness is how many relaxations a run out of lockstep does by those of the synchronous
+// one whose residual is the same. The grid is the coarsest that gives every machine a box
+// of two points a side; a point stands for as many as make it the grid of the trial.
+func staleness(ctx context.Context, t trial) (float64, error) {
+	all := t.side * t.standing
+	t.side = 16
+	for t.side < 64 && t.side*t.side*t.side < 8*t.machines || !divides(t.side, t) {
+		t.side *= 2
+	}
+	t.standing = all / t.side
+	t.sweeps = lookFor(t.machines)
+	r, err := t.play(ctx)
+	if err != nil {
+		return 0, err
+	}
+	same, err := equal(t.side, r.Residual)
+	if err != nil {
+		return 0, err
+	}
+	return relaxations(r) / same, nil
+}
+
+// divides tells whether a grid has a plane for every machine along each axis.
+func divides(side int, t trial) bool {
+	return side >= t.parts[0] && side >= t.parts[1] && side >= t.parts[2]
+}
+
+// equal is after how many synchronous sweeps, a broken number, the residual is that.
+func equal(side int, residual float64) (float64, error) {
+	p, err := membrane(side)
+	if err != nil {
+		return 0, err
+	}
+	if !(residual > 0 && residual < 1) {
+		return 0, fmt.Errorf("a relative residual of %v on %d points a side", residual, side)
+	}
+	after, err := solver.SolveSequential(p, solver.Jacobi, residual, 1, 1, 0)
+	if err != nil {
+		return 0, err
+	}
+	return float64(after.Sweeps), nil
+}
+
+// methods are the best ones beside Richardson, on 64 machines, to 1e-6.
+func (b *bench) methods(ctx context.Context) error {
+	schwarz := solver.MethodConfig{Name: solver.Schwarz, Overlap: 1, Work: 1}
+	list := []struct {
+		name   string
+		scheme solver.Scheme
+		method solver.MethodConfig
+	}{
+		{"Richardson, synchronous", solver.Synchronous(), solver.MethodConfig{}},
+		{"Richardson, asynchronous", solver.Asynchronous(), solver.MethodConfig{}},
+		{"multigrid, synchronous", solver.Synchronous(), solver.MethodConfig{Name: solver.Multigrid}},
+		{"Schwarz, synchronous", solver.Synchronous(), schwarz},
+		{"Schwarz, asynchronous", solver.Asynchronous(), schwarz},
+	}
+	seconds := make([]float64, len(list))
+	err := each(ctx, len(list), func(ctx context.Context, i int) error {
+		t := trial{cluster: "graphene-ib", machines: 64, side: 32, standing: publishedSide / 32, scheme: list[i].scheme, method: list[i].method}
+		if t.method.Name == "" {
+			t.side, t.standing = 16, publishedSide/16
+		}
+		r, err := t.play(ctx)
+		if err != nil {
+			return err
+		}
+		seconds[i] = r.Virtual.Seconds()
+		if t.method.Name == "" {
+			seconds[i] *= math.Pow((publishedSide+1)/float64(t.side+1), 2)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, m := range list {
+		name := "graphene-ib, 64 machines, membrane 256³ to 1e-6, " + m.name
+		b.report.add(over("whatif", name, "s", seconds[i:i+1]), over("whatif", name+": faster than Richardson, synchronous", "times", []float64{seconds[0] / seconds[i]}))
+	}
+	return nil
+}
+
+// scaleMachines are those of the table of efficiencies.
+var scaleMachines = []int{64, 256, 1024, 4096}
+
+// larger is the efficiency of Richardson by the number of machines: at 256³, and at 1024³.
+func (b *bench) larger(ctx context.Context) error {
+	type place struct {
+		cluster  string
+		side     int
+		machines int
+		scheme   solver.Scheme
+	}
+	var list []place
+	for i := range scaleMachines {
+		m := scaleMachines[len(scaleMachines)-1-i] // the longest first
+		for _, side := range []int{publishedSide, 4 * publishedSide} {
+			for _, c := range []string{"graphene-eth", "graphene-ib"} {
+				list = append(list, place{c, side, m, solver.Synchronous()}, place{c, side, m, solver.Asynchronous()})
+			}
+			for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous(), hybridOf(m)} {
+				list = append(list, place{"grid-10ms", side, m, s})
+			}
+		}
+	}
+	out := make([]measurement, len(list))
+	err := each(ctx, len(list), func(ctx context.Context, i int) error {
+		p := list[i]
+		e, err := efficiency(ctx, p.cluster, p.side, p.machines, p.scheme)
+		out[i] = over("whatif", fmt.Sprintf("%s, %d³, %d machines, boxes, overlap, Richardson %s: efficiency", p.cluster, p.side, p.machines, p.scheme.Name()), "%", []float64{100 * e})
+		return err
+	})
+	b.report.add(out...)
+	return err
+}
+
+// hybridOf is the scheme of so many machines in two sites.
+func hybridOf(machines int) solver.Scheme {
+	sites := make([]int, machines)
+	for r := machines / 2; r < machines; r++ {
+		sites[r] = 1
+	}
+	return solver.Hybrid(sites)
+}
+
+// efficiency is what the machines of a cluster would take together without each other, by
+// what they take: relaxing alone is what one machine does.
+func efficiency(ctx context.Context, cluster string, side, machines int, s solver.Scheme) (float64, error) {
+	t := trial{cluster: cluster, machines: machines, side: 32, scheme: s, sweeps: 12}
+	if machines > 512 {
+		t.side = 64
+	}
+	t.standing = side / t.side
+	p, err := project(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	m, err := t.model()
+	if err != nil {
+		return 0, err
+	}
+	alone := float64(side) * float64(side) * float64(side) / m.Hosts[0].Relaxation / float64(machines)
+	return alone / (p.sweep.Seconds() * p.more), nil
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// A stand-in takes the time of what it stands for.
+func TestStandInIsValid(t *testing.T) {
+	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		sweep, err := compareSweeps(context.Background(), s, 64, 2)
+		require.NoError(t, err)
+		require.InDelta(t, 1, sweep, 0.03)
+	}
+	run, err := compareRuns(context.Background(), solver.Synchronous(), 16, 2)
+	require.NoError(t, err)
+	require.InDelta(t, 1, run, 0.3, "64 peers of 8 points, a good part of the run is its end")
+}
+
+// On 64 machines overlap helps, boxes do, and an adapter that needs no processor does.
+func TestRefinementsHelp(t *testing.T) {
+	all := map[string]float64{}
+	for _, r := range refinements() {
+		if r.async || r.network == "eth" || r.cut == "slabs" {
+			continue
+		}
+		r := r
+		x := r.trial("ib")
+		x.side, x.standing, x.sweeps = 32, 8, 8
+		p, err := project(context.Background(), x)
+		require.NoError(t, err)
+		require.Equal(t, 1.0, p.more)
+		all[r.name] = p.all
+	}
+	base := all[refinements()[0].name]
+	require.Greater(t, base, publishedSeconds/64.)
+	require.Less(t, all["overlap of communication and relaxation"], base)
+	require.Less(t, all["boxes"], base)
+	require.Less(t, all["one-sided halos, boxes, overlap"], all["boxes"])
+	require.GreaterOrEqual(t, all["one-sided halos, boxes, overlap"], publishedSeconds/64.*0.999)
+}
+
+// Values that are older cost relaxations; fresh ones do not.
+func TestStaleness(t *testing.T) {
+	x := trial{cluster: "graphene-ib", machines: 8, side: 16, standing: 16, scheme: solver.Synchronous()}
+	more, err := staleness(context.Background(), x)
+	require.NoError(t, err)
+	require.InDelta(t, 1, more, 0.03)
+	x.scheme = solver.Asynchronous()
+	old, err := staleness(context.Background(), x)
+	require.NoError(t, err)
+	require.Greater(t, old, more)
+	require.Less(t, old, 1.5)
+	_, err = equal(8, 2)
+	require.ErrorContains(t, err, "residual of 2")
+}
+
+func TestEachStopsAtAnError(t *testing.T) {
+	wrong := errors.New("wrong")
+	done := make([]bool, 1000)
+	err := each(context.Background(), len(done), func(_ context.Context, i int) error {
+		done[i] = true
+		if i == 1 {
+			return wrong
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, wrong)
+	require.False(t, done[999])
+	require.NoError(t, each(context.Background(), 3, func(context.Context, int) error { return nil }))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, each(ctx, 3, func(context.Context, int) error { return nil }), context.Canceled)
+}
