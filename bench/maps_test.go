@@ -14,15 +14,15 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// A machine 6 times slower costs the synchronous scheme more than the asynchronous one, and far more
+// A machine 4 times slower costs the synchronous scheme more than the asynchronous one, and far more
 // than with machines alike.
 func TestMapOfImbalance(t *testing.T) {
-	m := &ratioMap{imbalances: []float64{1, 6}, latencies: []time.Duration{10 * time.Microsecond}}
+	m := &ratioMap{imbalances: []float64{1, 4}, latencies: []time.Duration{10 * time.Microsecond}}
 	require.NoError(t, m.explore(context.Background()))
-	require.Greater(t, m.sync[0][1], 5*m.sync[0][0])
+	require.Greater(t, m.sync[0][1], 3.5*m.sync[0][0])
 	require.Greater(t, m.ratio(0, 1), 1.2)
-	require.Greater(t, m.ratio(0, 1), 1.5*m.ratio(0, 0))
-	require.Less(t, m.ratio(0, 0), 1.1)
+	require.Greater(t, m.ratio(0, 1), 1.2*m.ratio(0, 0))
+	require.Less(t, m.ratio(0, 0), 1.5)
 }
 
 func TestMapIsDrawnAndWritten(t *testing.T) {
