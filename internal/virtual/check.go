@@ -20,6 +20,8 @@ func (r *Run) check() error {
 		return fmt.Errorf("virtual: a point stands for %d points a side; it must be 1 or more", r.Standing)
 	case r.SendQueue < 0 || r.ReceiveQueue < 0:
 		return fmt.Errorf("virtual: a machine's queues of %d bytes to send and %d to receive", r.SendQueue, r.ReceiveQueue)
+	case r.Threads < 0:
+		return fmt.Errorf("virtual: %d threads to simulate with; there must be 1 or more, or 0 for as many as there are processors", r.Threads)
 	case r.Until < 0:
 		return fmt.Errorf("virtual: the run is to end after %v", r.Until)
 	case r.Solver.Problem.Steps() > 0:

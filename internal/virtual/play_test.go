@@ -182,6 +182,7 @@ func TestErrors(t *testing.T) {
 		{"needs a model, a problem", func(r *Run) { r.Solver.Problem = nil }},
 		{"8 peers for the 4 machines", func(r *Run) { r.Model = gigabit(4) }},
 		{"stands for -1 points", func(r *Run) { r.Standing = -1 }},
+		{"-1 threads", func(r *Run) { r.Threads = -1 }},
 		{"end after -1ns", func(r *Run) { r.Until = -1 }},
 		{"relaxes 0 points", func(r *Run) { r.Model.Hosts[2].Relaxation = 0 }},
 		{"relaxes NaN points", func(r *Run) { r.Model.Hosts[2].Relaxation = math.NaN() }},

@@ -34,7 +34,10 @@ type Run struct {
 	Until time.Duration
 	// Sweeps ends it when every rank has done that many relaxations of its block, whatever the
 	// residual: for steady times. 0: none.
-	Sweeps  solver.Iteration
+	Sweeps solver.Iteration
+	// Threads that simulating may use: 1 where several runs go on at once. The result does not
+	// depend on it. 0: as many as Go has processors.
+	Threads int
 	Seed    uint64
 	Catalog *microproto.Catalog
 	Policy  p2psap.Policy

@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"slices"
@@ -111,7 +112,7 @@ const watchEvery = 1 << 14
 
 // loop plays the run to its end.
 func (e *engine) loop(ctx context.Context) error {
-	threads := max(1, min(runtime.GOMAXPROCS(0), len(e.hosts)/4))
+	threads := max(1, min(cmp.Or(e.run.Threads, runtime.GOMAXPROCS(0)), len(e.hosts)/4))
 	if e.shares() {
 		threads = 1
 	}
