@@ -83,8 +83,8 @@ func (m *ratioMap) explore(ctx context.Context) error {
 func maps(ctx context.Context, b *bench) error {
 	began := time.Now()
 	m := &ratioMap{
-		imbalances: []float64{1, 1.5, 2, 3, 4, 6, 8},
-		latencies:  []time.Duration{10 * time.Microsecond, 100 * time.Microsecond, 500 * time.Microsecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond},
+		imbalances: []float64{1, 1.5, 2, 4, 8},
+		latencies:  []time.Duration{10 * time.Microsecond, 200 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond},
 	}
 	if err := m.explore(ctx); err != nil {
 		return err

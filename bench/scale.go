@@ -19,7 +19,7 @@ func scale(ctx context.Context, b *bench) error {
 	if err := b.pace(ctx); err != nil {
 		return err
 	}
-	t := trial{cluster: "graphene-ib", machines: 64, side: 128, standing: 1, scheme: solver.Synchronous()}
+	t := trial{cluster: "graphene-ib", machines: 64, side: 128, standing: 1, scheme: solver.Synchronous(), crowd: true}
 	began := time.Now()
 	r, err := t.play(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func scale(ctx context.Context, b *bench) error {
 // crowd plays some sweeps of very many peers with a stand-in.
 func (b *bench) crowd(ctx context.Context, machines int) error {
 	const sweeps = 12
-	t := trial{cluster: "graphene-ib", machines: machines, side: 64, standing: 16, scheme: solver.Synchronous(), sweeps: sweeps}
+	t := trial{cluster: "graphene-ib", machines: machines, side: 64, standing: 16, scheme: solver.Synchronous(), sweeps: sweeps, crowd: true}
 	began := time.Now()
 	r, err := t.play(ctx)
 	if err != nil {

@@ -29,6 +29,7 @@ type trial struct {
 	sweeps   solver.Iteration // the run ends after so many, whatever its residual; 0: when it has converged to tolerance
 	tol      float64          // 0: 1e-6
 	seed     uint64
+	crowd    bool // the run may have all processors; without it there is one run a processor
 }
 
 // far is a tolerance that none of these runs reaches.
@@ -70,6 +71,9 @@ func (t *trial) play(ctx context.Context) (*virtual.Result, error) {
 	run := virtual.Run{
 		Model: m, Standing: t.standing, Late: t.late, Sweeps: t.sweeps, Seed: t.seed + 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 		Solver: solver.Config{Problem: p, Partition: part, Scheme: t.scheme, Method: t.method, Tolerance: t.tol},
+	}
+	if !t.crowd {
+		run.Threads = 1
 	}
 	switch {
 	case t.sweeps > 0:
