@@ -60,7 +60,7 @@ func newRehearsal(c cut) (*rehearsal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rehearsal{ether: ether, ib: ib, cut: c, from: 60, to: 120}, nil
+	return &rehearsal{ether: ether, ib: ib, cut: c, from: 100, to: 200}, nil
 }
 
 // model is the described cluster with a calibration instead of the description's own.
