@@ -62,7 +62,7 @@ func table() []row {
 		{pkg: "solver/runner", may: []string{"solver", "p2psap", "microproto", zerolog}},
 		{pkg: "internal/sim", may: []string{"internal/virtual", "internal/cluster", "microproto/...", "p2psap", "solver", "problems", "internal/kernel", "solver/method", rapid}},
 		{pkg: "internal/cluster", core: true, may: []string{gonum}},
-		{pkg: "internal/cluster/calibration", may: []string{"internal/cluster", "internal/virtual", "solver"}},
+		{pkg: "internal/cluster/calibration", may: []string{"internal/cluster", "solver", "microproto", "microproto/ctp", "p2psap", "p2psap/driver", "ether", gonum}},
 		{pkg: "internal/cluster/file", may: []string{"internal/cluster", "internal/yamldoc", "internal/spelling", goyaml}},
 		{pkg: "internal/spelling", core: true},
 		{pkg: "internal/yamldoc", may: []string{"internal/spelling", goyaml}},

@@ -1,80 +1,89 @@
-// Package calibration makes the description of the machine that it runs on, by measuring.
+// Package calibration makes the description of the machine that it runs on, by measuring: how
+// fast it relaxes, alone and on all cores, and what messages over loopback cost.
 package calibration
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/cluster"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
-// What the rate of relaxation is measured on: a grid whose two arrays are beyond the caches
-// of a core, for about so long, several times; the fastest counts.
-const (
-	points = 96
-	pass   = 60 * time.Millisecond
-	passes = 3
-)
+// looks is how long a peer that waits looks for news before it blocks: solver/runner for 50 µs,
+// p2psap/driver for 20 µs more.
+const looks = 70 * time.Microsecond
 
-// ThisMachine describes the machine that the program runs on as a cluster of processes that
-// talk over loopback. The rate of relaxation is measured, in about a quarter of a second;
-// what loopback costs is not.
-func ThisMachine() (*cluster.Description, error) {
-	rate, err := relaxation()
+// ThisMachine describes the machine that the program runs on: peers that are processes of it,
+// share its cores and talk over loopback. It takes about a second, on all cores.
+func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
+	b, err := b.orDefault()
 	if err != nil {
 		return nil, fmt.Errorf("this-machine: %w", err)
 	}
-	cost := cluster.Cost{Message: 2 * time.Microsecond, Segment: 300 * time.Nanosecond, Byte: 0.1}
+	cores := runtime.GOMAXPROCS(0)
+	s, err := relaxations(b, cores)
+	if err != nil {
+		return nil, fmt.Errorf("this-machine: relaxation: %w", err)
+	}
+	m, err := messages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("this-machine: messages over loopback: %w", err)
+	}
+	m.send.Byte += s.copying
+	m.receive.Byte += s.copying
 	return &cluster.Description{
 		Name:  "this-machine",
-		About: fmt.Sprintf("Processes of this machine (%d processors), each as if it had processors of its own, over loopback.", runtime.NumCPU()),
+		About: fmt.Sprintf("Peers that are processes of this machine (%s, %d cores), over loopback.", runtime.GOARCH, cores),
 		Sources: []string{
-			fmt.Sprintf("relaxation: measured here, %d³ points, one thread, fastest of %d", points, passes),
-			"loopback: usual figures of UDP with segmentation offload, not measured here",
+			fmt.Sprintf("relaxation, part: measured, %v, one thread, %d rounds of %v, lower quartiles", b, rounds, pass),
+			fmt.Sprintf("crowding: measured, the same block on %d threads at once, best of %d rounds each", cores, rounds),
+			fmt.Sprintf("send, receive: measured over loopback, messages of %d to %d bytes, %v each; residuals of the fit up to %.0f %%",
+				lengths[0], lengths[len(lengths)-1], exchangeTime, 100*m.worst),
+			fmt.Sprintf("wake: measured, median of %d", wakes),
+			"rate, latency: what loopback takes is in the costs of sending and receiving",
 		},
-		Classes: []cluster.Class{{Name: "process", Cores: 2, Relaxation: rate, Send: cost, Receive: cost}},
-		Networks: []cluster.Network{{
-			Name: "loopback", Kind: cluster.Ether, Rate: 6e9, Latency: 4 * time.Microsecond, Queue: 4 << 20, MTU: 65535, Frame: 14,
+		Classes: []cluster.Class{{
+			Name: "process", Cores: cores, Relaxation: s.rate, Part: s.part + m.poll, Crowding: s.crowding,
+			Send: m.send, Receive: m.receive, Wake: cluster.Wake{After: looks, Takes: m.wake},
 		}},
-		Sites: []cluster.Site{{Name: "here", Network: "loopback", Machines: []cluster.Group{{Class: "process"}}}},
+		Networks: []cluster.Network{{
+			Name: "loopback", Kind: cluster.Ether, Rate: 1e11, Latency: 500 * time.Nanosecond, Queue: 8 << 20, MTU: 65535,
+		}},
+		Sites: []cluster.Site{{Name: "here", Network: "loopback", Machines: []cluster.Group{{Class: "process", Together: true}}}},
 	}, nil
 }
 
-// relaxation is how many points a second one thread relaxes.
-func relaxation() (float64, error) {
-	p := &solver.Problem{
-		Name: "calibration", Dimension: 3, N: [3]int{points, points, points}, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
-		Obstacle: func(solver.Point) float64 { return -1 },
-		Boundary: func(solver.Point) float64 { return 0 },
-		Source:   solver.Coefficient{Value: -1},
-	}
-	part, err := solver.Slabs(p.N, 1, nil)
+// traffic is what messages cost.
+type traffic struct {
+	send, receive cluster.Cost
+	wake, poll    time.Duration
+	worst         float64 // residual of an exchange, relative
+}
+
+func messages(ctx context.Context) (t traffic, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	w, err := open(ctx)
+	defer w.close()
 	if err != nil {
-		return 0, err
+		return t, err
 	}
-	peer, err := solver.New(solver.Config{
-		Problem: p, Partition: part, Scheme: solver.Synchronous(), Tolerance: 1e-12,
-		Method: solver.MethodConfig{Together: 1}, // as a peer among others
-	})
+	all, err := w.exchanges()
 	if err != nil {
-		return 0, err
+		return t, err
 	}
-	best := 0.0
-	for range passes {
-		relaxed, began := 0, time.Now()
-		for time.Since(began) < pass {
-			op := peer.Next(time.Since(began))
-			switch op.Kind {
-			case solver.OpRelax:
-				peer.Relax(op)
-				relaxed += op.Points
-			case solver.OpDone, solver.OpFail:
-				return 0, fmt.Errorf("the run to be measured ended after %d points: %v", relaxed, op.Err)
-			}
-		}
-		best = max(best, float64(relaxed)/time.Since(began).Seconds())
+	if t.send, t.receive, err = Costs(all); err != nil {
+		return t, err
 	}
-	return best, nil
+	for _, e := range all {
+		sum, was := t.send.Of(e.Segments, e.Bytes)+t.receive.Of(e.Segments, e.Bytes), e.Send+e.Receive
+		t.worst = max(t.worst, max(float64(sum-was), float64(was-sum))/float64(max(1, was)))
+	}
+	if t.poll, err = w.idlePoll(); err != nil {
+		return t, err
+	}
+	t.wake, err = w.waking(t.receive.Of(1, lengths[0]))
+	return t, err
 }

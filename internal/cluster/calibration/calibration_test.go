@@ -1,24 +1,113 @@
 package calibration
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/internal/cluster"
 )
 
-// The description is one that can be modelled, and its rate one of a machine of this
-// century; two measurements are of the same order.
+// The description is one that can be modelled, and its figures are those of a machine of
+// this century.
 func TestThisMachine(t *testing.T) {
-	d, err := ThisMachine()
+	d, err := ThisMachine(context.Background(), Block{N: 32, Peers: 2})
 	require.NoError(t, err)
 	require.NoError(t, d.Check())
 	m, err := d.Model(16)
 	require.NoError(t, err)
 	require.Len(t, m.Hosts, 16)
-	rate := m.Hosts[0].Relaxation
-	require.Greater(t, rate, 1e5)
-	require.Less(t, rate, 1e11)
-	again, err := relaxation()
+	h := &m.Hosts[15]
+	require.Equal(t, 1, h.Shared)
+	require.Greater(t, h.Relaxation, 1e5)
+	require.Less(t, h.Relaxation, 1e11)
+	for _, c := range []cluster.Cost{h.Send, h.Receive} {
+		require.Positive(t, c.Of(1, 1<<15))
+		require.Less(t, c.Of(1, 1<<15), 100*time.Millisecond)
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	for _, b := range []Block{{N: 1, Peers: 1}, {N: 64}, {N: 8, Peers: 9}, {N: 2000, Peers: 1}, {Peers: 3}} {
+		_, err := ThisMachine(context.Background(), b)
+		require.ErrorContains(t, err, "this-machine: a block of one of")
+	}
+	b, err := Block{}.orDefault()
 	require.NoError(t, err)
-	require.InEpsilon(t, rate, again, 20)
+	require.Equal(t, "96³ points", b.String())
+	require.Equal(t, "64×64×32 points", Block{64, 2}.String())
+}
+
+// Exchanges that cost what a Cost says give that Cost back.
+func TestCosts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) cluster.Cost {
+			us := rapid.IntRange(0, 1_000_000)
+			return cluster.Cost{Message: time.Duration(us.Draw(t, name)), Segment: time.Duration(us.Draw(t, name)), Byte: rapid.Float64Range(0, 5).Draw(t, name)}
+		}
+		send, receive := draw("send"), draw("receive")
+		var all []Exchange
+		for _, n := range lengths {
+			k := 1 + n/65000
+			all = append(all, Exchange{n, k, send.Of(k, n), receive.Of(k, n)})
+		}
+		s, r, err := Costs(all)
+		require.NoError(t, err)
+		for _, e := range all {
+			near(t, e.Send, s.Of(e.Segments, e.Bytes))
+			near(t, e.Receive, r.Of(e.Segments, e.Bytes))
+		}
+	})
+	_, _, err := Costs(make([]Exchange, 3))
+	require.Error(t, err)
+}
+
+// near allows for what is rounded to nanoseconds.
+func near(t require.TestingT, want, got time.Duration) {
+	require.InDelta(t, float64(want), float64(got), 20+0.01*float64(want))
+}
+
+// A cost below zero is none: the others then explain what there is.
+func TestCostsAreNotNegative(t *testing.T) {
+	var all []Exchange
+	for _, n := range lengths {
+		d := time.Duration(1000 + n - n/8*n/300000)
+		all = append(all, Exchange{n, 1 + n/65000, d, d})
+	}
+	s, _, err := Costs(all)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, s.Message, time.Duration(0))
+	require.GreaterOrEqual(t, s.Segment, time.Duration(0))
+	require.Positive(t, s.Byte)
+}
+
+// Parts that take a time of their own and the same for each point give both back, whatever
+// disturbs some of them.
+func TestRate(t *testing.T) {
+	var all []Part
+	for i := range 40 {
+		for _, n := range []int{4096, 122880} {
+			took := 3*time.Microsecond + time.Duration(n)*2
+			if i%2 == 1 {
+				took += time.Duration(i) * 100 * time.Microsecond
+			}
+			all = append(all, Part{n, took})
+		}
+	}
+	rate, part, err := Rate(all)
+	require.NoError(t, err)
+	require.InEpsilon(t, 5e8, rate, 1e-3)
+	require.InDelta(t, 3000, float64(part), 20)
+
+	rate, part, err = Rate([]Part{{1000, 2000}, {1000, 2000}})
+	require.NoError(t, err)
+	require.InEpsilon(t, 5e8, rate, 1e-9)
+	require.Zero(t, part, "one length says nothing of it")
+	_, _, err = Rate(nil)
+	require.Error(t, err)
+	require.InDelta(t, 0.2, Crowding(10, 16, 4), 1e-12)
+	require.Zero(t, Crowding(10, 9, 2))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -16,7 +17,7 @@ const thisMachine = "this-machine"
 // openModel reads the word of --model.
 func (a *app) openModel(ref string) (*clusterfile.File, error) {
 	if ref == thisMachine {
-		d, err := calibration.ThisMachine()
+		d, err := calibration.ThisMachine(context.Background(), calibration.Block{})
 		if err != nil {
 			return nil, failed(err)
 		}

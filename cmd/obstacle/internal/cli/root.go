@@ -79,6 +79,7 @@ processes that exchange halos directly, over P2PSAP.`,
 	})
 	root.AddCommand(a.solveCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(), a.checkCommand(), a.problemsCommand(),
 		a.clustersCommand(),
+		a.calibrateCommand(),
 		a.stackCommand(), a.peerCommand(), a.doctorCommand(), a.versionCommand())
 	return root
 }

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/internal/cluster/calibration"
+	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
+)
+
+func (a *app) calibrateCommand() *cobra.Command {
+	var out string
+	var n, peers int
+	c := &cobra.Command{
+		Use:   "calibrate",
+		Short: "Measure this machine, as a model that runs can be simulated on",
+		Long: `calibrate measures how fast this machine relaxes, alone and on all its cores, and what
+messages between its processes cost, in about a second; it must be doing nothing else.
+What it writes is the model this-machine with its figures, for --model FILE: peers
+are processes that share the cores (docs/simulation.md). Caches matter: with --n and
+--peers the relaxation is measured on a block as those runs have.`,
+		Example: "  obstacle calibrate --n 64 --peers 2 --out this-machine.yaml",
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if n < 2 || n > 1024 || peers < 1 || peers > n {
+				return usage("--n %d --peers %d: there should be 2 to 1024 points a side, and 1 to n peers", n, peers)
+			}
+			d, err := calibration.ThisMachine(c.Context(), calibration.Block{N: n, Peers: peers})
+			if err != nil {
+				return failed(err)
+			}
+			return a.writeModel(d.Name, clusterfile.Format(d), out)
+		},
+	}
+	c.Flags().IntVar(&n, "n", 96, "points a side of the grid")
+	c.Flags().IntVar(&peers, "peers", 1, "peers that have a block of it each")
+	c.Flags().StringVar(&out, "out", "", "file to write; otherwise the model is printed")
+	return c
+}
+
+func (a *app) writeModel(name string, text []byte, file string) error {
+	if file == "" {
+		_, err := a.out.Write(text)
+		return failed(err)
+	}
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return failed(err)
+	}
+	return a.print(map[string]string{"model": name, "file": file}, func(w io.Writer) { fmt.Fprintf(w, "%s: written\n", file) })
+}

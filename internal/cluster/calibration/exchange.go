@@ -1,0 +1,180 @@
+package calibration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// lengths of the messages that are timed: a few within one segment of loopback, and some of
+// several.
+var lengths = []int{8, 8 << 10, 32 << 10, 56 << 10, 120 << 10, 250 << 10}
+
+const (
+	exchangeTime = 20 * time.Millisecond // that each length is timed
+	wakes        = 60                    // times that a thread is woken
+	asleep       = 2 * time.Millisecond  // it has been waiting then
+	patience     = 10 * time.Second
+)
+
+// Exchange is what messages of a length took.
+type Exchange struct {
+	Bytes, Segments int
+	Send            time.Duration // the call that sends one
+	Receive         time.Duration // from its return until the other end has the message, and its acknowledgement is on its way
+}
+
+// wire is two nodes of this process, joined over loopback by the protocol and the driver that
+// runs have.
+type wire struct {
+	nodes [2]*driver.Node
+	ends  [2]*driver.Socket
+	slots [2]p2psap.Slot
+}
+
+func open(ctx context.Context) (*wire, error) {
+	w := &wire{}
+	for i := range w.nodes {
+		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
+		if err != nil {
+			return w, err
+		}
+		w.nodes[i], err = driver.New(driver.Config{
+			Name: name(i), Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "calibration", Version: "1",
+		})
+		if err != nil {
+			return w, err
+		}
+		w.slots[i].Data = make([]byte, lengths[len(lengths)-1])
+	}
+	errs := make(chan error, 2)
+	for i := range w.nodes {
+		go func() {
+			other := 1 - i
+			err := w.nodes[i].Connect(ctx, name(other), w.nodes[other].ControlAddr().String())
+			if err == nil {
+				w.ends[i], err = w.nodes[i].Open(ctx, name(other), p2psap.OpenOptions{
+					Name: "calibration", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Length: len(w.slots[i].Data)}},
+				})
+			}
+			errs <- err
+		}()
+	}
+	return w, errors.Join(<-errs, <-errs)
+}
+
+func name(i int) string { return fmt.Sprintf("end%d", i) }
+
+func (w *wire) close() {
+	for _, n := range w.nodes {
+		if n != nil {
+			_ = n.Close()
+		}
+	}
+}
+
+// pass sends a message from end i and takes it in at the other, on one thread.
+func (w *wire) pass(i, bytes int) (send, receive time.Duration, err error) {
+	begin := time.Now()
+	for {
+		_, err = w.ends[i].TrySend(0, 0, w.slots[i].Data[:bytes])
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, microproto.ErrBusy) || time.Since(begin) > patience {
+			return 0, 0, err
+		}
+		w.nodes[i].Pump()
+		w.nodes[1-i].Pump()
+	}
+	sent := time.Now()
+	for {
+		w.nodes[1-i].Pump()
+		_, fresh, err := w.ends[1-i].Poll(&w.slots[1-i])
+		if err != nil {
+			return 0, 0, err
+		}
+		if fresh {
+			return sent.Sub(begin), time.Since(sent), nil
+		}
+		if time.Since(sent) > patience {
+			return 0, 0, errors.New("a message over loopback does not come")
+		}
+		w.nodes[i].Pump()
+	}
+}
+
+// exchanges times messages of every length, there and back.
+func (w *wire) exchanges() ([]Exchange, error) {
+	var out []Exchange
+	for _, n := range lengths {
+		var sends, receives []float64
+		before := w.ends[0].Info()
+		for begin := time.Now(); time.Since(begin) < exchangeTime; {
+			for i := range w.ends {
+				s, r, err := w.pass(i, n)
+				if err != nil {
+					return nil, err
+				}
+				sends, receives = append(sends, float64(s)), append(receives, float64(r))
+			}
+		}
+		after := w.ends[0].Info()
+		segments := max(1, (n+after.SegmentSize-1)/max(1, after.SegmentSize))
+		if after.MessagesSent == before.MessagesSent {
+			return nil, errors.New("no message was timed")
+		}
+		out = append(out, Exchange{n, segments, time.Duration(quiet(sends)), time.Duration(quiet(receives))})
+	}
+	return out, nil
+}
+
+// waking is by how much later a thread has a message when it has blocked than when it was
+// looking; looking is what it takes then.
+func (w *wire) waking(looking time.Duration) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	came := make(chan time.Time, 1)
+	var late []float64
+	for range wakes {
+		errs := make(chan error, 1)
+		go func() {
+			_, err := w.ends[1].Receive(ctx, &w.slots[1])
+			came <- time.Now()
+			errs <- err
+		}()
+		time.Sleep(asleep)
+		if _, err := w.ends[0].TrySend(0, 0, w.slots[0].Data[:lengths[0]]); err != nil {
+			return 0, err
+		}
+		sent := time.Now()
+		at := <-came
+		if err := <-errs; err != nil {
+			return 0, err
+		}
+		late = append(late, float64(at.Sub(sent)))
+	}
+	return max(0, time.Duration(middle(late))-looking), nil
+}
+
+// idlePoll is what it takes to look at the network when nothing has come.
+func (w *wire) idlePoll() (time.Duration, error) {
+	var times []float64
+	for range 500 {
+		begin := time.Now()
+		w.nodes[0].Pump()
+		_, _, err := w.ends[0].Poll(&w.slots[0])
+		if err != nil {
+			return 0, err
+		}
+		times = append(times, float64(time.Since(begin)))
+	}
+	return time.Duration(quiet(times)), nil
+}
