@@ -79,6 +79,7 @@ with every scheme on every number of --machines: the same output for the same se
 				return err
 			}
 			if o.model != "" {
+				o.size(q, c.Flags())
 				return a.compareOn(c.Context(), q, o, args[0], schemes, out)
 			}
 			if !c.Flags().Changed("scheme") {

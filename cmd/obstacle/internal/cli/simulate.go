@@ -27,11 +27,13 @@ virtual time).`,
 		Example: "  obstacle simulate membrane --n 32 --model graphene-eth --machines 8 --scheme async",
 		Args:    oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
+			s.size(q, c.Flags())
 			return a.simulate(c.Context(), q, s, args[0], machines)
 		},
 	}
 	f := c.Flags()
 	q.numericFlags(f)
+	f.Lookup("n").DefValue = "256"
 	s.flags(f)
 	f.IntVar(&machines, "machines", 4, "machines, one peer on each")
 	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K, or hybrid: synchronous within a site")

@@ -31,11 +31,23 @@ type simulation struct {
 
 func (s *simulation) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.model, "model", "", "cluster to simulate: a built-in (obstacle clusters) or a file")
-	f.IntVar(&s.standIn, "stand-in", 1, "C: relax a grid C times coarser, every point of which stands for C a side in time and bytes")
+	f.IntVar(&s.standIn, "stand-in", 1, "C: relax a grid C times coarser, every point of which stands for C a side in time and bytes (without --n: 8, of 256)")
 	f.BoolVar(&s.late, "late", false, "send faces only when the whole block has been relaxed: nothing is hidden behind relaxation")
 }
 
 const maxStandIn = 64
+
+// size chooses the grid where the user has not: that of the published measurements, and a
+// coarse one that stands for it. Small grids on many machines are all network.
+func (s *simulation) size(q *request, f *pflag.FlagSet) {
+	if f.Changed("n") {
+		return
+	}
+	q.n = "256"
+	if !f.Changed("stand-in") {
+		s.standIn = 8
+	}
+}
 
 func (s *simulation) check() error {
 	switch {
