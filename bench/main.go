@@ -45,6 +45,7 @@ func parts() []part {
 		{"whatif", "the published cluster with what the paper did not have, and to 4096 machines", whatif},
 		{"map", "where each scheme wins: imbalance, latency, faults", maps},
 		{"scale", "what the virtual cluster itself takes: real numerics, segments a second, 4096 peers", scale},
+		{"home", "the simulator, calibrated here, beside real runs over loopback", athome},
 		{"lab", "goodput and shares over an emulated link that loses packets", goodputs},
 	}
 }
