@@ -55,6 +55,9 @@ func drawModel(t *rapid.T, machines int) *cluster.Model {
 // Whatever the model, a run ends with an answer that is as good as was asked for; in lockstep it
 // has the bits of the sequential method.
 func TestDrawnModels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of processor time")
+	}
 	p := membrane(5)
 	want, err := solver.SolveSequential(p, solver.Jacobi, 1e-3, 0, 0, 0)
 	require.NoError(t, err)

@@ -71,6 +71,9 @@ func TestSweepOfTwo(t *testing.T) {
 // A grid that stands for one of twice the points a side takes its time; one that stands for itself
 // is itself.
 func TestStanding(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of processor time")
+	}
 	m := gigabit(64)
 	real := steadily(t, m, membrane(64), solver.Synchronous(), 64, func(r *Run) { r.Sweeps = 40 })
 	stands := steadily(t, m, membrane(32), solver.Synchronous(), 64, func(r *Run) { r.Standing, r.Sweeps = 2, 40 })
