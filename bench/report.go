@@ -73,7 +73,13 @@ func load() string {
 	return strings.Join(f[:min(3, len(f))], " ")
 }
 
-func (r *report) add(m ...measurement) { r.Measurements = append(r.Measurements, m...) }
+// add also tells what has been measured: some parts take minutes.
+func (r *report) add(m ...measurement) {
+	r.Measurements = append(r.Measurements, m...)
+	for i := range m {
+		fmt.Fprintf(os.Stderr, "  %s: %.4g %s %s\n", m[i].Name, m[i].Value, m[i].Unit, m[i].Note)
+	}
+}
 
 // over makes a measurement of one value per round.
 func over(part, name, unit string, rounds []float64) measurement {

@@ -120,9 +120,6 @@ func project(ctx context.Context, t trial) (projection, error) {
 
 // whatif is what is new, on the cluster of 2013.
 func whatif(ctx context.Context, b *bench) error {
-	if err := b.standing(ctx); err != nil {
-		return err
-	}
 	for _, network := range []string{"eth", "ib"} {
 		var list []refinement
 		for _, r := range refinements() {
@@ -147,7 +144,7 @@ func whatif(ctx context.Context, b *bench) error {
 	if err := b.methods(ctx); err != nil {
 		return err
 	}
-	return b.larger(ctx)
+	return b.standing(ctx)
 }
 
 // validatedSide is a grid of which a run to its end is played in full.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -99,35 +100,54 @@ func (b *bench) methods(ctx context.Context) error {
 // scaleMachines are those of the table of efficiencies.
 var scaleMachines = []int{64, 256, 1024, 4096}
 
-// larger is the efficiency of Richardson by the number of machines: at 256³, and at 1024³.
-func (b *bench) larger(ctx context.Context) error {
-	type place struct {
-		cluster  string
-		side     int
-		machines int
-		scheme   solver.Scheme
+// A scaling is a curve of efficiency by machines.
+type scaling struct {
+	cluster  string
+	side     int
+	machines []int
+	scheme   func(machines int) solver.Scheme
+}
+
+// scalings are those of Richardson with boxes and overlap.
+func scalings() []scaling {
+	sync := func(int) solver.Scheme { return solver.Synchronous() }
+	async := func(int) solver.Scheme { return solver.Asynchronous() }
+	all, few := []int{64, 256, 1024, 4096}, []int{64, 256}
+	return []scaling{
+		{"graphene-ib", publishedSide, all, sync}, {"graphene-ib", publishedSide, all, async},
+		{"graphene-ib", 4 * publishedSide, all, sync}, {"graphene-ib", 4 * publishedSide, all, async},
+		{"graphene-eth", publishedSide, all, sync}, {"graphene-eth", publishedSide, all, async},
+		{"grid-10ms", publishedSide, few, sync}, {"grid-10ms", publishedSide, few, hybridOf}, {"grid-10ms", publishedSide, few, async},
 	}
-	var list []place
-	for i := range scaleMachines {
-		m := scaleMachines[len(scaleMachines)-1-i] // the longest first
-		for _, side := range []int{publishedSide, 4 * publishedSide} {
-			for _, c := range []string{"graphene-eth", "graphene-ib"} {
-				list = append(list, place{c, side, m, solver.Synchronous()}, place{c, side, m, solver.Asynchronous()})
-			}
-			for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous(), hybridOf(m)} {
-				list = append(list, place{"grid-10ms", side, m, s})
-			}
+}
+
+// efficiencies is the efficiency of Richardson by the number of machines: at 256³, and at 1024³.
+func efficiencies(ctx context.Context, b *bench) error {
+	curves := scalings()
+	out := make([][]measurement, len(curves))
+	var places [][2]int
+	for i, c := range curves {
+		out[i] = make([]measurement, len(c.machines))
+		for k := range c.machines {
+			places = append(places, [2]int{i, k})
 		}
 	}
-	out := make([]measurement, len(list))
-	err := each(ctx, len(list), func(ctx context.Context, i int) error {
-		p := list[i]
-		e, err := efficiency(ctx, p.cluster, p.side, p.machines, p.scheme)
-		out[i] = over("whatif", fmt.Sprintf("%s, %d³, %d machines, boxes, overlap, Richardson %s: efficiency", p.cluster, p.side, p.machines, p.scheme.Name()), "%", []float64{100 * e})
+	slices.SortStableFunc(places, func(x, y [2]int) int { return curves[x[0]].machines[x[1]] - curves[y[0]].machines[y[1]] })
+	err := each(ctx, len(places), func(ctx context.Context, i int) error {
+		c, k := curves[places[i][0]], places[i][1]
+		m := c.machines[k]
+		s := c.scheme(m)
+		e, err := efficiency(ctx, c.cluster, c.side, m, s)
+		out[places[i][0]][k] = over("efficiency", fmt.Sprintf("%s, %d³, %d machines, boxes, overlap, Richardson %s", c.cluster, c.side, m, s.Name()), "%", []float64{100 * e})
 		return err
 	})
-	b.report.add(out...)
-	return err
+	if err != nil {
+		return err
+	}
+	for _, m := range out {
+		b.report.add(m...)
+	}
+	return nil
 }
 
 // hybridOf is the scheme of so many machines in two sites.
