@@ -43,7 +43,14 @@ type relaxer struct {
 func newRelaxer(n, planes int) (*relaxer, error) {
 	p := &solver.Problem{
 		Name: "calibration", Dimension: 3, N: [3]int{n, n, planes}, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
-		Obstacle: func(solver.Point) float64 { return -1 },
+		// As in the reference problem it differs from point to point, so that it is read.
+		Obstacle: func(p solver.Point) float64 {
+			v := 0.5
+			for _, x := range p {
+				v -= 4 * (x - 0.5) * (x - 0.5)
+			}
+			return v
+		},
 		Boundary: func(solver.Point) float64 { return 0 },
 		Source:   solver.Coefficient{Value: -1},
 	}
