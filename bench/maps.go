@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -33,9 +34,10 @@ func (m *ratioMap) ratio(latency, imbalance int) float64 {
 	return m.sync[latency][imbalance] / m.async[latency][imbalance]
 }
 
-// Dims, Z, X and Y implement plotter.GridXYZ: places are equally far apart.
+// Dims, Z, X and Y implement plotter.GridXYZ: places are equally far apart, and a ratio and
+// its inverse have colours as strong.
 func (m *ratioMap) Dims() (c, r int)   { return len(m.imbalances), len(m.latencies) }
-func (m *ratioMap) Z(c, r int) float64 { return m.ratio(r, c) }
+func (m *ratioMap) Z(c, r int) float64 { return math.Log2(m.ratio(r, c)) }
 func (m *ratioMap) X(c int) float64    { return float64(c) }
 func (m *ratioMap) Y(r int) float64    { return float64(r) }
 
@@ -150,10 +152,11 @@ func (m *ratioMap) draw(path string) error {
 	}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(across), plot.ConstantTicks(up)
 	colours := moreland.SmoothBlueRed()
-	colours.SetMin(0)
-	colours.SetMax(2)
+	const most = 3 // a factor of 8
+	colours.SetMin(-most)
+	colours.SetMax(most)
 	heat := plotter.NewHeatMap(m, colours.Palette(255))
-	heat.Min, heat.Max = 0, 2
+	heat.Min, heat.Max = -most, most
 	heat.Underflow, heat.Overflow = heat.Palette.Colors()[0], heat.Palette.Colors()[254]
 	numbers, err := plotter.NewLabels(labels)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/bench/internal/published"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -15,30 +16,36 @@ func lookFor(machines int) solver.Iteration {
 }
 
 // staleness is how many relaxations a run out of lockstep does by those of the synchronous
-// one whose residual is the same. The grid is the coarsest that gives every machine a box
-// of two points a side; a point stands for as many as make it the grid of the trial.
+// one whose residual is the same. It is found on the coarsest grid that gives every machine a
+// box of two points a side, where a point stands for as many as make it the grid of the
+// trial, and on the next finer one; both together say what the full grid needs.
 func staleness(ctx context.Context, t trial) (float64, error) {
-	all := t.side * t.standing
-	t.side = 16
-	for t.side < 64 && t.side*t.side*t.side < 8*t.machines || !divides(t.side, t) {
-		t.side *= 2
+	all, side := t.side*t.standing, 16
+	for side*side*side < 8*t.machines || !divides(side, t) {
+		side *= 2
 	}
-	t.standing = all / t.side
 	t.sweeps = lookFor(t.machines)
-	r, err := t.play(ctx)
-	if err != nil {
-		return 0, err
+	var found [2]published.Sample
+	for i := range found {
+		t.side = side << i
+		t.standing = all / t.side
+		r, err := t.play(ctx)
+		if err != nil {
+			return 0, err
+		}
+		same, err := equal(t.side, r.Residual)
+		if err != nil {
+			return 0, err
+		}
+		found[i] = published.Sample{Side: t.side, More: relaxations(r)/same - 1}
 	}
-	same, err := equal(t.side, r.Residual)
-	if err != nil {
-		return 0, err
-	}
-	return relaxations(r) / same, nil
+	more, err := published.MoreAt(all, found[0], found[1])
+	return 1 + more, err
 }
 
-// divides tells whether a grid has a plane for every machine along each axis.
+// divides tells whether a grid has two planes for every machine along each axis.
 func divides(side int, t trial) bool {
-	return side >= t.parts[0] && side >= t.parts[1] && side >= t.parts[2]
+	return side >= 2*t.parts[0] && side >= 2*t.parts[1] && side >= 2*t.parts[2]
 }
 
 // equal is after how many synchronous sweeps, a broken number, the residual is that.
