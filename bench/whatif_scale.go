@@ -104,9 +104,6 @@ func (b *bench) methods(ctx context.Context) error {
 	return nil
 }
 
-// scaleMachines are those of the table of efficiencies.
-var scaleMachines = []int{64, 256, 1024, 4096}
-
 // A scaling is a curve of efficiency by machines.
 type scaling struct {
 	cluster  string
