@@ -53,6 +53,10 @@ type flight struct {
 	lost        uint64 // by frame, from bit 0
 	first, last microproto.Instant
 	rest        time.Duration // of the latency, beyond the backplane
+	// Of a flight that a port takes frame by frame: how many it has dealt with, and when the
+	// first and the last of those that it took have left it; Never, 0: none.
+	judged         int32
+	begins, leaves microproto.Instant
 }
 
 // connect lays the networks of a model out, for that many hosts.
@@ -167,54 +171,65 @@ func (w *way) of(bytes int) time.Duration {
 
 // forward passes a flight through a port that sends a byte in each nanoseconds and holds no
 // more than queue: frames that do not fit are lost. through tells that it stores nothing.
-// It returns how many are lost.
-func (p *port) forward(f *flight, each float64, around int, queue time.Duration, through bool) int {
+// It returns how many are lost, and when to be called again with the frames that have not
+// come by now; 0: the flight is through.
+func (p *port) forward(f *flight, now microproto.Instant, each float64, around int, queue time.Duration, through bool) (lost int, again microproto.Instant) {
 	all := int(f.count)
 	unit := time.Duration(float64(int(f.unit)+around)*each + 0.5)
 	final := time.Duration(float64(len(f.frame.Data)-(all-1)*int(f.unit)+around)*each + 0.5)
+	if f.judged > 0 {
+		return p.squeeze(f, now, unit, final, queue)
+	}
 	stored := final
 	if through {
 		stored = 0
 	}
 	start := max(p.free, f.first)
 	end := max(start.Add(time.Duration(all-1)*unit+final), f.last.Add(stored))
-	if queue == 0 || end.Sub(f.last) <= queue+final && start.Sub(f.first) <= queue {
+	// Room for the whole flight at once: what comes between its frames then finds no port
+	// full of frames that have not come yet.
+	if queue == 0 || end.Sub(f.first) <= queue {
 		f.first, f.last = min(start.Add(unit), end), end
 		p.free = end
-		return 0
+		return 0, 0
 	}
-	return p.squeeze(f, unit, final, queue)
+	f.begins, f.leaves = microproto.Never, 0
+	return p.squeeze(f, now, unit, final, queue)
 }
 
-// squeeze is forward frame by frame, of a flight that may not fit. Frames arrive evenly
-// between the first and the last.
-func (p *port) squeeze(f *flight, unit, final, queue time.Duration) (lost int) {
-	all := int(f.count)
+// squeeze is forward frame by frame, of a flight that may not fit, each frame when it comes:
+// between them come those of others, who have as much right to what room there is. Frames
+// arrive evenly between the first and the last.
+func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue time.Duration) (lost int, again microproto.Instant) {
+	all := f.count
 	gap := time.Duration(0)
 	if all > 1 {
 		gap = f.last.Sub(f.first) / time.Duration(all-1)
 	}
-	came, any := f.first, false
-	for i := range all {
+	for ; f.judged < all; f.judged++ {
+		came := f.first.Add(time.Duration(f.judged) * gap)
+		if came > now {
+			return lost, came
+		}
 		took := unit
-		if i == all-1 {
+		if f.judged == all-1 {
 			took = final
 		}
-		switch bit := uint64(1) << i; {
+		switch bit := uint64(1) << f.judged; {
 		case f.lost&bit != 0:
 		case p.free.Sub(came) > queue:
 			f.lost |= bit
 			lost++
 		default:
 			p.free = max(p.free, came).Add(took)
-			if !any {
-				any, f.first = true, p.free
-			}
-			f.last = p.free
+			f.begins, f.leaves = min(f.begins, p.free), p.free
 		}
-		came = came.Add(gap)
 	}
-	return lost
+	if f.leaves > 0 {
+		f.first, f.last = max(f.begins, now), max(f.leaves, now)
+	}
+	f.judged = 0
+	return lost, 0
 }
 
 // over tells whether every frame of a flight is lost.
@@ -256,7 +271,13 @@ func (m *machine) pass(f *flight) {
 	if w.ib {
 		queue = 0
 	}
-	m.e.lose(f.from, m.port.forward(f, w.each, w.around, queue, w.ib)+m.draw(f, w.loss))
+	lost, again := m.port.forward(f, m.now, w.each, w.around, queue, w.ib)
+	m.e.lose(f.from, lost)
+	if again > 0 {
+		m.at(again, evPort, f)
+		return
+	}
+	m.e.lose(f.from, m.draw(f, w.loss))
 	if f.over() {
 		m.land(f)
 		return

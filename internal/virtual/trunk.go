@@ -45,7 +45,13 @@ func (e *engine) wide(from, to int) *trunk {
 func (t *trunk) happen(ev *event) {
 	f := ev.what
 	e, w, r := t.e, &t.e.ways[f.from], &t.e.ways[f.to]
-	e.lose(f.from, t.forward(f, t.each, w.around, t.pipe.queue, t.plane)+t.draw(f, t.loss))
+	lost, again := t.forward(f, t.now, t.each, w.around, t.pipe.queue, t.plane)
+	e.lose(f.from, lost)
+	if again > 0 {
+		t.at(again, evPass, f)
+		return
+	}
+	e.lose(f.from, t.draw(f, t.loss))
 	if f.over() {
 		t.land(f)
 		return
