@@ -2,6 +2,7 @@ package ctp
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -9,7 +10,8 @@ import (
 
 // RTTEstimation computes the retransmission time-out of RFC 6298: SRTT and RTTVAR
 // by §2.2 and §2.3, Karn's rule (§3), back-off (§5.5) with a cap (§2.5). The floor of
-// §2.4 is an option: a second would ruin a channel whose round trip is microseconds.
+// §2.4 is an option: a second would ruin a channel whose round trip is microseconds. Without
+a congestion window the back-off may end sooner: see collapse.
 type RTTEstimation struct {
 	floor, initial, most time.Duration
 	granularity          time.Duration
@@ -17,8 +19,13 @@ type RTTEstimation struct {
 	sent                 microproto.Attr[uint64]
 	copies               microproto.Attr[uint32]
 	least                time.Duration // since LeastRTT; 0: none
+	limit                *uint64       // of a congestion window
+	doubts               int           // samples in a row of which nobody knows the transmission
 	rttState
 }
+
+// maxDoubts is after how many such samples only a measurement ends the back-off.
+const maxDoubts = 3
 
 type rttState struct {
 	srtt, rttvar time.Duration
@@ -62,6 +69,9 @@ func (r *RTTEstimation) Attach(b *microproto.Binder) (err error) {
 	if r.copies, err = microproto.LookupAttr[uint32](b, attrCopies); err != nil {
 		return err
 	}
+	if r.limit, err = microproto.LookupCell[uint64](b, cellLimit); err != nil {
+		return err
+	}
 	r.smoothed = microproto.DeclareCell(b, cellSmoothed, time.Duration(0))
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
 		if *r.rto = r.initial; r.sampled {
@@ -76,15 +86,32 @@ func (r *RTTEstimation) Attach(b *microproto.Binder) (err error) {
 }
 
 func (r *RTTEstimation) sample(x *microproto.Exec, m *microproto.Message) {
+	rtt := x.Now().Sub(microproto.Instant(r.sent.Get(m)))
 	if r.copies.Get(m) > 0 {
+		r.collapse(rtt)
 		return // Karn: nobody knows which transmission was acknowledged
 	}
-	rtt := x.Now().Sub(microproto.Instant(r.sent.Get(m)))
+	r.doubts = 0
 	if r.least == 0 || rtt < r.least {
 		r.least = max(rtt, 1)
 	}
 	r.update(rtt)
 	*r.smoothed = r.srtt
+}
+
+// collapse ends the back-off when what was sent again seems to have been acknowledged: rtt
+// after the last transmission, which is no round trip if it was an earlier one that came.
+// Where nothing answers to congestion (the columns inside a cluster) many segments may be
+// lost for long, and a time-out that only a measurement (§5.7) makes short again grows up to
+// its cap, while faces that are never measured fill the line. That round trips have become
+// longer is not to be missed: in a row it is believed a few times only.
+func (r *RTTEstimation) collapse(rtt time.Duration) {
+	if *r.limit != math.MaxUint64 || !r.sampled {
+		return
+	}
+	if r.doubts++; r.doubts <= maxDoubts && rtt >= r.srtt/2 {
+		*r.rto = r.timeout()
+	}
 }
 
 // update takes a measurement (§2.2, §2.3).
