@@ -11,7 +11,7 @@ import (
 // RTTEstimation computes the retransmission time-out of RFC 6298: SRTT and RTTVAR
 // by §2.2 and §2.3, Karn's rule (§3), back-off (§5.5) with a cap (§2.5). The floor of
 // §2.4 is an option: a second would ruin a channel whose round trip is microseconds. Without
-a congestion window the back-off may end sooner: see collapse.
+// a congestion window the back-off may end sooner: see collapse.
 type RTTEstimation struct {
 	floor, initial, most time.Duration
 	granularity          time.Duration
