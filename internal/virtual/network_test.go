@@ -151,9 +151,8 @@ func TestFullPort(t *testing.T) {
 		require.True(t, e.hosts[from].Carry(nil, 0, e.train(2, 20, 962)))
 	}
 	got := e.deliveries()
-	require.Equal(t, 20, got[0].frames)
-	require.Equal(t, 20-15, got[1].frames, "twenty wait when the first comes, one less with each that is lost, until five do")
-	require.Equal(t, uint64(15), e.hosts[1].gone.Load())
+	require.Equal(t, 25, got[0].frames+got[1].frames, "one leaves while two come, and five wait in the end")
+	require.Equal(t, uint64(15), e.hosts[0].gone.Load()+e.hosts[1].gone.Load())
 
 	m.Networks[0].Kind = cluster.IB
 	e = still(m)
@@ -163,6 +162,25 @@ func TestFullPort(t *testing.T) {
 	got = e.deliveries()
 	require.Equal(t, 40, got[0].frames+got[1].frames)
 	require.Equal(t, microproto.Instant(20*time.Microsecond+320*time.Microsecond-40*time.Microsecond-20*time.Microsecond), e.hosts[1].line.free)
+}
+
+// A train has its room in a full port only when it is there: single frames of others come
+// through between its own.
+func TestFullPortIsShared(t *testing.T) {
+	m := gigabit(3)
+	m.Networks[0].Queue = 5000
+	e := still(m)
+	require.True(t, e.hosts[0].Carry(nil, 0, e.train(2, 60, 962)))
+	require.True(t, e.hosts[0].Carry(nil, 0, e.train(2, 60, 962)))
+	for i := range 40 {
+		e.hosts[1].now = microproto.Instant((50 + 21*i) * int(time.Microsecond))
+		require.True(t, e.hosts[1].Carry(nil, 0, e.train(2, 1, 962)))
+	}
+	e.deliveries()
+	single, train := int(e.hosts[1].gone.Load()), int(e.hosts[0].gone.Load())
+	require.Positive(t, single+train)
+	require.Less(t, single, 34, "of 40; of the trains %d of 120", train)
+	require.InDelta(t, 40-5, single+train, 3, "the port is never idle")
 }
 
 // A full line takes nothing until half of it has gone; then its host is told.

@@ -87,6 +87,43 @@ func TestKarn(t *testing.T) {
 	require.Equal(t, 2*ms, *rtt.rto, "the floor")
 }
 
+// Without a congestion window a copy that seems to have been acknowledged ends the back-off;
+// a few times in a row, and not if the answer comes too soon to be the copy's.
+func TestBackOffEndsWithoutMeasurement(t *testing.T) {
+	const ms = time.Millisecond
+	o := microproto.Options{OptionRTOFloor: int64(2 * ms), OptionRTOInitial: int64(10 * ms)}
+	r := newRig(t, syncEther, o, 1500, 1, calm).open()
+	rtt := r.ends[0].Protocol("RTTEstimation").(*RTTEstimation)
+	label := uint64(0)
+	send := func(lost time.Duration) {
+		r.Link.Partition(0, lost > 0)
+		_, err := r.send(0, tag, label, []byte("x"))
+		require.NoError(t, err)
+		label++
+		r.run(lost)
+		r.Link.Partition(0, false)
+		r.run(100 * ms)
+		require.EqualValues(t, label, r.accepted(0))
+	}
+	send(0)
+	require.Equal(t, 2*ms, *rtt.rto)
+	for range maxDoubts {
+		send(5 * ms) // two time-outs
+		require.Equal(t, 2*ms, *rtt.rto)
+	}
+	send(5 * ms)
+	require.Equal(t, 8*ms, *rtt.rto, "perhaps round trips have become longer")
+	send(0)
+	require.Equal(t, 2*ms, *rtt.rto)
+
+	*rtt.rto = 8 * ms
+	rtt.collapse(rtt.srtt/2 - 1)
+	require.Equal(t, 8*ms, *rtt.rto, "the first copy's")
+	*rtt.limit = 1 << 20
+	rtt.collapse(rtt.srtt)
+	require.Equal(t, 8*ms, *rtt.rto, "a congestion window needs the back-off (RFC 6298 §5.7)")
+}
+
 // A segment that three later ones have overtaken is sent again without a time-out.
 func TestOvertakenByThree(t *testing.T) {
 	r := newRig(t, syncEther, nil, 150, 1, calm).open()
