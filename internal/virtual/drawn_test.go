@@ -31,7 +31,7 @@ func drawModel(t *rapid.T, machines int) *cluster.Model {
 	}
 	class := cluster.Class{
 		Name: "drawn", Cores: rapid.IntRange(1, 2).Draw(t, "cores"), Copies: rapid.Bool().Draw(t, "copies"),
-		Relaxation: rapid.SampledFrom([]float64{1e4, 3e4, 1e5}).Draw(t, "rate of relaxation"), Jitter: rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "jitter of relaxation"),
+		Relaxation: rapid.SampledFrom([]float64{1e4, 1e5, 2e5, 1e6, 1e7}).Draw(t, "rate of relaxation"), Jitter: rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "jitter of relaxation"),
 		Send:    cluster.Cost{Message: us("message", 20), Segment: us("segment", 10), Byte: 1},
 		Receive: cluster.Cost{Message: us("message in", 20), Segment: us("segment in", 10), Byte: 1},
 	}
@@ -68,7 +68,14 @@ func TestDrawnModels(t *testing.T) {
 		run.Solver.Tolerance, run.Seed = 1e-3, rapid.Uint64().Draw(r, "seed")
 		run.Late = rapid.Bool().Draw(r, "late")
 		run.Standing = rapid.IntRange(0, 2).Draw(r, "standing")
-		run.Until = time.Minute // relaxing is slow here: machines that have no time left from receiving do not end
+		if s.Asynchronous() {
+			// Who sends without waiting, faster than others can receive on the core that relaxes,
+			// leaves them no time to relax: the run does not end. Such models are not drawn.
+			for i := range run.Model.Hosts {
+				run.Model.Hosts[i].Relaxation = min(run.Model.Hosts[i].Relaxation, 1e5)
+			}
+		}
+		run.Until = time.Minute
 		out, err := Play(context.Background(), run)
 		require.NoError(r, err)
 		require.Equal(r, solver.Converged, out.Reason)
