@@ -18,7 +18,7 @@ import (
 // than with machines alike.
 func TestMapOfImbalance(t *testing.T) {
 	if testing.Short() {
-		t.Skip("seconds")
+		t.Skip("seconds of simulated clusters: without -short")
 	}
 	m := &ratioMap{imbalances: []float64{1, 4}, latencies: []time.Duration{200 * time.Microsecond}}
 	require.NoError(t, m.explore(context.Background()))

@@ -15,7 +15,7 @@ import (
 // A stand-in takes the time of what it stands for.
 func TestStandInIsValid(t *testing.T) {
 	if testing.Short() {
-		t.Skip("seconds")
+		t.Skip("seconds of simulated clusters: without -short")
 	}
 	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
 		sweep, err := compareSweeps(context.Background(), s, 64, 2)
@@ -50,7 +50,7 @@ func TestRefinementsHelp(t *testing.T) {
 // Values that are older cost relaxations; fresh ones do not.
 func TestStaleness(t *testing.T) {
 	if testing.Short() {
-		t.Skip("seconds")
+		t.Skip("seconds of simulated clusters: without -short")
 	}
 	x := trial{cluster: "graphene-ib", machines: 8, side: 16, standing: 16, scheme: solver.Synchronous()}
 	more, err := staleness(context.Background(), x)

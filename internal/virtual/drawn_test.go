@@ -56,7 +56,7 @@ func drawModel(t *rapid.T, machines int) *cluster.Model {
 // has the bits of the sequential method.
 func TestDrawnModels(t *testing.T) {
 	if testing.Short() {
-		t.Skip("seconds of processor time")
+		t.Skip("seconds of simulated clusters: without -short")
 	}
 	p := membrane(5)
 	want, err := solver.SolveSequential(p, solver.Jacobi, 1e-3, 0, 0, 0)

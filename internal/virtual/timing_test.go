@@ -72,7 +72,7 @@ func TestSweepOfTwo(t *testing.T) {
 // is itself.
 func TestStanding(t *testing.T) {
 	if testing.Short() {
-		t.Skip("seconds of processor time")
+		t.Skip("seconds of simulated clusters: without -short")
 	}
 	m := gigabit(64)
 	real := steadily(t, m, membrane(64), solver.Synchronous(), 64, func(r *Run) { r.Sweeps = 40 })
