@@ -65,6 +65,16 @@ func (n *Node) initLook() {
 	}
 }
 
+// WaitAtOnce makes calls that have to wait do so without looking for news first, as a
+// negative Config.Look: for machines that have more to do than processors, where who
+// looks keeps the others from sending what he looks for. It is for the time before the
+// first call that waits.
+func (n *Node) WaitAtOnce() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.look.time = -1
+}
+
 // beginLook makes the caller the one who takes in what comes, if nobody is. call tells
 // that the receiver waits and must be called. The lock is held.
 func (n *Node) beginLook() (looks, call bool) {

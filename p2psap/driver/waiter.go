@@ -38,9 +38,12 @@ func (w *waiters) all() {
 	}
 }
 
+// expire wakes those whose time is over, once: one that does not get a processor yet
+// must not make the timer ring without pause, and so keep it from getting one.
 func (w *waiters) expire(now microproto.Instant) {
 	for _, x := range w.list {
 		if x.until <= now {
+			x.until = microproto.Never
 			x.ring()
 		}
 	}

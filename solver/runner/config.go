@@ -80,6 +80,10 @@ type Config struct {
 	// without a copy (see ib.Link.Allocate); nil, or where it fails: any. It must stay
 	// after Run.
 	Allocate func(n int) ([]byte, error)
+	// Crowded: the peers of this machine have more threads than it has processors. A
+	// peer then gives up its processor as soon as it has to wait, and an asynchronous one
+	// also when it has relaxed its whole box without news.
+	Crowded bool
 	// Slow makes relaxations take this many times as long (the rest is waited,
 	// while the sockets are served); below 1 counts as 1.
 	Slow float64

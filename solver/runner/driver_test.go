@@ -73,7 +73,8 @@ func TestOverSockets(t *testing.T) {
 				if scheme.Name() == "hybrid" {
 					scheme = solver.Hybrid([]int{0, 0, 1, 1}[4-peers:])
 				}
-				pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: scheme, node: overNodes(nodes(t, peers, 0))}
+				pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: scheme, node: overNodes(nodes(t, peers, 0)),
+					change: func(_ int, c *runner.Config) { c.Crowded = peers > runtime.NumCPU() }}
 				out := pl.run(t)
 				for rank, o := range out {
 					require.NoError(t, o.err, "rank %d", rank)

@@ -25,10 +25,13 @@ func (p *pace) polled(begin, end time.Duration) {
 	p.pollAt = end + pollShare*min(end-begin, longPoll)
 }
 
-// relaxed counts points; points of the whole box make a sweep.
-func (p *pace) relaxed(now time.Duration, points, box int) {
-	if p.done += points; p.done >= box {
-		p.longest = max(p.longest, now-p.began)
-		p.done, p.began = 0, now
+// relaxed counts points; points of the whole box make a sweep. It tells whether one is
+// complete.
+func (p *pace) relaxed(now time.Duration, points, box int) bool {
+	if p.done += points; p.done < box {
+		return false
 	}
+	p.longest = max(p.longest, now-p.began)
+	p.done, p.began = 0, now
+	return true
 }

@@ -28,6 +28,8 @@ type Runner struct {
 	end   time.Duration
 	pace  pace
 	owed  time.Duration // that a slow peer has still to wait
+	loose bool          // some neighbours are asynchronous by the scheme
+	news  bool          // something has come since the sweep began
 
 	changes  int           // of mode, both ways
 	changing time.Duration // that they took
@@ -64,6 +66,7 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 		nb := c.newNeighbour(l, c.Names[l.Rank])
 		r.neighbours = append(r.neighbours, nb)
 		r.byRank[l.Rank] = nb
+		r.loose = r.loose || nb.loose
 	}
 	if err := r.open(ctx); err != nil {
 		r.Close()
@@ -188,18 +191,27 @@ func (r *Runner) relax(op solver.Op) error {
 		}
 		end = r.now()
 	}
-	r.pace.relaxed(end, op.Points, r.worker.Box().Points())
-	if len(r.neighbours) == 0 || end < r.pace.pollAt {
+	whole := r.pace.relaxed(end, op.Points, r.worker.Box().Points())
+	if len(r.neighbours) == 0 {
 		return nil
 	}
-	heard, err := r.poll()
-	r.pace.polled(end, r.now())
-	if !heard {
-		// To relax again without news is worth less than what others may do with
-		// this processor, when there are fewer of them than peers.
-		yield()
+	if end >= r.pace.pollAt {
+		heard, err := r.poll()
+		if err != nil {
+			return err
+		}
+		r.pace.polled(end, r.now())
+		r.news = r.news || heard
 	}
-	return err
+	if whole {
+		if !r.news && r.loose {
+			// To relax again without news is worth less than what others may do with
+			// this processor, when there are fewer of them than peers.
+			yield()
+		}
+		r.news = false
+	}
+	return nil
 }
 
 // transmit sends on a session; wanted: until there is room for it. What nobody

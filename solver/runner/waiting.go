@@ -165,7 +165,7 @@ func (r *Runner) wait(until time.Duration) error {
 // look polls again and again for a short while, since to block and to be woken costs
 // more than most waits last. It yields the processor between two polls.
 func (r *Runner) look(until time.Duration) (heard bool, err error) {
-	if runtime.NumCPU() <= r.config.Threads {
+	if r.config.Crowded || runtime.NumCPU() <= r.config.Threads {
 		return false, nil
 	}
 	for end := min(until, r.now()+lookTime); !heard && err == nil && r.now() < end; {

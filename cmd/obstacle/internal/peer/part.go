@@ -252,6 +252,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
 		Allocate: host.Array,
 	}
+	crowded := p.makeRoom(scheme)
 	if err := p.connect(ctx, config.Links(rank)); err != nil {
 		return nil, err
 	}
@@ -267,7 +268,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 	}
 	r, err := runner.New(ctx, runner.Config{
 		Solver:  config,
-		Threads: a.Threads, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slow,
+		Threads: a.Threads, Crowded: crowded, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slow,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopper(ctx, o), Grace: p.timeout(),
 		Step:          p.stepper(problem),

@@ -56,6 +56,21 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 	}
 }
 
+// Peers on one machine with more threads than processors crowd it; others do not count.
+func TestCrowded(t *testing.T) {
+	p := &peer{welcome: rendezvous.Welcome{Rank: 2}, assign: rendezvous.Assign{Threads: 1}}
+	for _, h := range []string{"a", "b", "b", "b", "c"} {
+		p.assign.Members = append(p.assign.Members, rendezvous.Member{Host: h})
+	}
+	require.True(t, p.crowded(2))
+	require.False(t, p.crowded(3))
+	p.assign.Threads = 2
+	require.True(t, p.crowded(5))
+	require.False(t, p.crowded(6))
+	p.welcome.Rank = 0
+	require.False(t, p.crowded(2))
+}
+
 // Every way a worker can end has a word for the launcher.
 func TestAccount(t *testing.T) {
 	for reason, word := range map[solver.Reason]string{

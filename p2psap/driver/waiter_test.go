@@ -1,0 +1,46 @@
+package driver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// A waiter whose time is over is woken once, and the timer is not set for it again:
+// where there are more threads than processors it may be long before it runs, and a
+// timer that rings all that time would take the processor it waits for.
+func TestWaitersExpireOnce(t *testing.T) {
+	early := &waiter{wake: make(chan struct{}, 1), until: 5}
+	late := &waiter{wake: make(chan struct{}, 1), until: 20}
+	ws := waiters{list: []*waiter{early, late}}
+	ws.expire(4)
+	require.Empty(t, early.wake)
+	require.EqualValues(t, 5, ws.deadline())
+	ws.expire(5)
+	require.Len(t, early.wake, 1)
+	require.Empty(t, late.wake)
+	require.EqualValues(t, 20, ws.deadline())
+	ws.expire(30)
+	require.Len(t, late.wake, 1)
+	require.Equal(t, microproto.Never, ws.deadline())
+}
+
+func TestWaitAtOnce(t *testing.T) {
+	n := start(t, "a", func(c *Config) { c.Look = time.Second })
+	looks := func() bool {
+		n.mu.Lock()
+		defer n.leave()
+		n.look.last = n.now()
+		looks, _ := n.beginLook()
+		if looks {
+			n.endLook(n.now(), false)
+		}
+		return looks
+	}
+	require.True(t, looks())
+	n.WaitAtOnce()
+	require.False(t, looks())
+}
