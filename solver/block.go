@@ -153,9 +153,7 @@ func (p *Problem) referenceAt(idx [3]int) float64 {
 func (b *block) fillReference(dst []float64) error {
 	m := b.layout.N[0]
 	err := b.forRows(func(_, r int, first [3]int) error {
-		row := dst[b.index(first):][:m]
-		clear(row)
-		b.clampRow(row, r*m)
+		b.referenceOwn(dst[b.index(first):][:m], r*m)
 		return nil
 	})
 	if err != nil {
@@ -169,17 +167,23 @@ func (b *block) fillReference(dst []float64) error {
 	return err
 }
 
-// clampRow brings values, which are those from dense index d on, into [φ, ψ].
-func (b *block) clampRow(row []float64, d int) {
-	if b.lower.Array == nil || b.upper.Array != nil {
-		for i, v := range row {
-			row[i] = b.project(v, d+i)
+// referenceOwn writes 0 brought into [φ, ψ] at own points from dense index d on.
+func (b *block) referenceOwn(row []float64, d int) {
+	if b.lower.Array == nil || b.upper.Array != nil || b.upper.Value < 0 {
+		for i := range row {
+			row[i] = b.project(0, d+i)
 		}
 		return
 	}
 	psi := b.upper.Value
 	for i, phi := range b.lower.Array[d:][:len(row)] {
-		row[i] = clamp(row[i], phi, psi)
+		v := 0.0
+		if phi > 0 {
+			if v = phi; psi < v {
+				v = psi
+			}
+		}
+		row[i] = v
 	}
 }
 

@@ -31,7 +31,7 @@ func (m *multigrid) next(Iteration) *stage {
 		}
 		switch m.phase {
 		case guardBetween:
-			m.cost = 0
+			m.cost, m.cold = 0, false
 			if m.warm || len(m.start) == 0 {
 				m.run(guardCycle, m.cycle, m.cycleWork)
 			} else {

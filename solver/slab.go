@@ -20,12 +20,13 @@ type slab struct {
 // length a thread are what Evaluate needs besides u.
 const slabPoints = 1 << 19
 
-// slabGroups is how many shares slabs are handed out in; each has arrays of its own.
-const slabGroups = 8
+// slabGroups is how many shares slabs are handed out in for each thread; each has arrays of
+// its own, which are new pages.
+const slabGroups = 2
 
 // each calls f for every slab, on the executor, and done with what it gave.
 func (j *judgement) each(e Executor, boxes []Box, f func(i int, w *slab) error, done func(i int, err error)) {
-	groups := min(slabGroups, len(boxes))
+	groups := min(slabGroups*kernel.Workers(e), len(boxes))
 	e.For(groups, func(g int) {
 		var w slab
 		for i := len(boxes) * g / groups; i < len(boxes)*(g+1)/groups; i++ {

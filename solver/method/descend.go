@@ -43,7 +43,7 @@ func (l *Level) Smooth(sweeps int, omega float64, e kernel.Executor, done func(w
 func (l *Level) Descend(sweeps int, omega float64, e kernel.Executor) {
 	d := &l.descent
 	if d.sums == nil {
-		d.sums = make([]float64, l.Down.Sums())
+		d.sums = l.allocate(l.Down.Sums())
 	}
 	for n := kernel.Workers(e); len(d.rooms) < n; {
 		d.rooms = append(d.rooms, make([]float64, l.room()))

@@ -37,6 +37,7 @@ type Level struct {
 	contact  marks  // points in contact that stay
 	behind   marks  // points with walls
 	descent  descent
+	allocate func(n int) []float64
 }
 
 // place is where a coarse point lies among the fine own points of an axis: weight of the
@@ -63,11 +64,12 @@ type LevelConfig struct {
 // NewLevel makes level 0 or, where below, one that lies below it.
 func NewLevel(c LevelConfig, below bool) (*Level, error) {
 	l := &Level{Part: c.Part, Source: c.Source, Lower: c.Lower, Upper: c.Upper}
+	allocate := c.Allocate
+	if allocate == nil {
+		allocate = func(n int) []float64 { return make([]float64, n) }
+	}
+	l.allocate = allocate
 	if below {
-		allocate := c.Allocate
-		if allocate == nil {
-			allocate = func(n int) []float64 { return make([]float64, n) }
-		}
 		l.Values = allocate(c.Part.Layout.Len())
 		if c.Walls {
 			l.Walls = allocate(c.Part.Layout.Len())

@@ -134,6 +134,9 @@ func traceName(name string, rank int) string { return fmt.Sprintf("%s.%d", name,
 // every call of For starts its own goroutines.
 type parallel int
 
+// Threads is how many share the work.
+func (p parallel) Threads() int { return int(p) }
+
 // For implements solver.Executor.
 func (p parallel) For(n int, f func(i int)) {
 	pool := runner.NewPool(min(int(p), max(n, 1)))
