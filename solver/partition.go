@@ -128,6 +128,31 @@ func Boxes(n [3]int, peers int) (Partition, error) {
 	return GridOf(n, best)
 }
 
+// SlabsOrBoxes cuts a grid into slabs, whose faces lie together in memory, until boxes have less
+// than half of their surface. With weights, one for each peer, it is slabs (see Slabs).
+func SlabsOrBoxes(n [3]int, peers int, weights []float64) (Partition, error) {
+	slabs, err := Slabs(n, peers, weights)
+	if len(weights) > 0 || err == nil && peers < 4 {
+		return slabs, err
+	}
+	boxes, err2 := Boxes(n, peers)
+	if err != nil || err2 == nil && 2*boxes.surface() < slabs.surface() {
+		return boxes, err2
+	}
+	return slabs, nil
+}
+
+// surface counts the bytes of all faces.
+func (p Partition) surface() int {
+	total := 0
+	for r := range p.Peers() {
+		for _, n := range p.Neighbours(Rank(r)) {
+			total += n.FaceBytes
+		}
+	}
+	return total
+}
+
 // GridOf cuts axis a into p[a] parts as even as possible; the first ones are
 // larger by one where it does not divide.
 func GridOf(n [3]int, p [3]int) (Partition, error) {

@@ -11,12 +11,12 @@ import (
 	"github.com/p2pdc/p2pdc/internal/cluster"
 )
 
-// looks is how long a peer that waits looks for news before it blocks: solver/runner for 50 µs,
-// p2psap/driver for 20 µs more.
+// looks is how long a peer that waits looks for news before it blocks, where there is a core to
+// each: solver/runner for 50 µs, p2psap/driver for 20 µs more.
 const looks = 70 * time.Microsecond
 
 // ThisMachine describes the machine that the program runs on: peers that are processes of it,
-// share its cores and talk over loopback. It takes about a second, on all cores.
+// share its cores and talk over loopback. It takes one or two seconds, on all cores.
 func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
 	b, err := b.orDefault()
 	if err != nil {
@@ -27,26 +27,30 @@ func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this-machine: relaxation: %w", err)
 	}
-	m, err := messages(ctx)
+	m, err := messages(ctx, b, cores)
 	if err != nil {
 		return nil, fmt.Errorf("this-machine: messages over loopback: %w", err)
 	}
-	m.send.Byte += s.copying
-	m.receive.Byte += s.copying
+	m.send.Byte += s.packing
+	m.receive.Byte += s.reading
+	woken := fmt.Sprintf("wake: measured, median of %d", wakes)
+	if m.wake == (cluster.Wake{}) {
+		woken = "wake: none, other peers of the core keep it awake"
+	}
 	return &cluster.Description{
 		Name:  "this-machine",
 		About: fmt.Sprintf("Peers that are processes of this machine (%s, %d cores), over loopback.", runtime.GOARCH, cores),
 		Sources: []string{
-			fmt.Sprintf("relaxation, part: measured, %v, one thread, %d rounds of %v, lower quartiles", b, rounds, pass),
-			fmt.Sprintf("crowding: measured, the same block on %d threads at once, best of %d rounds each", cores, rounds),
-			fmt.Sprintf("send, receive: measured over loopback, messages of %d to %d bytes, %v each; residuals of the fit up to %.0f %%",
+			fmt.Sprintf("relaxation, part, jitter: measured, %v, the %d peers of a core in turns on one core, %d rounds of %v; medians, quartiles", b, perCore(b, cores), rounds, pass),
+			fmt.Sprintf("crowding: measured, the same on %d cores at once", min(cores, b.Peers)),
+			fmt.Sprintf("send, receive: measured over loopback, messages of %d to %d bytes, %v each, with the peers of a core relaxing in between; residuals of the fit up to %.0f %%; faces packed and read",
 				lengths[0], lengths[len(lengths)-1], exchangeTime, 100*m.worst),
-			fmt.Sprintf("wake: measured, median of %d", wakes),
+			woken,
 			"rate, latency: what loopback takes is in the costs of sending and receiving",
 		},
 		Classes: []cluster.Class{{
-			Name: "process", Cores: cores, Relaxation: s.rate, Part: s.part + m.poll, Crowding: s.crowding,
-			Send: m.send, Receive: m.receive, Wake: cluster.Wake{After: looks, Takes: m.wake},
+			Name: "process", Cores: cores, Relaxation: s.rate, Part: s.part + m.poll, Crowding: s.crowding, Jitter: s.jitter,
+			Send: m.send, Receive: m.receive, Wake: m.wake,
 		}},
 		Networks: []cluster.Network{{
 			Name: "loopback", Kind: cluster.Ether, Rate: 1e11, Latency: 500 * time.Nanosecond, Queue: 8 << 20, MTU: 65535,
@@ -58,11 +62,16 @@ func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
 // traffic is what messages cost.
 type traffic struct {
 	send, receive cluster.Cost
-	wake, poll    time.Duration
+	wake          cluster.Wake
+	poll          time.Duration
 	worst         float64 // residual of an exchange, relative
 }
 
-func messages(ctx context.Context) (t traffic, err error) {
+// perCore is how many peers a core has.
+func perCore(b Block, cores int) int { return (b.Peers + cores - 1) / cores }
+
+// messages measures what they cost; the cores' peers relax between any two.
+func messages(ctx context.Context, b Block, cores int) (t traffic, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	w, err := open(ctx)
@@ -70,7 +79,12 @@ func messages(ctx context.Context) (t traffic, err error) {
 	if err != nil {
 		return t, err
 	}
-	all, err := w.exchanges()
+	peers, err := newPeers(b)
+	if err != nil {
+		return t, err
+	}
+	busy := turns{peers: peers[:min(len(peers), perCore(b, cores))]}
+	all, err := w.exchanges(busy.once)
 	if err != nil {
 		return t, err
 	}
@@ -84,6 +98,10 @@ func messages(ctx context.Context) (t traffic, err error) {
 	if t.poll, err = w.idlePoll(); err != nil {
 		return t, err
 	}
-	t.wake, err = w.waking(t.receive.Of(1, lengths[0]))
+	if b.Peers > cores {
+		return t, nil // others keep the core busy meanwhile: who is woken waits for them, not for it
+	}
+	t.wake.After = looks
+	t.wake.Takes, err = w.waking(t.receive.Of(1, lengths[0]))
 	return t, err
 }

@@ -2,10 +2,13 @@ package calibration
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
 	"github.com/p2pdc/p2pdc/internal/cluster"
@@ -37,8 +40,9 @@ func TestBlocks(t *testing.T) {
 	}
 	b, err := Block{}.orDefault()
 	require.NoError(t, err)
-	require.Equal(t, "96³ points", b.String())
+	require.Equal(t, "96×96×96 points", b.String())
 	require.Equal(t, "64×64×32 points", Block{64, 2}.String())
+	require.Equal(t, "32×32×32 points", Block{64, 8}.String())
 }
 
 // Exchanges that cost what a Cost says give that Cost back.
@@ -84,30 +88,74 @@ func TestCostsAreNotNegative(t *testing.T) {
 	require.Positive(t, s.Byte)
 }
 
-// Parts that take a time of their own and the same for each point give both back, whatever
-// disturbs some of them.
+// Sweeps whose parts take a time of their own and the same for each point give both back,
+// whatever disturbs some of them.
 func TestRate(t *testing.T) {
-	var all []Part
-	for i := range 40 {
-		for _, n := range []int{4096, 122880} {
+	var all []sweep
+	for i := range 41 {
+		var s sweep
+		for _, n := range []int{1024, 4096, 122880} {
 			took := 3*time.Microsecond + time.Duration(n)*2
-			if i%2 == 1 {
+			if i%3 == 1 {
 				took += time.Duration(i) * 100 * time.Microsecond
 			}
-			all = append(all, Part{n, took})
+			s.parts = append(s.parts, Part{n, took})
+			s.relaxing += took
 		}
+		all = append(all, s)
 	}
-	rate, part, err := Rate(all)
+	r, part, err := rate(all)
 	require.NoError(t, err)
-	require.InEpsilon(t, 5e8, rate, 1e-3)
+	require.InEpsilon(t, 5e8, r, 1e-3)
 	require.InDelta(t, 3000, float64(part), 20)
 
-	rate, part, err = Rate([]Part{{1000, 2000}, {1000, 2000}})
+	r, part, err = rate([]sweep{{parts: []Part{{1000, 2000}}, relaxing: 2000}})
 	require.NoError(t, err)
-	require.InEpsilon(t, 5e8, rate, 1e-9)
+	require.InEpsilon(t, 5e8, r, 1e-9)
 	require.Zero(t, part, "one length says nothing of it")
-	_, _, err = Rate(nil)
+	_, _, err = rate(nil)
+	require.Error(t, err)
+	_, _, err = rate([]sweep{{parts: []Part{{1000, 0}}}})
 	require.Error(t, err)
 	require.InDelta(t, 0.2, Crowding(10, 16, 4), 1e-12)
 	require.Zero(t, Crowding(10, 9, 2))
+}
+
+// The deviation comes back from sweeps that are log-normal, whatever holds a few of them up.
+func TestJitter(t *testing.T) {
+	var all []sweep
+	normal := distuv.Normal{Sigma: 0.1, Src: rand.NewPCG(1, 2)}
+	for i := range 2000 {
+		d := time.Duration(1e5 * math.Exp(normal.Rand()))
+		if i%50 == 0 {
+			d *= 100
+		}
+		all = append(all, sweep{relaxing: d})
+	}
+	require.InEpsilon(t, 0.1, jitter(all), 0.1)
+	require.Zero(t, jitter(all[:3]))
+}
+
+// Peers of any cut begin together and then relax alone, each sweep the whole block.
+func TestPeersRelax(t *testing.T) {
+	for _, b := range []Block{{8, 1}, {8, 2}, {12, 5}, {16, 8}, {16, 64}} {
+		all, err := newPeers(b)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(all), 27)
+		whole, err := b.partition()
+		require.NoError(t, err)
+		require.Equal(t, whole.Box(0), all[0].peer.Box(), "%v", b)
+		for _, r := range all {
+			for range 5 {
+				s, err := r.relax()
+				require.NoError(t, err)
+				points := 0
+				for _, p := range s.parts {
+					points += p.Points
+				}
+				require.Equal(t, r.peer.Box().Points(), points)
+				require.Equal(t, b.Peers > 1, s.bytes > 0)
+			}
+		}
+	}
 }

@@ -11,16 +11,17 @@ import (
 	"github.com/p2pdc/p2pdc/internal/cluster"
 )
 
-// quiet is what something takes when nothing else is going on: the lower quartile, since
-// whatever disturbs a measurement makes it longer. values is sorted.
-func quiet(values []float64) float64 {
-	slices.Sort(values)
-	return stat.Quantile(0.25, stat.Empirical, values, nil)
-}
-
+// middle is what something takes most often, with what else the machine has to do: runs meet
+// that, too. values is sorted.
 func middle(values []float64) float64 {
 	slices.Sort(values)
 	return stat.Quantile(0.5, stat.Empirical, values, nil)
+}
+
+// quartiles sorts values.
+func quartiles(values []float64) (low, high float64) {
+	slices.Sort(values)
+	return stat.Quantile(0.25, stat.Empirical, values, nil), stat.Quantile(0.75, stat.Empirical, values, nil)
 }
 
 // Costs are the costs whose sums come closest to what exchanges took, relatively, in the sense
@@ -79,34 +80,46 @@ type Part struct {
 	Took   time.Duration
 }
 
-// Rate is how many points a second are relaxed, and what a part takes beside them. Parts of
-// one length alone say nothing of the latter.
-func Rate(of []Part) (rate float64, part time.Duration, err error) {
+// rate is how many points a second are relaxed, and what a part takes beside them: by the
+// regression of what parts of each length take, most often. Both together give what a sweep takes
+// most often. Parts of one length alone say nothing of what a part takes.
+func rate(of []sweep) (rate float64, part time.Duration, err error) {
 	times := map[int][]float64{}
 	var sizes []int
-	for _, p := range of {
-		if times[p.Points] == nil {
-			sizes = append(sizes, p.Points)
+	for i := range of {
+		for _, p := range of[i].parts {
+			if times[p.Points] == nil {
+				sizes = append(sizes, p.Points)
+			}
+			times[p.Points] = append(times[p.Points], float64(p.Took))
 		}
-		times[p.Points] = append(times[p.Points], float64(p.Took))
-	}
-	if len(sizes) == 0 {
-		return 0, 0, errors.New("no part was relaxed")
 	}
 	slices.Sort(sizes)
 	var x, y []float64
 	for _, n := range sizes {
-		x, y = append(x, float64(n)), append(y, quiet(times[n]))
+		x, y = append(x, float64(n)), append(y, middle(times[n]))
 	}
-	alpha, beta := 0.0, y[len(y)-1]/x[len(x)-1]
+	alpha := 0.0
 	if len(sizes) > 1 {
-		alpha, beta = stat.LinearRegression(x, y, nil, false)
-		if alpha < 0 || beta <= 0 {
-			alpha, beta = 0, y[len(y)-1]/x[len(x)-1]
+		alpha, _ = stat.LinearRegression(x, y, nil, false)
+		alpha = min(max(0, alpha), y[0])
+	}
+	var each []float64 // nanoseconds a point
+	for i := range of {
+		s, points := &of[i], 0
+		for _, p := range s.parts {
+			points += p.Points
+		}
+		if points > 0 {
+			each = append(each, (float64(s.relaxing)-alpha*float64(len(s.parts)))/float64(points))
 		}
 	}
-	if beta <= 0 {
+	if len(each) == 0 {
+		return 0, 0, errors.New("nothing was relaxed")
+	}
+	point := middle(each)
+	if point <= 0 {
 		return 0, 0, errors.New("relaxations took no time that the clock knows")
 	}
-	return 1e9 / beta, time.Duration(alpha + 0.5), nil
+	return 1e9 / point, time.Duration(alpha + 0.5), nil
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// Block says on which block the relaxation is measured: that of one peer of so many, who have
-// a grid of N points a side in slabs. How fast it is depends on the caches that the block
-// fits. The zero Block is a whole grid of 96 points a side, which fits none of a core's.
+// Block says of which run the relaxation is measured: so many peers on a grid of N points a
+// side, cut as runs are. How fast it is depends on the caches that the blocks of the peers on a
+// core fit, and on their shape. The zero Block is a whole grid of 96 points a side, which fits
+// none of a core's.
 type Block struct{ N, Peers int }
 
 func (b Block) orDefault() (Block, error) {
@@ -24,140 +25,149 @@ func (b Block) orDefault() (Block, error) {
 	return b, nil
 }
 
+func (b Block) partition() (solver.Partition, error) {
+	return solver.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
+}
+
 // String names the block.
 func (b Block) String() string {
-	if b.Peers == 1 {
-		return fmt.Sprintf("%d³ points", b.N)
+	p, err := b.partition()
+	if err != nil {
+		return err.Error()
 	}
-	return fmt.Sprintf("%d×%d×%d points", b.N, b.N, b.N/b.Peers)
+	box := p.Box(0)
+	return fmt.Sprintf("%d×%d×%d points", box.Hi[0]-box.Lo[0], box.Hi[1]-box.Lo[1], box.Hi[2]-box.Lo[2])
 }
 
-// relaxer is a peer that is alone.
-type relaxer struct {
-	peer   solver.Peer
-	points int
-	parts  []Part
+// turns are the peers of one core: each relaxes its block before the next does, as peers do who
+// wait for each other. When there are several, a block is not in the cache any more.
+type turns struct {
+	peers  []*relaxer
+	sweeps []sweep
 }
 
-// newRelaxer makes a peer whose block has so many planes of n² points.
-func newRelaxer(n, planes int) (*relaxer, error) {
-	p := &solver.Problem{
-		Name: "calibration", Dimension: 3, N: [3]int{n, n, planes}, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
-		// As in the reference problem it differs from point to point, so that it is read.
-		Obstacle: func(p solver.Point) float64 {
-			v := 0.5
-			for _, x := range p {
-				v -= 4 * (x - 0.5) * (x - 0.5)
+// during has them take turns for about so long.
+func (t *turns) during(d time.Duration) error {
+	for begin := time.Now(); time.Since(begin) < d; {
+		for _, r := range t.peers {
+			s, err := r.relax()
+			if err != nil {
+				return err
 			}
-			return v
-		},
-		Boundary: func(solver.Point) float64 { return 0 },
-		Source:   solver.Coefficient{Value: -1},
-	}
-	partition, err := solver.Slabs(p.N, 1, nil)
-	if err != nil {
-		return nil, err
-	}
-	peer, err := solver.New(solver.Config{
-		Problem: p, Partition: partition, Scheme: solver.Synchronous(), Tolerance: 1e-12, CheckEvery: 1 << 30,
-		Method: solver.MethodConfig{Together: 1}, // as a peer among others
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &relaxer{peer: peer, points: peer.Box().Points()}, nil
-}
-
-// relax relaxes the whole block so many times.
-func (r *relaxer) relax(sweeps int) (time.Duration, error) {
-	begin := time.Now()
-	for left := sweeps * r.points; left > 0; {
-		op := r.peer.Next(time.Since(begin))
-		before := time.Now()
-		switch op.Kind {
-		case solver.OpRelax:
-			r.peer.Relax(op)
-			r.parts = append(r.parts, Part{op.Points, time.Since(before)})
-			left -= op.Points
-		default:
-			return 0, fmt.Errorf("the peer to be measured wants operation %d: %w", op.Kind, op.Err)
+			s.parts = append([]Part(nil), s.parts...)
+			t.sweeps = append(t.sweeps, s)
 		}
 	}
-	return time.Since(begin), nil
+	return nil
 }
 
-// What the rate of relaxation is measured by: rounds that take turns between one peer and as
-// many as there are cores, of about so long each.
+// once has each relax its block once.
+func (t *turns) once() error {
+	for _, r := range t.peers {
+		if _, err := r.relax(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What the rate of relaxation is measured by: rounds that take turns between one core and all
+// of them, of so long each.
 const (
 	pass   = 20 * time.Millisecond
-	rounds = 7
+	rounds = 15
 )
 
 // speed is what the relaxation of a block takes.
 type speed struct {
-	rate     float64 // points a second, of a thread alone
-	part     time.Duration
-	crowding float64
-	copying  float64 // nanoseconds a byte of a face
+	rate             float64 // points a second, of a thread alone
+	part             time.Duration
+	jitter           float64
+	crowding         float64
+	packing, reading float64 // nanoseconds a byte of a face
 }
 
 func relaxations(b Block, cores int) (s speed, err error) {
-	crew := make([]*relaxer, max(1, min(cores, 16)))
-	for i := range crew {
-		if crew[i], err = newRelaxer(b.N, b.N/b.Peers); err != nil {
-			return s, err
-		}
-	}
-	layer, err := newRelaxer(b.N, 1)
+	peers, err := newPeers(b)
 	if err != nil {
 		return s, err
 	}
-	took, err := crew[0].relax(2)
-	if err != nil {
-		return s, err
+	crew := make([]turns, min(cores, len(peers)))
+	for i, r := range peers {
+		if t := &crew[i%len(crew)]; len(t.peers) < perCore(b, cores) {
+			t.peers = append(t.peers, r)
+		}
 	}
-	sweeps := int(max(1, 2*pass/max(took, 1)))
-	alone, crowd := math.Inf(1), math.Inf(1)
-	crew[0].parts = crew[0].parts[:0]
-	for range rounds {
-		if took, err = crew[0].relax(sweeps); err != nil {
+	var alone, crowd []sweep
+	for i := range rounds + 1 {
+		err := crew[0].during(pass)
+		if err == nil && len(crew) > 1 {
+			alone = append(alone, crew[0].sweeps...)
+			crew[0].sweeps = nil
+			err = together(crew)
+		}
+		for j := range crew {
+			crowd = append(crowd, crew[j].sweeps...)
+			crew[j].sweeps = nil
+		}
+		switch {
+		case err != nil:
 			return s, err
+		case i == 0: // caches are cold, and pages new
+			alone, crowd = nil, nil
+		case len(crew) == 1:
+			alone, crowd = append(alone, crowd...), nil
 		}
-		alone = min(alone, float64(took))
-		if len(crew) == 1 {
-			continue
-		}
-		measured := len(crew[0].parts)
-		if took, err = together(crew, sweeps); err != nil {
-			return s, err
-		}
-		crowd = min(crowd, float64(took))
-		crew[0].parts = crew[0].parts[:measured] // what crowded parts took is no rate of a thread alone
 	}
-	if _, err = layer.relax(100); err != nil {
+	if s.rate, s.part, err = rate(alone); err != nil {
 		return s, err
 	}
-	if s.rate, s.part, err = Rate(append(crew[0].parts, layer.parts...)); err != nil {
-		return s, err
-	}
+	s.jitter = jitter(alone)
 	if len(crew) > 1 {
-		s.crowding = Crowding(alone, crowd, len(crew))
+		s.crowding = Crowding(relaxing(alone), relaxing(crowd), len(crew))
 	}
-	s.copying = copying(8 * b.N * b.N)
+	s.packing = perByte(alone, func(s *sweep) time.Duration { return s.packing })
+	s.reading = perByte(alone, func(s *sweep) time.Duration { return s.reading })
 	return s, nil
 }
 
-// copying is what it takes to copy a byte of a face of so many, as packing one and taking one
-// in do.
-func copying(bytes int) float64 {
-	from, to := make([]byte, bytes), make([]byte, bytes)
-	var times []float64
-	for range 100 {
-		begin := time.Now()
-		copy(to, from)
-		times = append(times, float64(time.Since(begin)))
+// together has all relax at once.
+func together(crew []turns) error {
+	errs := make([]error, len(crew))
+	var all sync.WaitGroup
+	for i := range crew {
+		all.Go(func() { errs[i] = crew[i].during(pass) })
 	}
-	return quiet(times) / float64(bytes)
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relaxing is what a sweep takes, most often.
+func relaxing(of []sweep) float64 {
+	times := make([]float64, len(of))
+	for i := range of {
+		times[i] = float64(of[i].relaxing)
+	}
+	return middle(times)
+}
+
+// perByte is what something takes for a byte of a face.
+func perByte(of []sweep, took func(*sweep) time.Duration) float64 {
+	var each []float64
+	for i := range of {
+		if of[i].bytes > 0 {
+			each = append(each, float64(took(&of[i]))/float64(of[i].bytes))
+		}
+	}
+	if len(each) == 0 {
+		return 0
+	}
+	return middle(each)
 }
 
 // Crowding is by how much longer a thread takes for each other one, when so many that take
@@ -166,20 +176,19 @@ func Crowding(alone, crowd float64, threads int) float64 {
 	return max(0, (crowd/alone-1)/float64(threads-1))
 }
 
-// together has all relax at once, and tells what they took on average.
-func together(crew []*relaxer, sweeps int) (time.Duration, error) {
-	times, errs := make([]time.Duration, len(crew)), make([]error, len(crew))
-	var all sync.WaitGroup
-	for i, r := range crew {
-		all.Go(func() { times[i], errs[i] = r.relax(sweeps) })
+// jitter is the relative deviation of what sweeps take, from their quartiles: rare pauses do not
+// count, which are another thing (cluster.Straggle).
+func jitter(of []sweep) float64 {
+	if len(of) < 4 {
+		return 0
 	}
-	all.Wait()
-	sum := time.Duration(0)
-	for i := range crew {
-		if errs[i] != nil {
-			return 0, errs[i]
-		}
-		sum += times[i]
+	logs := make([]float64, len(of))
+	for i := range of {
+		logs[i] = math.Log(float64(max(1, of[i].relaxing)))
 	}
-	return sum / time.Duration(len(crew)), nil
+	low, high := quartiles(logs)
+	return (high - low) / normalQuartiles
 }
+
+// normalQuartiles is how far the quartiles of a normal distribution are apart, in deviations.
+const normalQuartiles = 1.349

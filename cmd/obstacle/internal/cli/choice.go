@@ -6,8 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// partitionOf reads the word of --partition. auto takes slabs, whose faces lie
-// together in memory, until boxes have less than half of their surface.
+// partitionOf reads the word of --partition; auto is solver.SlabsOrBoxes.
 func partitionOf(s string, p *solver.Problem, peers int, weights []float64) (solver.Partition, error) {
 	if len(weights) > 0 && s != "auto" && s != "slabs" {
 		return solver.Partition{}, fmt.Errorf("--weights are for slabs, not for --partition %s", s)
@@ -18,15 +17,7 @@ func partitionOf(s string, p *solver.Problem, peers int, weights []float64) (sol
 	case "boxes":
 		return solver.Boxes(p.N, peers)
 	case "auto":
-		slabs, err := solver.Slabs(p.N, peers, weights)
-		if len(weights) > 0 || err == nil && peers < 4 {
-			return slabs, err
-		}
-		boxes, err2 := solver.Boxes(p.N, peers)
-		if err != nil || err2 == nil && 2*surface(boxes) < surface(slabs) {
-			return boxes, err2
-		}
-		return slabs, nil
+		return solver.SlabsOrBoxes(p.N, peers, weights)
 	}
 	parts, err := numbers("partition", s)
 	if err != nil {
@@ -38,17 +29,6 @@ func partitionOf(s string, p *solver.Problem, peers int, weights []float64) (sol
 	grid := [3]int{1, 1, 1}
 	copy(grid[:], parts)
 	return solver.GridOf(p.N, grid)
-}
-
-// surface counts the bytes of all faces.
-func surface(p solver.Partition) int {
-	total := 0
-	for r := range p.Peers() {
-		for _, n := range p.Neighbours(solver.Rank(r)) {
-			total += n.FaceBytes
-		}
-	}
-	return total
 }
 
 // defaultWorkers is how many peers and threads to take for a method on this many
