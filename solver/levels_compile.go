@@ -104,35 +104,40 @@ func (m *multigrid) home(l int) *gridLevel {
 func (m *multigrid) translate(list []method.Stage, j join) (out []stage, work float64) {
 	list = method.Fused(list, func(s method.Stage) bool {
 		f := m.home(s.Level)
-		return f != nil && f.faces[0] == nil && (s.Kind != method.Measure || !m.shared())
+		if s.Kind == method.Measure && m.shared() || s.Kind == method.Prolong && m.meets(s.Level) {
+			return false
+		}
+		return f != nil && f.faces[0] == nil
 	})
 	for i, s := range list {
 		corners := i+1 < len(list) && list[i+1].Level == s.Level-1 &&
 			(list[i+1].Kind == method.Prolong || list[i+1].Kind == method.Interpolate)
 		out = m.append(out, s, j, corners)
 		part := float64(boxPoints(m.plan.hierarchy.Grids[s.Level])) / float64(boxPoints(m.plan.hierarchy.Grids[0]))
-		switch s.Kind {
-		case method.Relax, method.Solve:
-			work += part * float64(s.Sweeps)
-		case method.Restrict, method.Measure:
-			work += part * float64(1+s.Sweeps)
-		case method.Prolong, method.Interpolate:
-			work += part / 2
-		}
+		work += part * s.Work()
 	}
 	return out, work
 }
 
+// meets tells whether level l is the last that is cut.
+func (m *multigrid) meets(l int) bool { return m.shared() && l+1 == m.plan.gathered }
+
 // append adds what a stage is to this peer; corners: interpolation follows.
 func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []stage {
 	f := m.home(s.Level)
+	passes := 1 + s.Sweeps
+	if s.Corrected {
+		c, keep := m.home(s.Level+1), m.kept(s.Level)
+		out = append(out, stage{kind: stageDo, do: func() { f.Correct(c.Level, keep) }})
+		passes++
+	}
 	if s.Kind == method.Measure {
 		if m.shared() && m.plan.gathered == 0 {
 			out = append(out, stage{kind: stageScatter, scatter: j.scatter})
 		}
 		if s.Sweeps > 0 {
 			rows := m.measureRows // once: a method's value is allocated where it is taken
-			return append(out, f.at(func() { f.Smooth(s.Sweeps, s.Omega, f.exec, rows) }, 1+s.Sweeps))
+			return append(out, f.at(func() { f.Smooth(s.Sweeps, s.Omega, f.exec, rows) }, passes))
 		}
 		return append(out, m.residue)
 	}
@@ -141,9 +146,12 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 	}
 	switch s.Kind {
 	case method.Relax, method.Solve:
-		return f.relax(out, s.Sweeps, s.Omega, corners && f.faces[0] != nil)
+		if f.faces[0] == nil {
+			return append(out, f.at(func() { f.Smooth(s.Sweeps, s.Omega, f.exec, nil) }, passes-1))
+		}
+		return f.relax(out, s.Sweeps, s.Omega, corners)
 	}
-	meets := m.shared() && s.Level+1 == m.plan.gathered
+	meets := m.meets(s.Level)
 	c := m.below(s.Level, meets)
 	switch s.Kind {
 	case method.Restrict:
@@ -151,7 +159,7 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 			out = append(out, f.compute(nil, func(b kernel.Box, _ int) { f.Defect(b) }))
 			out = append(bring(out, f.residual...), f.contacts())
 		} else {
-			out = append(out, f.at(func() { f.Descend(s.Sweeps, s.Omega, f.exec) }, 1+s.Sweeps))
+			out = append(out, f.at(func() { f.Descend(s.Sweeps, s.Omega, f.exec) }, passes))
 		}
 		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Restrict(c.Level, b) }))
 		to, scan := c, m.shared() || m.plan.hierarchy.Dim == 1 // rows are cut
@@ -176,10 +184,8 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 			out = append(out, stage{kind: stageScatter, scatter: j.scatter})
 		}
 		if s.Kind == method.Prolong {
-			var keep []float64
-			if s.Level == 0 && f.faces[0] == nil {
-				keep = m.keep
-			} else if s.Level == 0 {
+			keep := m.kept(s.Level)
+			if s.Level == 0 && keep == nil {
 				out = append(out, f.copies(m.keep, f.Values)) // ghosts, too, as the neighbours keep them
 			}
 			return f.correct(out, func(b kernel.Box, _ int) { f.Prolong(c.Level, keep, b) })
@@ -191,6 +197,14 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 		}
 	}
 	return out
+}
+
+// kept is where the correction of grid l keeps what it corrects; nil: nowhere.
+func (m *multigrid) kept(l int) []float64 {
+	if f := m.home(l); l > 0 || f.faces[0] != nil {
+		return nil
+	}
+	return m.keep
 }
 
 // below is the next coarser grid of level l's, where this peer writes what it restricts.

@@ -104,9 +104,6 @@ func bring(out []stage, xs ...*exchange) []stage {
 // relax are the stages of red-black sweeps. Afterwards the ghosts on faces are up to
 // date, those on edges and corners, too, if they are asked for.
 func (g *gridLevel) relax(out []stage, sweeps int, omega float64, corners bool) []stage {
-	if g.faces[0] == nil {
-		return append(out, g.at(func() { g.Smooth(sweeps, omega, g.exec, nil) }, sweeps))
-	}
 	for half := range 2 * sweeps {
 		colour := half % 2
 		f := func(b kernel.Box, _ int) { g.Relax(colour, omega, b) }

@@ -34,7 +34,10 @@ func (s *Sweep) RedBlack(u []float64, omega float64, sweeps int, e Executor) {
 // are still in the cache.
 type Pass struct {
 	Omega  float64
-	Sweeps int // 0: Done alone
+	Sweeps int // 0: Done alone, without First
+	// First is called for each row once, before anything relaxes it or reads it, so that it
+	// may change the row; calls at the same time are for different rows. nil: nothing.
+	First func(lo, hi, z int)
 	// Relaxed is called when rows [lo, hi) of plane z have been relaxed in a colour, before
 	// anything reads them, so that it may change their points of that colour. nil: nothing.
 	Relaxed func(colour, lo, hi, z int)
@@ -64,6 +67,9 @@ func (s *Sweep) RedBlackPass(u []float64, p *Pass, e Executor) {
 	if s.kernel.loops != byPoint {
 		s.wavefront.relax(u, p, e)
 		return
+	}
+	for z := 0; z < b.Hi[2] && p.First != nil && p.Sweeps > 0; z++ {
+		p.First(0, b.Hi[1], z)
 	}
 	for half := range 2 * p.Sweeps {
 		s.referenceColour(u, half%2, p.Omega, b)

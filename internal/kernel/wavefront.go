@@ -1,7 +1,7 @@
 package kernel
 
 // wavefront does several colours of a whole block in one pass over memory, in place.
-// Stage t is colour t mod 2 of sweep t/2. Stage t is t planes behind stage 0 along the
+// Stage t is colour t mod 2 of sweep t/2, or one later where Pass.First is stage 0. Stage t is t planes behind stage 0 along the
 // slowest axis, and t rows below it in a tile, so that tiles in ascending order find
 // what they read (the hyperplanes of Lamport, CACM 17(2), 1974, and the skewed tiles of
 // Wolfe, Supercomputing '89): a neighbour has been through the stage before and not yet
@@ -13,6 +13,7 @@ type wavefront struct {
 	pass   Pass
 	pace   float64
 	stages int
+	lead   int // stages before the first colour: 1 with Pass.First
 	done   int // the stage that is Pass.Done; −1: none
 	slabs  int
 	tiles  int
@@ -56,20 +57,24 @@ func (w *wavefront) relax(u []float64, p *Pass, e Executor) {
 	w.u, w.pass, w.pace = u, *p, w.sweep.pace(p.Omega)
 	most := w.most()
 	done := p.Done != nil
+	if w.lead = 0; p.First != nil && p.Sweeps > 0 {
+		w.lead = 1
+	}
 	for left := p.Sweeps; left > 0 || left == 0 && done; {
 		n := min(left, most)
 		left -= n
-		w.stages, w.done = 2*n, -1
+		w.stages, w.done = 2*n+w.lead, -1
 		if left == 0 && done && (n == 0 || w.sweep.layout.Dim == 3) {
 			w.done, w.stages, left = w.stages, w.stages+1, -1
 		}
 		w.cut(e)
 		if w.slabs == 1 {
 			w.relaxSlab(0)
-			continue
+		} else {
+			e.For(w.slabs, w.slab)
+			e.For(w.slabs-1, w.wedge)
 		}
-		e.For(w.slabs, w.slab)
-		e.For(w.slabs-1, w.wedge)
+		w.lead = 0
 	}
 	w.u, w.pass = nil, Pass{}
 }
@@ -160,8 +165,13 @@ func (w *wavefront) relaxRows(worker, tile, t, plane int) {
 		w.pass.Done(worker, lo, hi, z)
 		return
 	}
-	w.sweep.colourRows(w.u, t&1, w.pace, 0, n[0], lo, hi, z)
+	if t < w.lead {
+		w.pass.First(lo, hi, z)
+		return
+	}
+	colour := (t - w.lead) & 1
+	w.sweep.colourRows(w.u, colour, w.pace, 0, n[0], lo, hi, z)
 	if w.pass.Relaxed != nil {
-		w.pass.Relaxed(t&1, lo, hi, z)
+		w.pass.Relaxed(colour, lo, hi, z)
 	}
 }

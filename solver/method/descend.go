@@ -14,6 +14,10 @@ type descent struct {
 	rooms [][]float64 // a worker each
 	rows  func(worker, lo, hi, z int)
 	walls func(colour, lo, hi, z int)
+
+	correct func(lo, hi, z int)
+	coarse  *Level // to correct from in the next pass; nil: nothing is to be corrected
+	keep    []float64
 }
 
 // batch is how many fine rows are summed at once: few enough that their residual stays in
@@ -23,8 +27,19 @@ const batch = 12
 func (d *descent) bind(l *Level) {
 	d.rows = l.sumRows
 	d.walls = func(colour, lo, hi, z int) {
-		l.relaxWalled(colour, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}})
+		l.relaxWalled(colour, l.rowsOf(lo, hi, z))
 	}
+	d.correct = func(lo, hi, z int) { l.Prolong(d.coarse, d.keep, l.rowsOf(lo, hi, z)) }
+}
+
+// rowsOf are whole rows of a plane.
+func (l *Level) rowsOf(lo, hi, z int) kernel.Box {
+	return kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}}
+}
+
+// Correct has the next Smooth or Descend, which must relax, do Prolong in the same pass.
+func (l *Level) Correct(coarse *Level, keep []float64) {
+	l.descent.coarse, l.descent.keep = coarse, keep
 }
 
 // Smooth does red-black sweeps over the whole level, which lies in this block alone, and
@@ -35,7 +50,11 @@ func (l *Level) Smooth(sweeps int, omega float64, e kernel.Executor, done func(w
 	if l.Walled() {
 		p.Relaxed = l.descent.walls
 	}
+	if p.First = nil; l.descent.coarse != nil {
+		p.First = l.descent.correct
+	}
 	l.Sweep.RedBlackPass(l.Values, p, e)
+	l.descent.coarse, l.descent.keep = nil, nil
 }
 
 // Descend does red-black sweeps, possibly none, and the part of Restrict that reads all
@@ -205,6 +224,9 @@ func (l *Level) wallRow(coarse *Level, x0, x1, y, z int) {
 		}
 		if p := [3]int{int(l.closest[0][x+1]), fy, fz}; !l.contact.has(p) {
 			at := [3]int{x, y, z}
+			if l.empty(l.cell(at)) {
+				continue
+			}
 			walls[x-x0] = float64(l.wallsOf(coarse, at, p) | l.pinsOf(coarse, at, p)<<pinShift)
 			some = some || walls[x-x0] != 0
 		}

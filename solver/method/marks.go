@@ -29,6 +29,16 @@ func (m *marks) has(p [3]int) bool {
 	return m.of(p[1], p[2])[x>>6]>>(x&63)&1 != 0
 }
 
+// bits are those of points lo ≤ x < hi of a row, at most 64, the first one lowest.
+func (m *marks) bits(lo, hi, y, z int) uint64 {
+	words, n, at := m.of(y, z), hi-lo, lo+64
+	w := words[at>>6] >> (at & 63)
+	if at&63+n > 64 {
+		w |= words[at>>6+1] << (64 - at&63)
+	}
+	return w & (1<<n - 1)
+}
+
 // from is the words of the own points from a row on.
 func (m *marks) from(y, z int) []uint64 { return m.words[(y+1+m.rows*(z+1))*m.row+1:] }
 

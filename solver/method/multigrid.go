@@ -241,11 +241,12 @@ func (m *Multigrid) run(s Stage) float64 {
 	m.stage = s
 	l := m.levels[s.Level]
 	box := l.Part.Layout.Interior()
-	part := float64(box.Points()) / float64(m.system.Layout.Points())
+	if s.Corrected {
+		l.Correct(m.levels[s.Level+1], m.kept())
+	}
 	switch s.Kind {
 	case Relax, Solve:
 		l.Smooth(s.Sweeps, s.Omega, m.executor(l), nil)
-		return part * float64(s.Sweeps)
 	case Measure:
 		if s.Sweeps > 0 {
 			l.Smooth(s.Sweeps, s.Omega, m.executor(l), m.do.rows)
@@ -253,26 +254,27 @@ func (m *Multigrid) run(s Stage) float64 {
 			m.team.each(box, m.do.measure)
 		}
 		m.residual = gather(m.norms)
-		return part * float64(1+s.Sweeps)
+	default:
+		m.transfer(l, m.levels[s.Level+1], box)
 	}
-	c := m.levels[s.Level+1]
-	switch s.Kind {
+	return s.Work() * float64(box.Points()) / float64(m.system.Layout.Points())
+}
+
+// transfer does a stage between two levels.
+func (m *Multigrid) transfer(l, c *Level, box kernel.Box) {
+	switch s := m.stage; s.Kind {
 	case Restrict:
 		l.Descend(s.Sweeps, s.Omega, m.executor(l))
 		m.team.each(c.Part.Layout.Interior(), m.do.restrict)
 		c.Wall(m.hierarchy.Dim == 1)
-		return part * float64(1+s.Sweeps)
 	case Prolong:
 		m.team.each(box, m.do.prolong)
-		return part / 2
 	case Interpolate:
 		m.team.each(box, m.do.interpolate)
 		c.ClearGhosts()
-		return part / 2
 	case Data:
 		m.sample(l, c)
 	}
-	return 0
 }
 
 // sample makes the problem on the next coarser grid for the full multigrid start.

@@ -2,6 +2,7 @@ package method
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -62,12 +63,12 @@ type pins struct {
 // pinsOf is the code of the pins around point at of the next coarser grid, which lies on
 // the fine point p. The coarse operator is not read: a peer that only gathers has none.
 func (l *Level) pinsOf(coarse *Level, at, p [3]int) uint64 {
-	s := pins{fine: l, coarse: coarse, dim: l.Part.Layout.Dim, at: at, near: p, hi: [3]int{1, 1, 1}}
+	s := pins{fine: l, coarse: coarse, dim: l.Part.Layout.Dim, at: at, near: p}
+	s.lo, s.hi = l.cell(at)
 	d := l.Part.Layout.Dense(p[0], p[1], p[2])
 	scale, below := 1.0, 0.0
 	for a := range s.dim {
 		s.spacing[a] = float64(l.Part.Global[a]+1) / float64(coarse.Part.Global[a]+1)
-		s.lo[a], s.hi[a] = int(l.closest[a][at[a]])+1, int(l.closest[a][at[a]+2])
 		scale *= s.spacing[a]
 		both := math.Abs(l.coefficient(kernel.West+2*a, d)) + math.Abs(l.coefficient(kernel.East+2*a, d))
 		s.edge[a] = both / 2
@@ -77,12 +78,8 @@ func (l *Level) pinsOf(coarse *Level, at, p [3]int) uint64 {
 	sum := 0.0
 	for z := s.lo[2]; z < s.hi[2]; z++ {
 		for y := s.lo[1]; y < s.hi[1]; y++ {
-			row := nowhere.join(l.contact.of(y, z))
-			if l.Walls != nil {
-				row = row.join(l.behind.of(y, z))
-			}
-			for x := max(s.lo[0], row.first); x < min(s.hi[0], row.last+1); x++ {
-				q := [3]int{x, y, z}
+			for row := l.marked(s.lo[0], s.hi[0], y, z); row != 0; row &= row - 1 {
+				q := [3]int{s.lo[0] + bits.TrailingZeros64(row), y, z}
 				if cost := s.cost(q); cost > 0 {
 					sum += float64(s.weight(q) * cost)
 				}
@@ -93,6 +90,35 @@ func (l *Level) pinsOf(coarse *Level, at, p [3]int) uint64 {
 		return 0
 	}
 	return pinCode(sum / scale / below)
+}
+
+// marked are the points of part of a row that are in contact or have walls, a bit each.
+func (l *Level) marked(lo, hi, y, z int) uint64 {
+	row := l.contact.bits(lo, hi, y, z)
+	if l.Walls != nil {
+		row |= l.behind.bits(lo, hi, y, z)
+	}
+	return row
+}
+
+// cell is the fine points strictly between the neighbours of a point of the next coarser grid.
+func (l *Level) cell(at [3]int) (lo, hi [3]int) {
+	hi = [3]int{1, 1, 1}
+	for a := range l.Part.Layout.Dim {
+		lo[a], hi[a] = int(l.closest[a][at[a]])+1, int(l.closest[a][at[a]+2])
+	}
+	return lo, hi
+}
+
+// empty tells whether no point of the cell is in contact or has walls.
+func (l *Level) empty(lo, hi [3]int) bool {
+	var some uint64
+	for z := lo[2]; z < hi[2]; z++ {
+		for y := lo[1]; y < hi[1]; y++ {
+			some |= l.marked(lo[0], hi[0], y, z)
+		}
+	}
+	return some == 0
 }
 
 // weight is that of the coarse point in the interpolation to q.

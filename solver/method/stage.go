@@ -47,25 +47,52 @@ type Stage struct {
 	Level  int // of transfers: the finer one
 	Sweeps int // of Relax and Solve; of Restrict and Measure those that come first (Fused)
 	Omega  float64
+	// Corrected: Prolong is done first, in the same pass (Fused).
+	Corrected bool
+}
+
+// Work is what the stage costs, in sweeps over its level.
+func (s Stage) Work() float64 {
+	work := 0.0
+	switch s.Kind {
+	case Relax, Solve:
+		work = float64(s.Sweeps)
+	case Restrict, Measure:
+		work = float64(1 + s.Sweeps)
+	case Prolong, Interpolate:
+		work = 0.5
+	}
+	if s.Corrected {
+		work += 0.5
+	}
+	return work
 }
 
 // joins tells whether a level that is not shared between blocks does both stages in one
-// pass over memory: a relaxation and another one, or what reads the residual afterwards.
+// pass over memory: a relaxation and another one, or what reads the residual afterwards; a
+// correction and the relaxation of what it has corrected.
 func (s Stage) joins(next Stage) bool {
-	if s.Kind != Relax || next.Level != s.Level {
+	if next.Level != s.Level || s.Kind == Prolong && (next.Kind != Relax || next.Sweeps < 1) {
 		return false
+	}
+	if s.Kind != Relax {
+		return s.Kind == Prolong
 	}
 	return next.Kind == Restrict || next.Kind == Measure || next.Kind == Relax && next.Omega == s.Omega
 }
 
-// Fused joins what can be joined, in place, of the stages on levels of which alone says
-// that this block has them alone.
+// Fused joins what can be joined, in place, of the stages of which alone says that this
+// block has their levels alone.
 func Fused(stages []Stage, alone func(s Stage) bool) []Stage {
 	out := stages[:0]
 	for _, s := range stages {
 		if last := len(out) - 1; last >= 0 {
-			if before := out[last]; before.joins(s) && alone(s) {
-				s.Sweeps, s.Omega = s.Sweeps+before.Sweeps, before.Omega
+			if before := out[last]; before.joins(s) && alone(before) && alone(s) {
+				if before.Kind == Prolong {
+					s.Corrected = true
+				} else {
+					s.Sweeps, s.Omega, s.Corrected = s.Sweeps+before.Sweeps, before.Omega, before.Corrected
+				}
 				out[last] = s
 				continue
 			}
