@@ -83,6 +83,7 @@ func TestSlabsDoNotMatter(t *testing.T) {
 			for i := range before {
 				before[i] = float64(i % 7)
 			}
+			p.steady = rapid.Bool().Draw(t, "steady") // and yet those of the next slab are others
 		}
 		u := make([]float64, p.Points())
 		b, err := newBlock(p, Box{Hi: p.N})

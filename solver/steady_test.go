@@ -3,6 +3,7 @@ package solver
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -36,4 +37,36 @@ func TestSteadyObstacles(t *testing.T) {
 	once, seldom := run(true)
 	require.Equal(t, every, once)
 	require.Equal(t, int64((steps-1)*2*n*n), often-seldom)
+}
+
+// Obstacles that do not change move with the planes: what a block has kept of other steps is
+// that of its new box.
+func TestSteadyObstaclesMoveWithThePlanes(t *testing.T) {
+	at := func(t float64) *Problem {
+		return &Problem{
+			Diffusion: Coefficient{Value: 1}, Source: Coefficient{Value: -8 * t},
+			Obstacle: func(q Point) float64 { return 0.2 + q[2]*(1-q[2])*(1+q[0]) - q[1] },
+			Boundary: func(q Point) float64 { return 2 + q[2] },
+		}
+	}
+	p := at(1)
+	p.Name, p.Dimension, p.N, p.Hi = "steady", 3, [3]int{4, 5, 24}, Point{1, 1, 1}
+	p.Evolution = &Evolution{End: 1, Steps: 4, At: at, SteadyObstacles: false}
+	want, err := SolveSequential(p, Jacobi, 1e-8, 0, 0, 0)
+	require.NoError(t, err)
+	p.Evolution.SteadyObstacles = true
+	c := Config{Problem: p, Partition: slabsOf(t, p, 3), Scheme: Synchronous(), Tolerance: 1e-8, Balance: true, BalanceWindow: time.Millisecond}
+	n, err := newNetwork(3, configsFor(c))
+	require.NoError(t, err)
+	n.perPoint = func(rank int, now time.Duration) time.Duration {
+		if slow := int(now/(40*time.Millisecond)) % 3; rank == slow {
+			return 10 * time.Microsecond
+		}
+		return time.Microsecond
+	}
+	require.NoError(t, n.run())
+	requireSameBits(t, want.U, n.assemble(p, c.Partition))
+	moved := requireCover(t, n, c)
+	t.Logf("%d planes moved", moved)
+	require.Positive(t, moved)
 }

@@ -1,0 +1,134 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// attempts to stop a peer between its first value and its last: on a busy machine this
+// process may be away for as long as that takes.
+const attempts = 8
+
+// A peer killed while it writes its block into the launcher's memory: the run ends, the
+// block is named missing, and nothing that was written of it is in the answer.
+func TestPeerKilledWhileItWritesItsBlock(t *testing.T) {
+	const n = 160
+	half := n * n * n / 2
+	p, _, err := file.Load("membrane", []int{n})
+	require.NoError(t, err)
+	start := referenceOf(p)
+	first, last := half, len(start)-1
+	for start[first] <= 0 {
+		first++
+	}
+	for start[last] <= 0 {
+		last--
+	}
+	for range attempts {
+		if killedBetween(t, p, start, first, last) {
+			return
+		}
+	}
+	t.Fatalf("the peer had written all of its block in %d attempts", attempts)
+}
+
+// killedBetween runs until a value of block 1 is there, and kills its peer unless another
+// one is there too, which it tells.
+func killedBetween(t *testing.T, p *solver.Problem, initial []float64, first, last int) bool {
+	at := filepath.Join(t.TempDir(), "u.npy")
+	r := start(t, "solve", "membrane", "--n", fmt.Sprint(p.N[0]), "--method", "richardson", "--peers", "2", "--max-sweeps", "3", "--out", at, "--format", "json")
+	pid := r.pid(1)
+	answer := r.answer(len(initial))
+	for answer[first].Load() == 0 {
+		require.False(t, gone(pid), "a peer writes its block into the launcher's memory")
+		runtime.Gosched()
+	}
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	require.Eventually(t, func() bool { return state(pid) == 'T' || gone(pid) }, patience, time.Millisecond)
+	if answer[last].Load() != 0 {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+		r.wait(patience)
+		return false
+	}
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Equal(t, 1, r.wait(patience))
+	s := r.solution()
+	require.Equal(t, "failed", s.Reason)
+	require.Contains(t, s.Failure, fmt.Sprintf("peer 1 (pid %d) ended: signal: killed", pid))
+	require.Equal(t, []int{1}, s.MissingBlocks)
+	u, err := output.ReadInitial(at, p)
+	require.NoError(t, err)
+	half := len(u) / 2
+	require.True(t, equal(initial[half:], u[half:]), "the missing block holds starting values")
+	require.False(t, equal(initial[:half], u[:half]), "the other one holds what its peer had")
+	return true
+}
+
+func equal(a, b []float64) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// referenceOf is max(φ, 0) at the interior points.
+func referenceOf(p *solver.Problem) []float64 {
+	u := make([]float64, 0, p.Points())
+	for z := range p.N[2] {
+		for y := range p.N[1] {
+			for x := range p.N[0] {
+				u = append(u, max(0, p.Obstacle(p.At(x+1, y+1, z+1))))
+			}
+		}
+	}
+	return u
+}
+
+// answer maps the memory that the launcher gives its peers, n values.
+func (r *running) answer(n int) []atomic.Uint64 {
+	r.t.Helper()
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", r.cmd.Process.Pid))
+	require.NoError(r.t, err)
+	for _, fd := range fds {
+		if to, _ := os.Readlink(fd); !strings.HasPrefix(to, "/memfd:answer") {
+			continue
+		}
+		f, err := os.Open(fd)
+		require.NoError(r.t, err)
+		defer f.Close()
+		b, err := syscall.Mmap(int(f.Fd()), 0, 8*n, syscall.PROT_READ, syscall.MAP_SHARED)
+		require.NoError(r.t, err)
+		r.t.Cleanup(func() { _ = syscall.Munmap(b) })
+		return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&b[0])), n)
+	}
+	r.t.Fatal("the launcher has no memory for the answer")
+	return nil
+}
+
+// state is the letter of what a process is doing, T: it was stopped.
+func state(pid int) byte {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if i := bytes.LastIndexByte(stat, ')'); i >= 0 && i+2 < len(stat) {
+		return stat[i+2]
+	}
+	return 0
+}
