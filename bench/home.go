@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"time"
+
+	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 )
 
 // What the simulator predicts of this machine, and how near it should come: relative errors
@@ -19,6 +23,16 @@ const (
 	homeSweeps = 10
 )
 
+// The link of the lab between two peers, and their grid.
+const (
+	homeLabN     = 32
+	homeLabRate  = 25_000_000 // bytes a second
+	homeLabDelay = time.Millisecond
+	homeLabQueue = 256 << 10
+	homeLabMTU   = 1500
+	homeLabTime  = 2 * time.Minute // that a run may take
+)
+
 var homePeers = []int{1, 2, 4, 8}
 
 // rehearsed is what a run took, or takes by the model.
@@ -28,15 +42,22 @@ type rehearsed struct {
 	Converged bool    `json:"converged"`
 }
 
-// homeCase is a run that is both simulated and done.
+// homeCase is a run that is both simulated and done, over loopback or in the lab.
 type homeCase struct {
+	lab              bool
 	peers            int
 	scheme           string
 	predicted, meant []float64 // seconds, sweeps
 	seconds, relaxed []float64 // of what was run
 }
 
-func (c *homeCase) String() string { return fmt.Sprintf("%s, %d peers", c.scheme, c.peers) }
+func (c *homeCase) String() string {
+	where := ""
+	if c.lab {
+		where = fmt.Sprintf(", %v and %d Mbit/s apart", homeLabDelay, homeLabRate/125_000)
+	}
+	return fmt.Sprintf("%s, %d peers%s", c.scheme, c.peers, where)
+}
 
 // athome sets the simulator, calibrated here, beside real runs of processes over loopback. Each
 // round calibrates, predicts and then runs, since the speed of a shared machine drifts.
@@ -51,21 +72,14 @@ func athome(ctx context.Context, b *bench) error {
 			cases = append(cases, &homeCase{peers: peers, scheme: scheme})
 		}
 	}
-	for range min(b.rounds, homeRounds) {
+	for _, scheme := range []string{"sync", "async"} {
+		cases = append(cases, &homeCase{lab: true, peers: 2, scheme: scheme})
+	}
+	for round := range min(b.rounds, homeRounds) {
 		for _, c := range cases {
-			peers, model := strconv.Itoa(c.peers), filepath.Join(b.tmp, "home.yaml")
-			if _, err := b.command(ctx, nil, bin, "calibrate", "--n", strconv.Itoa(homeN), "--peers", peers, "--out", model); err != nil {
-				return err
+			if err := b.home(ctx, c, bin, uint64(round+1)); err != nil {
+				return fmt.Errorf("%v: %w", c, err)
 			}
-			var p, r rehearsed
-			if err := b.rehearse(ctx, &p, bin, "simulate", "--model", model, "--machines", peers, "--scheme", c.scheme); err != nil {
-				return err
-			}
-			if err := b.rehearse(ctx, &r, bin, "solve", "--peers", peers, "--scheme", c.scheme, "--threads", "1", "--together", "1", "--network", "ether"); err != nil {
-				return err
-			}
-			c.predicted, c.meant = append(c.predicted, p.Seconds), append(c.meant, p.Sweeps)
-			c.seconds, c.relaxed = append(c.seconds, r.Seconds), append(c.relaxed, r.Sweeps)
 		}
 	}
 	for _, c := range cases {
@@ -74,19 +88,66 @@ func athome(ctx context.Context, b *bench) error {
 	return nil
 }
 
+// home calibrates, predicts and runs.
+func (b *bench) home(ctx context.Context, c *homeCase, bin string, seed uint64) error {
+	peers, n, mtu, model := strconv.Itoa(c.peers), homeN, 0, filepath.Join(b.tmp, "home.yaml")
+	if c.lab {
+		n, mtu = homeLabN, homeLabMTU
+	}
+	if _, err := b.command(ctx, nil, bin, "calibrate", "--n", strconv.Itoa(n), "--peers", peers, "--mtu", strconv.Itoa(mtu), "--out", model); err != nil {
+		return err
+	}
+	if c.lab {
+		if err := labModel(model); err != nil {
+			return err
+		}
+	}
+	var p, r rehearsed
+	if err := b.rehearse(ctx, &p, n, bin, "simulate", "--model", model, "--machines", peers, "--scheme", c.scheme); err != nil {
+		return err
+	}
+	var err error
+	if c.lab {
+		err = b.labRun(ctx, &r, bin, c.scheme, seed)
+	} else {
+		err = b.rehearse(ctx, &r, n, bin, "solve", "--peers", peers, "--scheme", c.scheme, "--threads", "1", "--together", "1", "--network", "ether")
+	}
+	if err == nil {
+		err = r.sound("the run")
+	}
+	c.predicted, c.meant = append(c.predicted, p.Seconds), append(c.meant, p.Sweeps)
+	c.seconds, c.relaxed = append(c.seconds, r.Seconds), append(c.relaxed, r.Sweeps)
+	return err
+}
+
+// labModel is the machine as calibrated, with the lab's link for a network.
+func labModel(file string) error {
+	f, err := clusterfile.Open(file)
+	if err != nil {
+		return err
+	}
+	n := &f.Networks[0]
+	n.Rate, n.Latency, n.Queue = homeLabRate, homeLabDelay, homeLabQueue
+	return os.WriteFile(file, clusterfile.Format(&f.Description), 0o644)
+}
+
+func (r *rehearsed) sound(what string) error {
+	if !r.Converged || r.Seconds <= 0 || r.Sweeps <= 0 {
+		return fmt.Errorf("%s did not go as told: %+v", what, *r)
+	}
+	return nil
+}
+
 // rehearse runs a command of the program on the reference case, to the tolerance.
-func (b *bench) rehearse(ctx context.Context, r *rehearsed, bin, command string, args ...string) error {
-	out, err := b.command(ctx, nil, bin, append([]string{command, "membrane", "--n", strconv.Itoa(homeN), "--tol", "1e-6", "--format", "json", "--log-level", "error"}, args...)...)
+func (b *bench) rehearse(ctx context.Context, r *rehearsed, n int, bin, command string, args ...string) error {
+	out, err := b.command(ctx, nil, bin, append([]string{command, "membrane", "--n", strconv.Itoa(n), "--tol", "1e-6", "--format", "json", "--log-level", "error"}, args...)...)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(out, r); err != nil {
 		return fmt.Errorf("obstacle %s: %w in %.200s", command, err, out)
 	}
-	if !r.Converged || r.Seconds <= 0 || r.Sweeps <= 0 {
-		return fmt.Errorf("obstacle %s did not run as told: %+v", command, *r)
-	}
-	return nil
+	return r.sound("obstacle " + command)
 }
 
 // account holds the median of the predictions against the median of what was run.

@@ -43,8 +43,8 @@ func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
 		Sources: []string{
 			fmt.Sprintf("relaxation, part, jitter: measured, %v, the %d peers of a core in turns on one core, %d rounds of %v; medians, quartiles", b, perCore(b, cores), rounds, pass),
 			fmt.Sprintf("crowding: measured, the same on %d cores at once", min(cores, b.Peers)),
-			fmt.Sprintf("send, receive: measured over loopback, messages of %d to %d bytes, %v each, with the peers of a core relaxing in between; residuals of the fit up to %.0f %%; faces packed and read",
-				lengths[0], lengths[len(lengths)-1], exchangeTime, 100*m.worst),
+			fmt.Sprintf("send, receive: measured over loopback, messages of %d to %d bytes by an MTU of %d, %v each, with the peers of a core relaxing in between; residuals of the fit up to %.0f %%; faces packed and read",
+				lengths[0], lengths[len(lengths)-1], b.MTU, exchangeTime, 100*m.worst),
 			woken,
 			"rate, latency: what loopback takes is in the costs of sending and receiving",
 		},
@@ -53,7 +53,7 @@ func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
 			Send: m.send, Receive: m.receive, Wake: m.wake,
 		}},
 		Networks: []cluster.Network{{
-			Name: "loopback", Kind: cluster.Ether, Rate: 1e11, Latency: 500 * time.Nanosecond, Queue: 8 << 20, MTU: 65535,
+			Name: "loopback", Kind: cluster.Ether, Rate: 1e11, Latency: 500 * time.Nanosecond, Queue: 8 << 20, MTU: b.MTU,
 		}},
 		Sites: []cluster.Site{{Name: "here", Network: "loopback", Machines: []cluster.Group{{Class: "process", Together: true}}}},
 	}, nil
@@ -74,7 +74,7 @@ func perCore(b Block, cores int) int { return (b.Peers + cores - 1) / cores }
 func messages(ctx context.Context, b Block, cores int) (t traffic, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	w, err := open(ctx)
+	w, err := open(ctx, b.MTU)
 	defer w.close()
 	if err != nil {
 		return t, err

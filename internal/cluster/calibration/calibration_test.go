@@ -17,9 +17,10 @@ import (
 // The description is one that can be modelled, and its figures are those of a machine of
 // this century.
 func TestThisMachine(t *testing.T) {
-	d, err := ThisMachine(context.Background(), Block{N: 32, Peers: 2})
+	d, err := ThisMachine(context.Background(), Block{N: 32, Peers: 2, MTU: 1500})
 	require.NoError(t, err)
 	require.NoError(t, d.Check())
+	require.Equal(t, 1500, d.Networks[0].MTU)
 	m, err := d.Model(16)
 	require.NoError(t, err)
 	require.Len(t, m.Hosts, 16)
@@ -38,11 +39,15 @@ func TestBlocks(t *testing.T) {
 		_, err := ThisMachine(context.Background(), b)
 		require.ErrorContains(t, err, "this-machine: a block of one of")
 	}
+	for _, mtu := range []int{-1, 600, 65536} {
+		_, err := ThisMachine(context.Background(), Block{N: 8, Peers: 1, MTU: mtu})
+		require.ErrorContains(t, err, "this-machine: messages by an MTU of")
+	}
 	b, err := Block{}.orDefault()
 	require.NoError(t, err)
 	require.Equal(t, "96×96×96 points", b.String())
-	require.Equal(t, "64×64×32 points", Block{64, 2}.String())
-	require.Equal(t, "32×32×32 points", Block{64, 8}.String())
+	require.Equal(t, "64×64×32 points", Block{N: 64, Peers: 2}.String())
+	require.Equal(t, "32×32×32 points", Block{N: 64, Peers: 8}.String())
 }
 
 // Exchanges that cost what a Cost says give that Cost back.
@@ -138,7 +143,7 @@ func TestJitter(t *testing.T) {
 
 // Peers of any cut begin together and then relax alone, each sweep the whole block.
 func TestPeersRelax(t *testing.T) {
-	for _, b := range []Block{{8, 1}, {8, 2}, {12, 5}, {16, 8}, {16, 64}} {
+	for _, b := range []Block{{N: 8, Peers: 1}, {N: 8, Peers: 2}, {N: 12, Peers: 5}, {N: 16, Peers: 8}, {N: 16, Peers: 64}} {
 		all, err := newPeers(b)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(all), 27)

@@ -40,10 +40,10 @@ type wire struct {
 	slots [2]p2psap.Slot
 }
 
-func open(ctx context.Context) (*wire, error) {
+func open(ctx context.Context, mtu int) (*wire, error) {
 	w := &wire{}
 	for i := range w.nodes {
-		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
+		link, err := ether.Open(ether.Config{Listen: "127.0.0.1", MTU: mtu})
 		if err != nil {
 			return w, err
 		}

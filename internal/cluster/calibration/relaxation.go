@@ -6,18 +6,25 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Block says of which run the relaxation is measured: so many peers on a grid of N points a
 // side, cut as runs are. How fast it is depends on the caches that the blocks of the peers on a
 // core fit, and on their shape. The zero Block is a whole grid of 96 points a side, which fits
-// none of a core's.
-type Block struct{ N, Peers int }
+// none of a core's. MTU is that of messages; 0: loopback's.
+type Block struct{ N, Peers, MTU int }
 
 func (b Block) orDefault() (Block, error) {
-	if b == (Block{}) {
-		return Block{N: 96, Peers: 1}, nil
+	if b.N == 0 && b.Peers == 0 {
+		b.N, b.Peers = 96, 1
+	}
+	if b.MTU == 0 {
+		b.MTU = ether.MaxMTU
+	}
+	if b.MTU < ether.MinMTU || b.MTU > ether.MaxMTU {
+		return b, fmt.Errorf("messages by an MTU of %d bytes: it should be %d to %d", b.MTU, ether.MinMTU, ether.MaxMTU)
 	}
 	if b.N < 2 || b.N > 1024 || b.Peers < 1 || b.Peers > b.N {
 		return b, fmt.Errorf("a block of one of %d peers at n = %d: there should be 2 to 1024 points a side, and 1 to n peers", b.Peers, b.N)

@@ -7,13 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/internal/cluster/calibration"
 	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 )
 
 func (a *app) calibrateCommand() *cobra.Command {
 	var out string
-	var n, peers int
+	var n, peers, mtu int
 	c := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure this machine, as a model that runs can be simulated on",
@@ -28,7 +29,10 @@ are processes that share the cores (docs/simulation.md). Caches matter: with --n
 			if n < 2 || n > 1024 || peers < 1 || peers > n {
 				return usage("--n %d --peers %d: there should be 2 to 1024 points a side, and 1 to n peers", n, peers)
 			}
-			d, err := calibration.ThisMachine(c.Context(), calibration.Block{N: n, Peers: peers})
+			if mtu != 0 && (mtu < ether.MinMTU || mtu > ether.MaxMTU) {
+				return usage("--mtu %d: there should be %d to %d bytes, or 0 for loopback's", mtu, ether.MinMTU, ether.MaxMTU)
+			}
+			d, err := calibration.ThisMachine(c.Context(), calibration.Block{N: n, Peers: peers, MTU: mtu})
 			if err != nil {
 				return failed(err)
 			}
@@ -37,6 +41,7 @@ are processes that share the cores (docs/simulation.md). Caches matter: with --n
 	}
 	c.Flags().IntVar(&n, "n", 96, "points a side of the grid")
 	c.Flags().IntVar(&peers, "peers", 1, "peers that have a block of it each")
+	c.Flags().IntVar(&mtu, "mtu", 0, "largest IP packet of messages, in bytes (0: loopback's)")
 	c.Flags().StringVar(&out, "out", "", "file to write; otherwise the model is printed")
 	return c
 }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"github.com/p2pdc/p2pdc/internal/netlab"
+)
+
+// labRun is a run of two peers on two hosts of the lab.
+func (b *bench) labRun(ctx context.Context, r *rehearsed, bin, scheme string, seed uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, homeLabTime)
+	defer cancel()
+	return inLab(func(tb netlab.Reporter) error {
+		l := netlab.New(tb)
+		c := netlab.Conditions{Rate: homeLabRate, QueueBytes: homeLabQueue, Delay: homeLabDelay}
+		link := l.Emulate(l.Host("a"), l.Host("b"), netlab.Emulation{MTU: homeLabMTU, Forth: c, Back: c, Seed: seed})
+		secret := filepath.Join(b.tmp, "secret")
+		if err := os.WriteFile(secret, []byte("the secret of these runs"), 0o600); err != nil {
+			return err
+		}
+		launcher := exec.CommandContext(ctx, bin, "solve", "membrane", "--n", strconv.Itoa(homeLabN), "--tol", "1e-6", "--peers", "2", "--scheme", scheme,
+			"--method", "richardson", "--threads", "1", "--together", "1", "--network", "ether", "--clusters", "1",
+			"--rendezvous", net.JoinHostPort(link.A.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
+		said, err := launcher.StderrPipe()
+		if err != nil {
+			return err
+		}
+		answer, err := launcher.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		if err := link.A.Host.Do(launcher.Start); err != nil {
+			return err
+		}
+		defer func() { _ = launcher.Process.Kill() }()
+		address, err := rendezvousOf(bufio.NewScanner(said))
+		if err != nil {
+			return errors.Join(err, launcher.Wait())
+		}
+		for i, end := range []netlab.End{link.A, link.B} {
+			peer := exec.CommandContext(ctx, bin, "peer", "--rendezvous", address, "--listen", end.IPv4.String(), "--seat", strconv.Itoa(i), "--network", "ether", "--secret-file", secret)
+			if err := end.Host.Do(peer.Start); err != nil {
+				return err
+			}
+			defer func() { _ = peer.Wait() }()
+		}
+		if err := json.NewDecoder(answer).Decode(r); err != nil {
+			return errors.Join(fmt.Errorf("a run in the lab: %w", err), launcher.Wait())
+		}
+		if err := launcher.Wait(); err != nil {
+			return fmt.Errorf("a run in the lab: %w", err)
+		}
+		return nil
+	})
+}
+
+var rendezvousLine = regexp.MustCompile(`waiting for \d+ peers at (\S+): `)
+
+// rendezvousOf waits until a launcher has said where, and then lets it say what it wants.
+func rendezvousOf(s *bufio.Scanner) (string, error) {
+	last := ""
+	for s.Scan() {
+		if m := rendezvousLine.FindStringSubmatch(s.Text()); m != nil {
+			go func() {
+				for s.Scan() {
+				}
+			}()
+			return m[1], nil
+		}
+		last = s.Text()
+	}
+	return "", fmt.Errorf("the launcher does not say where it waits, but %q", last)
+}
