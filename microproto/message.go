@@ -77,7 +77,12 @@ type pool struct {
 	hdrSize int
 }
 
-const poolChunk = 32
+// A pool begins with few messages and then makes as many again: most sessions never have
+// more than a few alive, and there are thousands of sessions in a simulation.
+const (
+	firstChunk = 4
+	poolChunk  = 32
+)
 
 // get returns a message without payload, attributes or holds and with a zeroed
 // header, nil when the limit is reached.
@@ -110,7 +115,7 @@ func (p *pool) put(m *Message) {
 }
 
 func (p *pool) grow() {
-	n := min(poolChunk, p.limit-p.made)
+	n := min(max(firstChunk, p.made), poolChunk, p.limit-p.made)
 	chunk := make([]Message, n)
 	p.chunks = append(p.chunks, chunk)
 	p.made += n

@@ -20,6 +20,8 @@ type face struct {
 	base, ghost int    // padded index of the first own point, and of its ghost
 	count       [2]int // inner and outer loop
 	stride      [2]int
+	packed      []byte // of the iterate with label packedAs, 0: of none
+	packedAs    uint64
 	slots       []slot
 	agreed      slot // the newest values that came on the agreement session
 	lastSent    time.Duration
@@ -107,6 +109,15 @@ func (f *face) place(l kernel.Layout) {
 	}
 	f.count = [2]int{l.N[inner], l.N[outer]}
 	f.stride = [2]int{stride[inner], stride[outer]}
+}
+
+// packAhead packs what will be asked for under that label, while it is in the caches.
+func (f *face) packAhead(label uint64, src []float64) {
+	if len(f.packed) != f.to.FaceBytes {
+		f.packed = make([]byte, f.to.FaceBytes)
+	}
+	f.packedAs = label
+	f.pack(f.packed, src)
 }
 
 // pack writes the own layer of src, [z][y][x], little endian.

@@ -66,6 +66,10 @@ func (w *Worker) Pack(op Op, dst []byte) {
 	if f == nil || op.Kind != OpSend {
 		return
 	}
+	if op.Label == f.packedAs && len(f.packed) == len(dst) {
+		copy(dst, f.packed)
+		return
+	}
 	// The other array holds the newer iterate during a sweep, the older one
 	// between two.
 	src := w.cur

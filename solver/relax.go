@@ -17,6 +17,7 @@ type pass struct {
 	relaxes bool
 	norms   []kernel.Norm // one a chunk
 	gather  bool          // the pass measures
+	ahead   bool          // all of its parts are relaxed, whatever is still to be asked for
 	array   []float64     // what is read
 	initial bool          // iterate 0 has yet to be sent
 	current step
@@ -53,12 +54,12 @@ func (p *pass) beginSweep(measure bool) {
 		p.steps, p.at, p.relaxes, p.gather = p.group.steps, 0, true, false
 		return
 	}
-	p.steps, p.at, p.relaxes, p.gather, p.array = p.sweep, 0, true, measure, p.w.cur
+	p.steps, p.at, p.relaxes, p.gather, p.array, p.ahead = p.sweep, 0, true, measure, p.w.cur, false
 	p.w.meter.begin()
 }
 
 func (p *pass) beginMeasure(array []float64) {
-	p.steps, p.at, p.relaxes, p.gather, p.array = p.measure, 0, false, true, array
+	p.steps, p.at, p.relaxes, p.gather, p.array, p.ahead = p.measure, 0, false, true, array, false
 }
 
 // abandon drops a pass half done; the current iterate is intact.
@@ -105,16 +106,55 @@ func (w *Worker) Relax(op Op) {
 	p.current = p.steps[p.at]
 	p.at++
 	w.meter.relaxed = op.Points
-	if p.group.sweeps > 0 {
+	switch {
+	case p.group.sweeps > 0:
 		p.group.relax(w, p.current.part)
-		return
+	case !p.ahead:
+		p.relax()
 	}
-	if p.relaxes && w.config.Order == InTurn {
+}
+
+// RelaxAhead is Relax for a shell whose time is not the processor's: with the part that op
+// asks for it relaxes all others of the pass, while the block is in the processor's caches.
+// They are still asked for, and nothing that can be seen before they are is different.
+func (w *Worker) RelaxAhead(op Op) {
+	p := &w.pass
+	if p.at == 0 && p.steps != nil && p.group.sweeps == 0 && !p.ahead {
+		p.relaxAll()
+	}
+	w.Relax(op)
+}
+
+// relaxAll relaxes all parts of the pass, and packs faces whose values lie far apart. What is
+// not measured needs no parts: rows are longer without them.
+func (p *pass) relaxAll() {
+	w := p.w
+	p.ahead = true
+	if p.relaxes && !p.gather && w.config.Order == Jacobi {
+		w.stepper.Relax(w.next, w.cur, w.cur, w.block.layout.Interior())
+	} else {
+		for _, s := range p.steps {
+			if !s.send {
+				p.current = s
+				p.relax()
+			}
+		}
+	}
+	for _, f := range w.faces {
+		if p.relaxes && f.to.Axis == 0 {
+			f.packAhead(packLabel(w.steps.at, f.age, w.iterate+1), w.next)
+		}
+	}
+}
+
+// relax does the current part.
+func (p *pass) relax() {
+	if p.relaxes && p.w.config.Order == InTurn {
 		p.relaxInTurn()
 		return
 	}
 	p.plane = p.current.box
-	w.exec.For(p.current.chunks, p.run)
+	p.w.exec.For(p.current.chunks, p.run)
 }
 
 // relaxInTurn goes through a part's planes in ascending order; the executor

@@ -135,8 +135,26 @@ func (m *machine) Relax(h *Host, op solver.Op) time.Duration {
 		m.core, begin, d = m.cores.take(m.now, d, true)
 	}
 	m.relaxing += d
-	h.Peer.Relax(op)
+	m.relax(op)
 	return begin.Sub(m.now) + d
+}
+
+// farsighted is a peer that can relax a whole sweep when the first part of it is due. Parts of
+// one sweep are many windows apart, in which the other hosts' blocks take the caches.
+type farsighted interface{ RelaxAhead(op solver.Op) }
+
+// relax has the peer relax a part.
+func (m *machine) relax(op solver.Op) {
+	p, times := m.host.Peer, 1
+	if s, ok := p.(*standIn); ok {
+		p, times = s.Peer, s.volume
+	}
+	op.Points /= times
+	if w, ok := p.(farsighted); ok {
+		w.RelaxAhead(op)
+		return
+	}
+	p.Relax(op)
 }
 
 // Relaxed implements World.

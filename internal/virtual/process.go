@@ -20,6 +20,7 @@ type process struct {
 	queue  queue
 	rand   *rand.Rand
 	events uint64
+	event  event // that happens: here, so that it need not be allocated
 	spare  []*flight
 	posted uint64  // numbers what it sends to others
 	mailed []int32 // whose inboxes it was the first to write to, in this window
@@ -90,10 +91,10 @@ func (p *process) collect() {
 // run has happen what is due before an instant. What others post meanwhile lies behind it.
 func (p *process) run(before microproto.Instant) {
 	for p.queue.next() < before {
-		ev := p.queue.pop()
-		p.now = ev.at
+		p.event = p.queue.pop()
+		p.now = p.event.at
 		p.events++
-		p.owner.happen(&ev)
+		p.owner.happen(&p.event)
 	}
 }
 

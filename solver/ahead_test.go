@@ -1,0 +1,84 @@
+package solver
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// logged is a worker that notes what it packs, and may relax ahead.
+type logged struct {
+	*Worker
+	ahead bool
+	faces []packedFace
+}
+
+type packedFace struct {
+	to    Rank
+	label uint64
+	data  []byte
+}
+
+func (l *logged) Relax(op Op) {
+	if l.ahead {
+		l.RelaxAhead(op)
+		return
+	}
+	l.Worker.Relax(op)
+}
+
+func (l *logged) Pack(op Op, dst []byte) {
+	l.Worker.Pack(op, dst)
+	l.faces = append(l.faces, packedFace{op.To, op.Label, slices.Clone(dst)})
+}
+
+// Whoever relaxes a whole sweep at its first part sends the same bytes in the same order and
+// ends with the same answer: with planes that move, time steps and every scheme.
+func TestRelaxAheadIsNotSeen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c Config
+		if rapid.Bool().Draw(t, "steps") {
+			c = anyStepping(t, func(Partition) Scheme { return Synchronous() })
+		} else {
+			p := anyProblem(t)
+			c = Config{
+				Problem: p, Partition: anyPartition(t, p), Tolerance: 1e-3,
+				CheckEvery: Iteration(rapid.IntRange(0, 9).Draw(t, "every")), MaxSweeps: 300,
+			}
+		}
+		if rapid.Bool().Draw(t, "balance") {
+			c.Partition, c.Balance, c.BalanceWindow = anySlabs(t, c.Problem), true, 1
+		}
+		peers := c.Partition.Peers()
+		c.Scheme = rapid.SampledFrom([]Scheme{
+			Synchronous(), Asynchronous(), BoundedDelay(2), Hybrid(Clusters(c.Partition, (peers+1)/2)),
+		}).Draw(t, "scheme")
+		if c.Scheme.Name() == "asynchronous" && !c.Balance {
+			c.Order = rapid.SampledFrom([]Order{Jacobi, InTurn}).Draw(t, "order")
+		}
+		seed, pace := rapid.Uint64().Draw(t, "seed"), speeds(t, peers)
+		var runs [2][]*logged
+		for i := range runs {
+			n, err := newNetwork(seed, configsFor(c))
+			require.NoError(t, err)
+			n.perPoint, n.jitter = pace, 20*time.Microsecond
+			for r, w := range n.workers {
+				l := &logged{Worker: w, ahead: i == 1}
+				n.peers[r], runs[i] = l, append(runs[i], l)
+			}
+			require.NoError(t, n.run())
+		}
+		for r, l := range runs[0] {
+			m := runs[1][r]
+			require.Equal(t, l.Outcome(), m.Outcome(), "rank %d", r)
+			require.Equal(t, l.faces, m.faces, "rank %d", r)
+			u, v := make([]float64, l.Box().Points()), make([]float64, m.Box().Points())
+			l.Solution(u)
+			m.Solution(v)
+			requireSameBits(t, u, v)
+		}
+	})
+}
