@@ -31,6 +31,7 @@ type engine struct {
 	cuts      []*cluster.Event // in force
 	lost      []bool           // by rank: silent
 	slow      []float64        // by rank: what events make of its speed
+	memory    memory
 
 	began   microproto.Instant // of the first relaxation; Never: not yet
 	changes []change           // to come, by time since then
@@ -128,7 +129,7 @@ func (m *machine) occupy() error {
 	}
 	m.block = peer.Box().Points() * weight(peer)
 	m.host = NewHost(m, solver.Rank(rank), node, peer, 0)
-	m.host.Late = r.Late
+	m.host.Late, m.host.rooms = r.Late, &e.memory.rooms
 	return nil
 }
 

@@ -34,7 +34,8 @@ type Host struct {
 	Late bool
 
 	world      World
-	rails      int // links of the node
+	rooms      *rooms // of faces sent
+	rails      int    // links of the node
 	neighbours []*neighbour
 	byRank     map[solver.Rank]*neighbour
 	places     []place            // by place of a session in the node
@@ -53,10 +54,11 @@ type Host struct {
 func NewHost(w World, rank solver.Rank, n *p2psap.Node, p solver.Peer, rails int) *Host {
 	h := &Host{
 		Rank: rank, Node: n, Peer: p, world: w, rails: rails + 1,
-		byRank: map[solver.Rank]*neighbour{}, armed: microproto.Never, due: microproto.Never,
+		byRank: map[solver.Rank]*neighbour{}, armed: microproto.Never, due: microproto.Never, rooms: new(rooms),
 	}
+	_, copies := p.(*standIn)
 	for _, l := range p.Links() {
-		nb := newNeighbour(l)
+		nb := newNeighbour(l, copies)
 		h.neighbours = append(h.neighbours, nb)
 		h.byRank[l.Rank] = nb
 	}
@@ -180,7 +182,7 @@ func (h *Host) open(nb *neighbour) {
 		halo.Mode = microproto.ModeAsynchronous
 	}
 	for _, s := range nb.slots {
-		halo.Slots = append(halo.Slots, p2psap.SlotSpec{Tag: s.Tag, Length: len(s.Data)})
+		halo.Slots = append(halo.Slots, p2psap.SlotSpec{Tag: s.Tag, Length: nb.Slots[s.Tag]})
 	}
 	agree := p2psap.OpenOptions{
 		Name: sessionName("agree", h.Rank, nb.Rank), Mode: microproto.ModeSynchronous,

@@ -36,7 +36,7 @@ type machine struct {
 	line   line
 	port   port
 	wires  []wire // control connections, by number − 1
-	memory memory
+	memory *memory
 
 	first           microproto.Instant // relaxation
 	doneAt, sweptAt microproto.Instant
@@ -64,7 +64,7 @@ func (e *engine) newMachine(rank int) *machine {
 	// A log-normal factor of mean 1 and relative deviation Jitter.
 	m.sigma = math.Sqrt(math.Log1p(h.Jitter * h.Jitter))
 	m.straggle = m.nextStraggle()
-	m.memory.init()
+	m.memory = &e.memory
 	return m
 }
 

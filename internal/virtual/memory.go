@@ -10,21 +10,42 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// memory lends frames, and keeps what comes back by the power of two of its size.
-// Frames may come back on any thread.
+// memory lends frames, and keeps what comes back by its size. The hosts of an engine share
+// one, so that a frame is written where another one has just been read. Frames may come back
+// on any thread.
 type memory struct {
 	mu    sync.Mutex
-	spare [32][]*microproto.Buffer
+	spare [sizes][]*microproto.Buffer
 	put   func(*microproto.Buffer) // bound once
 	lent  int
+	rooms rooms
 }
 
-// leastBuffer is the size of the smallest buffers.
-const leastBuffer = 6
+// rooms lends memory of messages, which is not zeroed.
+type rooms struct {
+	mu    sync.Mutex
+	spare [sizes][][]byte
+}
+
+const (
+	leastBuffer = 6 // power of two: size of the smallest
+	sizes       = 4 * (32 - leastBuffer)
+)
+
+// sizeOf rounds a length up to one of four sizes between a power of two and the next, and
+// numbers them.
+func sizeOf(n int) (size, number int) {
+	if n <= 1<<leastBuffer {
+		return 1 << leastBuffer, 0
+	}
+	power := bits.Len(uint(n-1)) - 1
+	quarters := (n - 1) >> (power - 2) // 4 to 7
+	return (quarters + 1) << (power - 2), 4*(power-leastBuffer) + quarters - 3
+}
 
 func (m *memory) init() {
 	m.put = func(b *microproto.Buffer) {
-		k := bits.Len(uint(len(b.Bytes) - 1))
+		_, k := sizeOf(len(b.Bytes))
 		m.mu.Lock()
 		m.lent--
 		m.spare[k] = append(m.spare[k], b)
@@ -34,16 +55,42 @@ func (m *memory) init() {
 
 // acquire lends a frame of n bytes.
 func (m *memory) acquire(n int) microproto.Frame {
-	k := max(leastBuffer, bits.Len(uint(max(n, 1)-1)))
+	size, k := sizeOf(n)
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.lent++
 	if s := m.spare[k]; len(s) > 0 {
 		b := s[len(s)-1]
 		m.spare[k] = s[:len(s)-1]
+		m.mu.Unlock()
 		return b.Frame(0, 0, n)
 	}
-	return microproto.NewBuffer(make([]byte, 1<<k), m.put).Frame(0, 0, n)
+	m.mu.Unlock()
+	return microproto.NewBuffer(make([]byte, size), m.put).Frame(0, 0, n)
+}
+
+// take lends n bytes.
+func (r *rooms) take(n int) []byte {
+	size, k := sizeOf(n)
+	r.mu.Lock()
+	if s := r.spare[k]; len(s) > 0 {
+		b := s[len(s)-1]
+		r.spare[k] = s[:len(s)-1]
+		r.mu.Unlock()
+		return b[:n]
+	}
+	r.mu.Unlock()
+	return make([]byte, n, size)
+}
+
+// give takes back what take lent.
+func (r *rooms) give(b []byte) {
+	if b == nil {
+		return
+	}
+	_, k := sizeOf(cap(b))
+	r.mu.Lock()
+	r.spare[k] = append(r.spare[k], b)
+	r.mu.Unlock()
 }
 
 // Bounds of what a link takes as one, bytes: as a UDP socket; headers of IP and UDP.

@@ -19,7 +19,7 @@ type neighbour struct {
 	asked       uint64 // number of the change that it was last asked for
 	haloNews    bool   // the session was touched since it was last looked at, or has more
 	agreeNews   bool
-	slots       []p2psap.Slot
+	slots       []p2psap.Slot // Data nil: lent for each message, which the peer copies
 	letter      p2psap.Slot
 	buffers     [2]outgoing
 	newest      int
@@ -34,8 +34,8 @@ type neighbour struct {
 
 // outgoing is a face on its way; its memory is the session's until accepted.
 type outgoing struct {
-	room     []byte // for the longest
-	data     []byte
+	data     []byte // nil: none
+	held     bool   // it is still to be sent
 	transfer p2psap.Transfer
 }
 
@@ -47,18 +47,17 @@ func sessionName(kind string, a, b solver.Rank) string {
 	return kind + "/" + strconv.Itoa(int(min(a, b))) + "-" + strconv.Itoa(int(max(a, b)))
 }
 
-func newNeighbour(l solver.Link) *neighbour {
+// newNeighbour makes the traffic over a link. copies tells that the peer copies the faces that
+// it is given. What comes asynchronously comes in pieces, each to its place in the slot.
+func newNeighbour(l solver.Link, copies bool) *neighbour {
 	nb := &neighbour{Link: l, name: NameOf(l.Rank), loose: l.Asynchronous, async: l.Asynchronous}
 	for t, n := range l.Slots {
 		nb.haloRead = append(nb.haloRead, false)
-		nb.slots = append(nb.slots, p2psap.Slot{Tag: p2psap.Tag(t), Data: make([]byte, n)})
-	}
-	longest := 0
-	for _, n := range l.Sent {
-		longest = max(longest, n)
-	}
-	for i := range nb.buffers {
-		nb.buffers[i].room = make([]byte, longest)
+		s := p2psap.Slot{Tag: p2psap.Tag(t)}
+		if !copies || l.Asynchronous {
+			s.Data = make([]byte, n)
+		}
+		nb.slots = append(nb.slots, s)
 	}
 	nb.letter.Data = make([]byte, l.Agreement)
 	nb.agreeClosed, nb.agreeRead = l.Agreement == 0, l.Agreement == 0
@@ -122,14 +121,21 @@ func (h *Host) pollFaces(nb *neighbour, waits bool) (news bool) {
 		if nb.haloRead[t] {
 			continue
 		}
-		a, fresh := h.receive(nb, nb.halo, &nb.slots[t], &nb.haloRead[t])
-		if !fresh || !a.Complete {
-			continue
+		slot := &nb.slots[t]
+		lent := slot.Data == nil
+		if lent {
+			slot.Data = h.rooms.take(nb.Slots[t])
 		}
-		news = true
-		nb.heard = max(nb.heard, a.Label)
-		h.busy = max(h.busy, h.world.Now()).Add(h.world.Receives(h, a.Label, waits))
-		h.blame(nb, h.Peer.Halo(h.since(), nb.Rank, uint32(t), a.Label, nb.slots[t].Data[:a.Length]))
+		if a, fresh := h.receive(nb, nb.halo, slot, &nb.haloRead[t]); fresh && a.Complete {
+			news = true
+			nb.heard = max(nb.heard, a.Label)
+			h.busy = max(h.busy, h.world.Now()).Add(h.world.Receives(h, a.Label, waits))
+			h.blame(nb, h.Peer.Halo(h.since(), nb.Rank, uint32(t), a.Label, slot.Data[:a.Length]))
+		}
+		if lent {
+			h.rooms.give(slot.Data)
+			slot.Data = nil
+		}
 	}
 	nb.haloNews = news && h.Node.Unread(nb.halo) > 0
 	return news

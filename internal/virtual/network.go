@@ -64,6 +64,7 @@ func (e *engine) connect(hosts int) {
 	e.planes, e.wides = make([]*trunk, len(e.model.Networks)), make([][2]*trunk, len(e.model.Wide))
 	e.ways = make([]way, hosts)
 	e.ahead = time.Hour
+	e.memory.init()
 	for i := range e.model.Networks {
 		if k := &e.model.Networks[i]; k.Backplane > 0 {
 			e.planes[i] = e.newTrunk(pipe{each: 1e9 / k.Backplane, plane: true})

@@ -167,15 +167,31 @@ func (h *Host) pushFace(j *job) bool {
 		if !nb.async && !nb.haloClosed && !nb.read(j.op.Tag) && h.Node.Accepted(nb.halo) < b.transfer {
 			return false
 		}
-		j.packed = true
-		b.data = b.room[:j.op.Bytes]
+		j.packed, b.held = true, true
+		h.rooms.give(b.data)
+		b.data = h.rooms.take(j.op.Bytes)
 		h.Peer.Pack(j.op, b.data)
 		if h.Late && h.left > 0 {
 			h.late = append(h.late, *j)
 			return true
 		}
 	}
-	return h.transmit(nb, nb.halo, &nb.haloClosed, !nb.async, &j.op, b.data, &b.transfer)
+	if !h.transmit(nb, nb.halo, &nb.haloClosed, !nb.async, &j.op, b.data, &b.transfer) {
+		return false
+	}
+	b.held = false
+	nb.tidy(h)
+	return true
+}
+
+// tidy gives back the memory of faces that the session is done with.
+func (nb *neighbour) tidy(h *Host) {
+	for i := range nb.buffers {
+		if b := &nb.buffers[i]; b.data != nil && !b.held && (nb.async || h.Node.Accepted(nb.halo) >= b.transfer) {
+			h.rooms.give(b.data)
+			b.data = nil
+		}
+	}
 }
 
 func (h *Host) transmit(nb *neighbour, id p2psap.SessionID, closed *bool, wanted bool, op *solver.Op, data []byte, t *p2psap.Transfer) bool {

@@ -14,11 +14,18 @@ type standIn struct {
 	face, volume int // that a point stands for
 	links        []solver.Link
 	part         int // points of the relaxation asked for
+	faces        map[source][]byte
+}
+
+// source is a slot of the halo sessions.
+type source struct {
+	from solver.Rank
+	tag  uint32
 }
 
 // stand has every point of a peer's grid stand for side points a side.
 func stand(p solver.Peer, side, dimension int) solver.Peer {
-	s := &standIn{Peer: p, face: 1, volume: side}
+	s := &standIn{Peer: p, face: 1, volume: side, faces: map[source][]byte{}}
 	for range dimension - 1 {
 		s.face, s.volume = s.face*side, s.volume*side
 	}
@@ -61,9 +68,13 @@ func (s *standIn) Pack(op solver.Op, dst []byte) {
 	s.Peer.Pack(op, dst[:op.Bytes])
 }
 
-// Halo implements solver.Peer.
+// Halo implements solver.Peer. It keeps what is true of data itself: the shell may use its
+// memory again.
 func (s *standIn) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
-	return s.Peer.Halo(now, q, tag, label, data[:len(data)/s.face])
+	from := source{q, tag}
+	kept := append(s.faces[from][:0], data[:len(data)/s.face]...)
+	s.faces[from] = kept
+	return s.Peer.Halo(now, q, tag, label, kept)
 }
 
 // weight is how many points a point of the peer's box stands for.
