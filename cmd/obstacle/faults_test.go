@@ -40,11 +40,11 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
-			r := endless(t, scheme, "--out", at)
-			killed := time.Now()
+			r := endless(t, scheme, "--out", at, "--peer-timeout", "10m")
 			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
+			// The others end at once, not after the peer timeout; to judge what they have
+			// takes seconds under the race detector.
 			require.Equal(t, 1, r.wait(patience))
-			require.Less(t, time.Since(killed), 9*time.Second, "the others end at once, not after the peer timeout of 10 s")
 			s := r.solution()
 			require.Equal(t, "failed", s.Reason)
 			require.Contains(t, s.Failure, fmt.Sprintf("peer 1 (pid %d) ended: signal: killed", r.pid(1)))
@@ -63,7 +63,7 @@ func TestStoppedPeerIsNamed(t *testing.T) {
 			stopped := time.Now()
 			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGSTOP))
 			require.Equal(t, 1, r.wait(patience))
-			require.Less(t, time.Since(stopped), 10*time.Second)
+			require.Less(t, time.Since(stopped), 30*time.Second, "the timeout, and judging under the race detector")
 			s := r.solution()
 			require.Contains(t, s.Failure, "peer 2 (pid")
 			require.Equal(t, []int{2}, s.MissingBlocks)
