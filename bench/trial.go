@@ -81,6 +81,7 @@ func (t *trial) play(ctx context.Context) (*virtual.Result, error) {
 	case t.tol == 0:
 		run.Solver.Tolerance = 1e-6
 	}
+	run.Judge = t.sweeps == 0
 	r, err := virtual.Play(ctx, run)
 	if err == nil && t.sweeps == 0 && r.Reason != solver.Converged {
 		err = fmt.Errorf("the run ended because it %v", r.Reason)

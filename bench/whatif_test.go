@@ -24,6 +24,21 @@ func TestStandInIsValid(t *testing.T) {
 	}
 }
 
+// Stale values cost twice as many sweeps on a grid twice as coarse; with half of them it takes what the
+// fine grid takes.
+func TestStaleValuesOnAStandIn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of simulated clusters: without -short")
+	}
+	l, err := compareRuns(context.Background(), solver.Asynchronous(), 32, 2, 8)
+	require.NoError(t, err)
+	require.Greater(t, l.met, 1.15)
+	require.InDelta(t, 1, l.comparable, 0.08)
+	l, err = compareRuns(context.Background(), solver.Synchronous(), 32, 2, 8)
+	require.NoError(t, err)
+	require.InDelta(t, l.met, l.comparable, 0.01)
+}
+
 // On 64 machines overlap helps, boxes do, and an adapter that needs no processor does.
 func TestRefinementsHelp(t *testing.T) {
 	all := map[string]float64{}

@@ -110,6 +110,9 @@ func (e *engine) result() (*Result, error) {
 		return r, err
 	}
 	r.Residual = v.RelativeResidual
+	if r.Met = e.judged.met; e.run.Judge && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
+		r.Met = Met{max(1, r.Virtual), e.complete()}
+	}
 	return r, nil
 }
 

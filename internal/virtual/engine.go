@@ -42,6 +42,7 @@ type engine struct {
 	ended   solver.Reason      // the engine ended the run for that
 	stopped bool
 	fault   error
+	judged  judge
 }
 
 // change is the beginning of an event of the model, or its end.

@@ -38,6 +38,9 @@ type Run struct {
 	// Threads that simulating may use: 1 where several runs go on at once. The result does not
 	// depend on it. 0: as many as Go has processors.
 	Threads int
+	// Judge has Result.Met found. It costs some hundred evaluations of the whole grid and
+	// changes nothing else.
+	Judge   bool
 	Seed    uint64
 	Catalog *microproto.Catalog
 	Policy  p2psap.Policy
@@ -58,6 +61,7 @@ type Progress struct {
 type Result struct {
 	Reason   solver.Reason
 	Virtual  time.Duration // from the first relaxation to the verdict
+	Met      Met           // with Run.Judge: when the tolerance was met, at the latest at the verdict
 	Setup    time.Duration // before: connections and sessions
 	Residual float64       // relative, recomputed from the assembled answer
 	U        []float64     // the assembled answer [z][y][x]

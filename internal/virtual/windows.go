@@ -139,7 +139,13 @@ func (e *engine) loop(ctx context.Context) error {
 		if next == microproto.Never {
 			return e.stuck()
 		}
+		if err := e.judge(next); err != nil {
+			return err
+		}
 		before := min(next.Add(e.ahead), at, e.end)
+		if e.run.Judge && len(e.processes) == 1 { // a window without an end
+			before = min(before, max(e.judged.next, next+1))
+		}
 		e.work = e.work[:0]
 		for e.order.first() < before {
 			e.work = append(e.work, e.processes[e.order.take()])

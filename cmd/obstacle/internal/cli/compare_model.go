@@ -119,9 +119,10 @@ func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string,
 	}
 	c := report.SimulatedComparison{Subject: rows[0].subject(&o.simulation, f), Outputs: []string{}}
 	alone, about := reference(one, rows[max(like, 0)])
-	c.Reference, c.Alone = about, known(alone)
+	c.Reference, c.Alone = about, known(alone.Seconds)
 	for _, r := range rows {
-		r.figures.Against(alone)
+		r.figures.Against(alone, r.costing())
+		c.Costing = max(c.Costing, r.costing())
 		c.Rows = append(c.Rows, r.figures)
 	}
 	for _, name := range out {

@@ -70,9 +70,10 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		return err
 	}
 	alone, about := reference(one, r)
-	r.figures.Against(alone)
+	r.figures.Against(alone, r.costing())
 	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures, PerMachine: report.Machines(r.result, &r.Run)}
-	out.Reference, out.Alone = about, known(alone)
+	out.Reference, out.Alone = about, known(alone.Seconds)
+	out.Costing = r.costing()
 	out.Simulation = report.Effort{
 		Events: r.result.Events, Segments: r.figures.Segments, WallSeconds: r.wall.Seconds(), SegmentsPerSecond: float64(r.figures.Segments) / r.wall.Seconds(),
 	}

@@ -112,7 +112,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		return nil, badInput(err)
 	}
 	return &virtualRun{work: w, Run: virtual.Run{
-		Model: m, Standing: s.standIn, Late: s.late, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog, Policy: p2psap.TablePolicy{Optional: rows},
+		Model: m, Standing: s.standIn, Late: s.late, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog, Policy: p2psap.TablePolicy{Optional: rows}, Judge: true,
 		Solver: solver.Config{
 			Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
 			Tolerance: q.tol, MaxSweeps: solver.Iteration(q.maxSweeps),
@@ -141,21 +141,31 @@ func (r *virtualRun) points() int {
 	return points
 }
 
-// reference is t(1), not a number where it is not known, and what it is. one is the run
-// of one machine; nil: it follows from like, a run that does the same sweeps.
-func reference(one, like *virtualRun) (seconds float64, about string) {
+// reference is t(1) until the tolerance was met, nothing where it is not known, and what it
+// is. one is the run of one machine; nil: it follows from like, a run that does the same sweeps.
+func reference(one, like *virtualRun) (alone report.Alone, about string) {
 	if one != nil {
 		if !one.figures.Converged {
-			return 0, "not known: one machine did not reach the tolerance"
+			return alone, "not known: one machine did not reach the tolerance"
 		}
-		return one.figures.Seconds, fmt.Sprintf("sync on one machine (%s), simulated", one.Model.Hosts[0].Name)
+		alone = report.Alone{Seconds: float64(one.figures.Met), Sweeps: float64(one.figures.MetSweeps)}
+		return alone, fmt.Sprintf("sync on one machine (%s), simulated", one.Model.Hosts[0].Name)
 	}
 	if !like.figures.Converged {
-		return 0, "not known: the tolerance was not reached"
+		return alone, "not known: the tolerance was not reached"
 	}
 	h := &like.Model.Hosts[0]
-	return aloneSeconds(h, like.figures.Equivalent, like.points()),
-		fmt.Sprintf("sync on one machine (%s), %.6g sweeps of %d points, computed", h.Name, like.figures.Equivalent, like.points())
+	alone.Sweeps = float64(like.figures.MetSweeps)
+	alone.Seconds = aloneSeconds(h, alone.Sweeps, like.points())
+	return alone, fmt.Sprintf("sync on one machine (%s), %.4g sweeps of %d points, computed", h.Name, alone.Sweeps, like.points())
+}
+
+// costing is what the sweeps that stale values cost are to be divided by.
+func (r *virtualRun) costing() int {
+	if solver.Lockstep(r.work.scheme) || r.work.method.Name != solver.Richardson {
+		return 1
+	}
+	return r.Standing
 }
 
 // aloneSeconds is how long one machine takes for so many sweeps, pauses included.
@@ -173,7 +183,7 @@ func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject 
 	}
 	return report.Subject{
 		Problem: r.work.spec.Name(), N: n, Points: r.points(), Model: f.Name, Sources: append([]string{}, f.Sources...),
-		Method: r.work.method.Name, Order: r.work.order.String(), StandIn: s.standIn, Late: s.late, Tolerance: r.Solver.Tolerance,
+		Method: r.work.method.Name, Order: r.work.order.String(), StandIn: s.standIn, Costing: 1, Late: s.late, Tolerance: r.Solver.Tolerance,
 		Seed: r.Seed, Version: build.Version(),
 	}
 }

@@ -19,11 +19,12 @@ type Subject struct {
 	Sources   []string `json:"sources"` // of the model's figures
 	Method    string   `json:"method"`
 	Order     string   `json:"order"`
-	StandIn   int      `json:"stand_in"` // every point relaxed stands for that many a side
-	Late      bool     `json:"late"`     // faces are sent when the whole block has been relaxed
+	StandIn   int      `json:"stand_in"`                // every point relaxed stands for that many a side
+	Costing   int      `json:"stale_sweeps_divided_by"` // of runs out of lockstep, in comparable_seconds
+	Late      bool     `json:"late"`                    // faces are sent when the whole block has been relaxed
 	Tolerance float64  `json:"tolerance"`
-	Reference string   `json:"reference"` // what t(1) is
-	Alone     seconds  `json:"reference_seconds"`
+	Reference string   `json:"reference"`         // what t(1) is
+	Alone     seconds  `json:"reference_seconds"` // until the tolerance was met
 	Seed      uint64   `json:"seed"`
 	Version   string   `json:"version"`
 }
@@ -33,10 +34,17 @@ type seconds = finite.Number
 // Simulated are the figures of one simulated run. Times are virtual, and the same for the
 // same seed.
 type Simulated struct {
-	Scheme     string        `json:"scheme"`
-	Machines   int           `json:"machines"`
-	Partition  []int         `json:"partition"` // parts per axis
-	Seconds    float64       `json:"seconds"`   // from the first relaxation to the verdict
+	Scheme    string  `json:"scheme"`
+	Machines  int     `json:"machines"`
+	Partition []int   `json:"partition"` // parts per axis
+	Seconds   float64 `json:"seconds"`   // from the first relaxation to the verdict
+	// Met is when the residual of the whole first met the tolerance, which nobody in the run knows
+	// at once: what Seconds is beyond it is finding out. MetSweeps were complete by then.
+	Met       finite.Number `json:"met_seconds"`
+	MetSweeps finite.Number `json:"met_sweeps"`
+	// Comparable is what Efficiency is of: Met, and of a run on a stand-in that reads stale
+	// values what Met would be if they cost as little as on the fine grid.
+	Comparable finite.Number `json:"comparable_seconds"`
 	Efficiency finite.Number `json:"efficiency"`
 	Converged  bool          `json:"converged"`
 	Reason     string        `json:"reason"`
@@ -96,6 +104,10 @@ func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
 	s := Simulated{
 		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(), Reason: r.Reason.String(),
 		Residual: finite.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: r.Steady.Seconds(), Efficiency: finite.NaN(), Fewest: math.Inf(1),
+		Met: finite.NaN(), MetSweeps: finite.NaN(), Comparable: finite.NaN(),
+	}
+	if r.Met.After > 0 {
+		s.Met, s.MetSweeps = finite.Number(r.Met.After.Seconds()), finite.Number(r.Met.Sweeps)
 	}
 	parts := run.Solver.Partition.Parts()
 	s.Partition = slices.Clone(parts[:run.Solver.Problem.Dimension])
@@ -119,11 +131,24 @@ func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
 	return s
 }
 
-// Against fills in the efficiency, alone being the seconds of one machine.
-func (s *Simulated) Against(alone float64) {
-	if s.Converged {
-		s.Efficiency = Efficiency(alone, s.Machines, s.Seconds)
+// Alone is one machine's run until it met the tolerance.
+type Alone struct {
+	Seconds, Sweeps float64 // 0: not known
+}
+
+// Against fills in the efficiency, until the tolerance was met in both runs: the verdict of
+// one scheme may be quicker than that of another. A value that is d sweeps old holds up the
+// points beside a face, a part of the block that falls as 1/n, so what sweeps there are beyond those
+// of one machine are costing times too many on a grid costing times too coarse; 1: they are right.
+func (s *Simulated) Against(one Alone, costing int) {
+	if !s.Converged || !s.Met.Is() {
+		return
 	}
+	s.Comparable = s.Met
+	if more := float64(s.MetSweeps)/one.Sweeps - 1; costing > 1 && one.Sweeps > 0 && more > -1 {
+		s.Comparable *= finite.Number((1 + more/float64(costing)) / (1 + more))
+	}
+	s.Efficiency = Efficiency(one.Seconds, s.Machines, float64(s.Comparable))
 }
 
 // ages keeps the histogram up to its last entry, and its mean.

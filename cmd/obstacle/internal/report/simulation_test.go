@@ -22,7 +22,7 @@ func twoMachines(t *testing.T) (*virtual.Result, *virtual.Run) {
 	run := &virtual.Run{Solver: solver.Config{
 		Problem: &solver.Problem{Dimension: 3, N: [3]int{4, 4, 4}}, Partition: part, Scheme: solver.Asynchronous(), Tolerance: 1e-6,
 	}}
-	r := &virtual.Result{Reason: solver.Converged, Virtual: 10 * time.Second, Residual: 5e-7, Ranks: []virtual.Rank{
+	r := &virtual.Result{Reason: solver.Converged, Virtual: 10 * time.Second, Met: virtual.Met{After: 8 * time.Second, Sweeps: 120}, Residual: 5e-7, Ranks: []virtual.Rank{
 		{Sweeps: 100, Relaxing: 8 * time.Second, Protocol: time.Second, Idle: time.Second, Messages: 3, Segments: 5, Bytes: 7000, Lost: 1},
 		{Sweeps: 300, Relaxing: 10 * time.Second, Messages: 1, Segments: 2, Bytes: 3000},
 	}}
@@ -42,12 +42,18 @@ func TestFigures(t *testing.T) {
 	require.InDelta(t, 0.5, float64(s.MeanAge), 1e-12)
 	require.True(t, s.Converged)
 	require.False(t, s.Efficiency.Is())
-	s.Against(15)
-	require.InDelta(t, 0.75, float64(s.Efficiency), 1e-12)
+	one := Alone{Seconds: 12, Sweeps: 100}
+	s.Against(one, 1)
+	require.InDelta(t, 0.75, float64(s.Efficiency), 1e-12, "until the tolerance was met, not until the verdict")
+	s.Against(one, 4) // 20 % more sweeps than one machine become 5 %
+	require.InDelta(t, 8*1.05/1.2, float64(s.Comparable), 1e-12)
+	require.InDelta(t, 12/(2*8*1.05/1.2), float64(s.Efficiency), 1e-12)
+	s.Against(Alone{}, 4)
+	require.False(t, s.Efficiency.Is())
 
 	r.Residual = 2e-6
 	s = Figures(r, run, nil)
-	s.Against(15)
+	s.Against(one, 1)
 	require.False(t, s.Converged, "whatever the peers believed")
 	require.False(t, s.Efficiency.Is())
 	r.Residual = 5e-7
@@ -61,7 +67,7 @@ func TestFigures(t *testing.T) {
 func TestSimulatedComparison(t *testing.T) {
 	r, run := twoMachines(t)
 	good, bad := Figures(r, run, nil), Figures(r, run, errors.New("peer 1 is lost, \"it\" said"))
-	good.Against(15)
+	good.Against(Alone{Seconds: 12, Sweeps: 100}, 1)
 	c := SimulatedComparison{Subject: Subject{Problem: "membrane", N: []int{8, 8, 8}, StandIn: 2, Model: "lab", Method: "richardson"}, Rows: []Simulated{good, bad}}
 	var text, table bytes.Buffer
 	c.Text(&text)
@@ -78,6 +84,7 @@ func TestSimulatedComparison(t *testing.T) {
 	}
 	require.Equal(t, "8x8x8", rows[1][at["n"]])
 	require.Equal(t, "0.75", rows[1][at["efficiency"]])
+	require.Equal(t, []string{"10", "8", "120", "8"}, rows[1][at["seconds"]:at["comparable_seconds"]+1])
 	require.Equal(t, "30 0 10", rows[1][at["staleness"]])
 	require.Empty(t, rows[2][at["efficiency"]])
 	require.Equal(t, "peer 1 is lost, \"it\" said", rows[2][at["reason"]])

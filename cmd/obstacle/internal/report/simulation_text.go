@@ -20,10 +20,13 @@ func (s *Simulation) Text(w io.Writer) {
 	fmt.Fprintf(t, "model\t%s: %s, parts %s\n", s.Model, plural(s.Machines, "machine"), grid(s.Partition))
 	fmt.Fprintf(t, "method\t%s, scheme %s, order %s%s\n", s.Method, s.Scheme, s.Order, map[bool]string{true: ", faces sent late"}[s.Late])
 	fmt.Fprintf(t, "result\t%s after %.6g s of virtual time (set-up %.3g s)\n", s.Reason, s.Seconds, s.Setup)
+	if s.Met.Is() {
+		fmt.Fprintf(t, "tolerance\tmet by the whole after %.6g s and %.1f sweeps: the rest is finding out\n", float64(s.Met), float64(s.MetSweeps))
+	}
 	fmt.Fprintf(t, "residual\t%s relative, recomputed (tolerance %g)\n", value(s.Residual), s.Tolerance)
 	fmt.Fprintf(t, "sweeps\t%.6g to %.6g, as many points as %.1f sequential sweeps; one takes %.4g s\n", s.Fewest, s.Most, s.Equivalent, s.Steady)
 	if s.Efficiency.Is() {
-		fmt.Fprintf(t, "efficiency\t%.1f %%, t(1) = %.6g s: %s\n", 100*float64(s.Efficiency), float64(s.Alone), s.Reference)
+		fmt.Fprintf(t, "efficiency\t%.1f %%, of %.6g s; t(1) = %.6g s: %s\n", 100*float64(s.Efficiency), float64(s.Comparable), float64(s.Alone), s.Reference)
 	}
 	fmt.Fprintf(t, "time\trelaxing %.1f %%, protocol %.1f %%, idle %.1f %%\n", 100*s.Relaxing, 100*s.Protocol, 100*s.Idle)
 	fmt.Fprintf(t, "traffic\t%d messages, %d segments, %.1f MB, %d segments lost\n", s.Messages, s.Segments, float64(s.Bytes)/1e6, s.Lost)
@@ -81,17 +84,21 @@ type SimulatedComparison struct {
 func (c *SimulatedComparison) Text(w io.Writer) {
 	fmt.Fprintf(w, "%s, %s points%s\n%s, order %s, tolerance %g, on model %s, seed %d\n", c.Problem, grid(c.N), c.standIn(), c.Method, c.Order, c.Tolerance, c.Model, c.Seed)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "scheme\tmachines\tseconds\tefficiency\tequivalent sweeps\tresidual\trelaxing\tprotocol\tidle\tmessages\tsegments\tMB\tlost\tage")
+	fmt.Fprintln(t, "scheme\tmachines\tseconds\tmet\tcomparable\tefficiency\tequivalent sweeps\tresidual\trelaxing\tprotocol\tidle\tmessages\tsegments\tMB\tlost\tage")
 	for i := range c.Rows {
 		r := &c.Rows[i]
-		efficiency, age := "–", "–"
+		efficiency, age, met, comparable := "–", "–", "–", "–"
 		if r.Efficiency.Is() {
 			efficiency = fmt.Sprintf("%.1f %%", 100*float64(r.Efficiency))
+			comparable = fmt.Sprintf("%.5g", float64(r.Comparable))
+		}
+		if r.Met.Is() {
+			met = fmt.Sprintf("%.5g", float64(r.Met))
 		}
 		if r.MeanAge.Is() {
 			age = fmt.Sprintf("%.2f", float64(r.MeanAge))
 		}
-		fmt.Fprintf(t, "%s\t%d\t%.5g\t%s\t%.1f\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t%d\t%.1f\t%d\t%s\n", r.Scheme, r.Machines, r.Seconds, efficiency, r.Equivalent, value(r.Residual),
+		fmt.Fprintf(t, "%s\t%d\t%.5g\t%s\t%s\t%s\t%.1f\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t%d\t%.1f\t%d\t%s\n", r.Scheme, r.Machines, r.Seconds, met, comparable, efficiency, r.Equivalent, value(r.Residual),
 			100*r.Relaxing, 100*r.Protocol, 100*r.Idle, r.Messages, r.Segments, float64(r.Bytes)/1e6, r.Lost, age)
 	}
 	t.Flush()
@@ -101,9 +108,18 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 		}
 	}
 	fmt.Fprintf(w, "efficiency is t(1)/(m·t(m)), t(1) = %s s: %s; age is that of the faces read, in sweeps\n", value(c.Alone), c.Reference)
+	fmt.Fprintln(w, "seconds are until the verdict, met: until the residual of the whole met the tolerance; comparable, which efficiency is of, is met"+c.cost())
 	for _, o := range c.Outputs {
 		fmt.Fprintf(w, "written %s\n", o)
 	}
+}
+
+// cost says what is done about stale values on a stand-in.
+func (s *Subject) cost() string {
+	if s.Costing <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(",\nout of lockstep with the sweeps beyond those of one machine divided by %d: stale values cost that much less on the fine grid", s.Costing)
 }
 
 // CSV writes the rows as a table with a line of names.
@@ -116,7 +132,7 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	lines := [][]string{{
-		"model", "problem", "n", "stand_in", "method", "scheme", "machines", "seconds", "efficiency", "converged", "reason", "relative_residual", "sequential_equivalent_sweeps",
+		"model", "problem", "n", "stand_in", "method", "scheme", "machines", "seconds", "met_seconds", "met_sweeps", "comparable_seconds", "efficiency", "converged", "reason", "relative_residual", "sequential_equivalent_sweeps",
 		"steady_sweep_seconds", "relaxing_share", "protocol_share", "idle_share", "messages", "segments", "bytes", "segments_lost", "staleness_mean", "staleness", "seed",
 	}}
 	for i := range c.Rows {
@@ -124,7 +140,7 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 		ages := strings.Trim(fmt.Sprint(r.Staleness), "[]")
 		lines = append(lines, []string{
 			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"), strconv.Itoa(c.StandIn), c.Method, r.Scheme, strconv.Itoa(r.Machines),
-			number(r.Seconds), number(float64(r.Efficiency)), strconv.FormatBool(r.Converged), cmp.Or(r.Failure, r.Reason), number(float64(r.Residual)), number(r.Equivalent),
+			number(r.Seconds), number(float64(r.Met)), number(float64(r.MetSweeps)), number(float64(r.Comparable)), number(float64(r.Efficiency)), strconv.FormatBool(r.Converged), cmp.Or(r.Failure, r.Reason), number(float64(r.Residual)), number(r.Equivalent),
 			number(r.Steady), number(r.Relaxing), number(r.Protocol), number(r.Idle), fmt.Sprint(r.Messages), fmt.Sprint(r.Segments), fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost),
 			number(float64(r.MeanAge)), ages, fmt.Sprint(c.Seed),
 		})
