@@ -77,7 +77,7 @@ func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string,
 			return usage("--out %s is given twice", name)
 		}
 	}
-	f, err := a.openModel(o.model)
+	f, err := a.openModel(o.model, q.blockOf(o.machines...))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -14,10 +15,10 @@ import (
 // thisMachine is the model that is made by measuring.
 const thisMachine = "this-machine"
 
-// openModel reads the word of --model.
-func (a *app) openModel(ref string) (*clusterfile.File, error) {
+// openModel reads the word of --model. this-machine is measured with blocks as those of b.
+func (a *app) openModel(ref string, b calibration.Block) (*clusterfile.File, error) {
 	if ref == thisMachine {
-		d, err := calibration.ThisMachine(context.Background(), calibration.Block{})
+		d, err := calibration.ThisMachine(context.Background(), b)
 		if err != nil {
 			return nil, failed(err)
 		}
@@ -26,6 +27,21 @@ func (a *app) openModel(ref string) (*clusterfile.File, error) {
 	}
 	f, err := clusterfile.Open(ref, thisMachine)
 	return f, badInput(err)
+}
+
+// blockOf is what this-machine is measured with for a run: the block of a cube with as many
+// points a side as the longest of --n, among the most peers; any, where that makes no sense,
+// which is said elsewhere.
+func (q *request) blockOf(machines ...int) calibration.Block {
+	n, err := numbers("n", q.n)
+	b := calibration.Block{}
+	if err == nil && len(n) > 0 && len(machines) > 0 {
+		b = calibration.Block{N: slices.Max(n), Peers: slices.Max(machines)}
+	}
+	if b.N < 2 || b.N > 256 || b.Peers < 1 || b.Peers > b.N {
+		return calibration.Block{}
+	}
+	return b
 }
 
 func (a *app) clustersCommand() *cobra.Command {
@@ -47,7 +63,7 @@ start from. this-machine is measured when it is asked for.`,
 			if len(args) == 0 {
 				return a.listClusters()
 			}
-			f, err := a.openModel(args[0])
+			f, err := a.openModel(args[0], calibration.Block{})
 			if err != nil {
 				return err
 			}

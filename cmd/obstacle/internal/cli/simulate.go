@@ -44,7 +44,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	if err := s.check(); err != nil {
 		return err
 	}
-	f, err := a.openModel(s.model)
+	f, err := a.openModel(s.model, q.blockOf(machines))
 	if err != nil {
 		return err
 	}

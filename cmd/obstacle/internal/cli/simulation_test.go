@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/cluster/calibration"
 	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 )
@@ -114,5 +115,23 @@ func TestPlayTogether(t *testing.T) {
 		require.Equal(t, runs[i].figures.Seconds, again[i].figures.Seconds)
 		require.Equal(t, runs[i].figures.Staleness, again[i].figures.Staleness)
 		require.Equal(t, runs[i].figures.Bytes, again[i].figures.Bytes)
+	}
+}
+
+// this-machine is measured with the blocks of the run, and with any where there are none such.
+func TestBlockOf(t *testing.T) {
+	for _, c := range []struct {
+		n        string
+		machines []int
+		want     calibration.Block
+	}{
+		{"64", []int{4}, calibration.Block{N: 64, Peers: 4}},
+		{"10,20,30", []int{4, 16, 8}, calibration.Block{N: 30, Peers: 16}},
+		{"8", []int{16}, calibration.Block{}},
+		{"1000", []int{2}, calibration.Block{}},
+		{"many", []int{2}, calibration.Block{}},
+		{"64", nil, calibration.Block{}},
+	} {
+		require.Equal(t, c.want, (&request{n: c.n}).blockOf(c.machines...), "%+v", c)
 	}
 }
