@@ -41,7 +41,10 @@ func exchanges(ctx context.Context, b *bench) error {
 			}
 		}
 	}
-	return b.asynchronousExchanges(ctx)
+	if err := b.asynchronousExchanges(ctx); err != nil {
+		return err
+	}
+	return b.chosenWork(ctx)
 }
 
 // asynchronousExchanges tells what the coarse correction saves where nobody waits: boxes

@@ -6,11 +6,14 @@ import (
 )
 
 // workPace decides how many cycles of the local method a peer does between two
-// exchanges. Where the number was not given it follows from measurement: what an
-// exchange costs, in cycles. In lockstep that is the time lost between two solves, for
-// the slowest peer the network's latency, for the others their head start as well; if a
-// peer does not wait, the interval in which news come, since to solve again with the old
-// values of the neighbours brings nothing new.
+// exchanges. Where the number was not given it follows from measurement: as many as an
+// exchange costs, so that neither more than doubles the other. What a relaxation takes beside its
+// cycles is that cost: in lockstep the network's latency and, for peers that are ahead,
+// their head start, for all of them the residual, the coarse correction and the
+// assembling. Where nobody waits and several relaxations pass between two news, to solve
+// again with the old values of the neighbours brings nothing new, and the work is what fits
+// between them. (The interval of news alone does not tell: peers that do more cycles send
+// less often, which would have them do more still.)
 type workPace struct {
 	w     *schwarz
 	fixed int
@@ -22,18 +25,24 @@ type workPace struct {
 	askedAt time.Duration
 	done    int
 	cycle   float64 // seconds of one
-	ended   time.Duration
+	began   time.Duration
+	did     int // cycles of the relaxation that began then
 	newsAt  time.Duration
-	gap     float64 // seconds that an exchange costs
+	quiet   int     // relaxations since the last news
+	gap     float64 // cycles that an exchange costs
+	between float64 // cycles between two news that are further apart than relaxations
 	chosen  float64
 }
 
 // Bounds of the choice, in cycles; point methods at most as many as values take to cross
-// the region, times mostCrossings.
+// the region, times mostCrossings. The first relaxation does firstWork times the least.
 const (
 	mostMultigrid = 4
 	mostCrossings = 2
+	firstWork     = 2
 	smoothing     = 0.25 // weight of a new measurement
+	mostFall      = 0.5  // from one relaxation to the next
+	mostRise      = 4
 )
 
 func (p *workPace) init(w *schwarz) {
@@ -45,12 +54,16 @@ func (p *workPace) init(w *schwarz) {
 	}
 	switch w.config.Method.localName() {
 	case SOR:
-		p.least, p.most = 2, float64(mostCrossings*longest)
+		p.least, p.most = 4, float64(mostCrossings*longest)
 	case Richardson:
 		p.least, p.most = 4, float64(mostCrossings*longest*longest)
 	}
-	p.chosen = p.least
+	p.most = max(p.least, p.most)
+	p.chosen = p.first()
 }
+
+// first is the work of the first relaxation.
+func (p *workPace) first() float64 { return min(firstWork*p.least, p.most) }
 
 // omega is the factor of the local SOR: the best for a membrane as long as the region, or
 // as the number of sweeps, since what a factor near 2 promises takes about that many
@@ -69,7 +82,7 @@ func (p *workPace) omega() float64 {
 	}
 	sweeps := p.fixed
 	if sweeps == 0 {
-		sweeps = int(p.least)
+		sweeps = int(p.first())
 	}
 	return bestOmega(min(longest, sweeps))
 }
@@ -81,9 +94,6 @@ func (p *workPace) asked(now time.Duration) {
 	if p.asking && (pass.stage != partSolve || pass.done != p.done) {
 		p.cycle = mixed(p.cycle, (p.now - p.askedAt).Seconds())
 		p.asking = false
-		if pass.stage != partSolve {
-			p.ended = p.now
-		}
 	}
 	if pass.stage == partSolve && !p.asking {
 		p.asking, p.askedAt, p.done = true, p.now, pass.done
@@ -105,14 +115,27 @@ func (p *workPace) cycles(news bool) int {
 		return p.fixed
 	}
 	if p.cycle > 0 {
-		if inLockstep(p.w.config.Scheme) {
-			p.gap = mixed(p.gap, (p.now - p.ended).Seconds())
-		} else if news {
-			p.gap = mixed(p.gap, (p.now - p.newsAt).Seconds())
-			p.newsAt = p.now
+		p.measure(news)
+		wanted := p.gap
+		if !inLockstep(p.w.config.Scheme) {
+			wanted = max(wanted, p.between)
 		}
-		wanted := p.gap / p.cycle
-		p.chosen = math.Max(p.least, math.Min(p.most, math.Max(p.chosen/2, math.Min(wanted, 2*p.chosen))))
+		p.chosen = max(p.least, mostFall*p.chosen, min(wanted, mostRise*p.chosen, p.most))
 	}
-	return int(math.Round(p.chosen))
+	p.began, p.did = p.now, int(math.Round(p.chosen))
+	return p.did
+}
+
+// measure takes in the relaxation that has ended.
+func (p *workPace) measure(news bool) {
+	p.gap = mixed(p.gap, max(0, (p.now-p.began).Seconds()/p.cycle-float64(p.did)))
+	if p.quiet++; !news || inLockstep(p.w.config.Scheme) {
+		return
+	}
+	interval := 0.0
+	if p.quiet > 1 {
+		interval = (p.now - p.newsAt).Seconds() / p.cycle
+	}
+	p.between += smoothing * (interval - p.between)
+	p.newsAt, p.quiet = p.now, 0
 }
