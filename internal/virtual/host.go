@@ -172,6 +172,9 @@ func (h *Host) opening() {
 	}
 	h.Phase, h.Began, h.left = Running, h.world.Now(), 0
 	h.world.Opened(h)
+	for _, nb := range h.neighbours {
+		h.await(nb, 0)
+	}
 	h.running()
 }
 

@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -19,7 +20,8 @@ type neighbour struct {
 	asked       uint64 // number of the change that it was last asked for
 	haloNews    bool   // the session was touched since it was last looked at, or has more
 	agreeNews   bool
-	slots       []p2psap.Slot // Data nil: lent for each message, which the peer copies
+	slots       []p2psap.Slot
+	shared      bool // all slots are one memory: the peer copies what it is given
 	letter      p2psap.Slot
 	buffers     [2]outgoing
 	newest      int
@@ -48,13 +50,18 @@ func sessionName(kind string, a, b solver.Rank) string {
 }
 
 // newNeighbour makes the traffic over a link. copies tells that the peer copies the faces that
-// it is given. What comes asynchronously comes in pieces, each to its place in the slot.
+// it is given. What comes asynchronously comes in pieces, each to its place in its slot.
 func newNeighbour(l solver.Link, copies bool) *neighbour {
 	nb := &neighbour{Link: l, name: NameOf(l.Rank), loose: l.Asynchronous, async: l.Asynchronous}
+	nb.shared = copies && !l.Asynchronous
+	var one []byte
+	if nb.shared && len(l.Slots) > 0 {
+		one = make([]byte, slices.Max(l.Slots))
+	}
 	for t, n := range l.Slots {
 		nb.haloRead = append(nb.haloRead, false)
-		s := p2psap.Slot{Tag: p2psap.Tag(t)}
-		if !copies || l.Asynchronous {
+		s := p2psap.Slot{Tag: p2psap.Tag(t), Data: one}
+		if !nb.shared {
 			s.Data = make([]byte, n)
 		}
 		nb.slots = append(nb.slots, s)
@@ -121,24 +128,26 @@ func (h *Host) pollFaces(nb *neighbour, waits bool) (news bool) {
 		if nb.haloRead[t] {
 			continue
 		}
-		slot := &nb.slots[t]
-		lent := slot.Data == nil
-		if lent {
-			slot.Data = h.rooms.take(nb.Slots[t])
+		a, fresh := h.receive(nb, nb.halo, &nb.slots[t], &nb.haloRead[t])
+		if !fresh || !a.Complete {
+			continue
 		}
-		if a, fresh := h.receive(nb, nb.halo, slot, &nb.haloRead[t]); fresh && a.Complete {
-			news = true
-			nb.heard = max(nb.heard, a.Label)
-			h.busy = max(h.busy, h.world.Now()).Add(h.world.Receives(h, a.Label, waits))
-			h.blame(nb, h.Peer.Halo(h.since(), nb.Rank, uint32(t), a.Label, slot.Data[:a.Length]))
-		}
-		if lent {
-			h.rooms.give(slot.Data)
-			slot.Data = nil
-		}
+		news = true
+		nb.heard = max(nb.heard, a.Label)
+		h.busy = max(h.busy, h.world.Now()).Add(h.world.Receives(h, a.Label, waits))
+		h.blame(nb, h.Peer.Halo(h.since(), nb.Rank, uint32(t), a.Label, nb.slots[t].Data[:a.Length]))
+		h.await(nb, t+1)
 	}
 	nb.haloNews = news && h.Node.Unread(nb.halo) > 0
 	return news
+}
+
+// await offers the memory that slots share to the next face of a tag, which is then copied once
+// on its way, and not twice. Faces come under one tag after the other.
+func (h *Host) await(nb *neighbour, tag int) {
+	if nb.shared && len(nb.slots) > 0 {
+		h.Node.Post(nb.halo, &nb.slots[tag%len(nb.slots)])
+	}
 }
 
 func (h *Host) pollLetters(nb *neighbour, waits bool) (news bool) {
