@@ -33,7 +33,7 @@ func staleness(ctx context.Context, t trial) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		same, err := equal(t.side, r.Residual)
+		same, err := equivalent(t.side, r.Residual)
 		if err != nil {
 			return 0, err
 		}
@@ -46,22 +46,6 @@ func staleness(ctx context.Context, t trial) (float64, error) {
 // divides tells whether a grid has two planes for every machine along each axis.
 func divides(side int, t trial) bool {
 	return side >= 2*t.parts[0] && side >= 2*t.parts[1] && side >= 2*t.parts[2]
-}
-
-// equal is after how many synchronous sweeps, a broken number, the residual is that.
-func equal(side int, residual float64) (float64, error) {
-	p, err := membrane(side)
-	if err != nil {
-		return 0, err
-	}
-	if !(residual > 0 && residual < 1) {
-		return 0, fmt.Errorf("a relative residual of %v on %d points a side", residual, side)
-	}
-	after, err := solver.SolveSequential(p, solver.Jacobi, residual, 1, 1, 0)
-	if err != nil {
-		return 0, err
-	}
-	return float64(after.Sweeps), nil
 }
 
 // methods are the best ones beside Richardson, on 64 machines, to 1e-6.

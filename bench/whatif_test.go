@@ -79,7 +79,7 @@ func TestStaleness(t *testing.T) {
 	older, err := staleness(context.Background(), x)
 	require.NoError(t, err)
 	require.Greater(t, older, old+0.01)
-	_, err = equal(8, 2)
+	_, err = equivalent(8, 2)
 	require.ErrorContains(t, err, "residual of 2")
 }
 

@@ -108,6 +108,7 @@ func (m *machine) occupy() error {
 	r := e.run
 	config := r.Solver
 	config.Rank, config.Executor = solver.Rank(rank), nil
+	config.Method.Together = 1 // sweeps are counted, and looked at, one by one
 	peer, err := solver.New(config)
 	if err != nil {
 		return err

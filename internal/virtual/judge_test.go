@@ -30,6 +30,23 @@ func TestMetSynchronous(t *testing.T) {
 	}
 }
 
+// One machine on a grid beyond its caches, where the solver by itself does several sweeps in one pass.
+func TestMetOfOneMachine(t *testing.T) {
+	play := func(judge bool) *Result {
+		run := runOf(t, gigabit(2), membrane(64), solver.Synchronous(), 1)
+		run.Solver.Tolerance, run.Judge = 0.02, judge
+		r, err := Play(context.Background(), run)
+		require.NoError(t, err)
+		require.InDelta(t, r.Virtual.Seconds(), r.Ranks[0].Sweeps*r.Steady.Seconds(), 1e-6)
+		return r
+	}
+	without, with := play(false), play(true)
+	require.Positive(t, with.Met.Sweeps)
+	require.InDelta(t, with.Met.Sweeps*with.Steady.Seconds(), with.Met.After.Seconds(), 1.1*with.Steady.Seconds())
+	with.Met = Met{}
+	require.Equal(t, without, with)
+}
+
 // Looking changes nothing of a run, and finds the same on any number of threads.
 func TestJudgeOnlyLooks(t *testing.T) {
 	play := func(judge bool, threads int) *Result {
