@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -24,8 +25,8 @@ type loops struct {
 	u, v     []float64
 	sweep    *kernel.Sweep
 	tiles    map[int]*kernel.TimeTiles // by threads
-	transfer *kernel.Transfer
-	coarse   []float64
+	fine     *method.Level        // and the next coarser grid
+	coarse   *method.Level
 	threads  int
 	pool     *runner.Pool
 }
@@ -136,7 +137,7 @@ func (l *loops) do(name string, times int) error {
 		for range times {
 			l.slabs(all, func(b kernel.Box) { l.sweep.Defect(l.v, l.u, b) })
 		}
-	case "restrict", "prolong":
+	case "descend", "restrict", "prolong", "ascend":
 		return l.transfers(name, times)
 	case "variable", "variabletiled":
 		return l.variable(name, times)
@@ -146,26 +147,56 @@ func (l *loops) do(name string, times int) error {
 	return nil
 }
 
+// transfers are what a cycle of multigrid does on its finest grid beside sweeps, by the
+// solver's own passes: a sweep, its residual and the restriction in one; the coarse
+// problem, walls and pins, from what that has left; a correction that keeps what it
+// corrects; and the same with the sweep after it in one pass.
 func (l *loops) transfers(name string, times int) error {
-	fine := l.config.Layout
-	if l.transfer == nil {
-		n := (fine.N[0] - 1) / 2
-		c, err := kernel.NewLayout(3, [3]int{n, n, n})
-		if err != nil {
+	if l.fine == nil {
+		if err := l.makeLevels(); err != nil {
 			return err
 		}
-		if l.transfer, err = kernel.NewTransfer(fine, c); err != nil {
-			return err
-		}
-		l.coarse = make([]float64, c.Len())
 	}
+	exec := l.executor()
 	for range times {
-		if name == "restrict" {
-			l.slabs(l.transfer.Coarse().Interior(), func(b kernel.Box) { l.sweep.RestrictDefect(l.coarse, l.transfer, l.u, b) })
-			continue
+		switch name {
+		case "descend":
+			l.fine.Descend(1, loopOmega, exec)
+		case "restrict":
+			l.slabs(l.coarse.Part.Layout.Interior(), func(b kernel.Box) { l.fine.Restrict(l.coarse, b) })
+			l.coarse.Wall(false)
+		case "prolong":
+			l.slabs(l.config.Layout.Interior(), func(b kernel.Box) { l.fine.Prolong(l.coarse, l.v, b) })
+		default:
+			l.fine.Correct(l.coarse, l.v)
+			l.fine.Smooth(1, loopOmega, exec, nil)
 		}
-		l.slabs(fine.Interior(), func(b kernel.Box) { l.transfer.Prolong(l.u, l.coarse, l.config.Lower, l.config.Upper, b) })
 	}
+	return nil
+}
+
+// makeLevels makes the two finest grids of multigrid, and the problem of a correction.
+func (l *loops) makeLevels() error {
+	n := (l.config.Layout.N[0] - 1) / 2
+	layout, err := kernel.NewLayout(3, [3]int{n, n, n})
+	if err != nil {
+		return err
+	}
+	op, c := l.config.Operator, method.LevelConfig{Source: l.config.Source, Lower: l.config.Lower, Upper: l.config.Upper}
+	c.Part, c.Operator = kernel.Whole(l.config.Layout), op
+	if l.fine, err = method.NewLevel(c, false); err != nil {
+		return err
+	}
+	l.fine.Values = l.u
+	op.Diag, op.Off = op.Diag/4, op.Off/4
+	c.Part, c.Operator, c.Walls = kernel.Whole(layout), op, true
+	if l.coarse, err = method.NewLevel(c, true); err != nil {
+		return err
+	}
+	if err = l.fine.Over(l.coarse, nil); err != nil {
+		return err
+	}
+	l.fine.Descend(1, loopOmega, l.executor())
 	return nil
 }
 
