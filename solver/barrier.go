@@ -51,7 +51,8 @@ type separable struct {
 type separableTerm struct {
 	value, defect [3][]float64
 	size          [3]float64 // largest |low·(v_i − v_i−1)| + |high·(v_i − v_i+1)|
-	highest       float64    // product of the largest values
+	weight        float64    // the product's factor
+	highest       float64    // it and the product of the largest values
 }
 
 func newSeparable(p *Problem, by string) *separable {
@@ -65,9 +66,10 @@ func newSeparable(p *Problem, by string) *separable {
 	return s
 }
 
-// add adds a product. Tables are made from values at 1 … N, which get rim on either side.
-func (s *separable) add(values [3][]float64, rim [3]float64) {
-	t := separableTerm{highest: 1}
+// add adds weight times a product. Tables are made from values at 1 … N, which get rim on
+// either side.
+func (s *separable) add(weight float64, values [3][]float64, rim [3]float64) {
+	t := separableTerm{weight: weight, highest: weight}
 	for a := range 3 {
 		n := s.n[a]
 		v, d := make([]float64, n+2), make([]float64, n+2)
@@ -100,18 +102,18 @@ func (s *separable) symmetric(a int) bool {
 	return s.row[kernel.West+2*a] == s.row[kernel.East+2*a]
 }
 
-// alike tells whether y and z may be exchanged: all tables along them are the same.
-func (s *separable) alike() bool {
-	same := s.row[kernel.South] == s.row[kernel.Bottom] && s.row[kernel.North] == s.row[kernel.Top]
+// alike tells whether two axes may be exchanged: all tables along them are the same.
+func (s *separable) alike(a, b int) bool {
+	same := s.row[kernel.West+2*a] == s.row[kernel.West+2*b] && s.row[kernel.East+2*a] == s.row[kernel.East+2*b]
 	for _, t := range s.terms {
-		same = same && slices.Equal(t.value[1], t.value[2])
+		same = same && slices.Equal(t.value[a], t.value[b])
 	}
 	return same
 }
 
 // check finds least and top over the grid: by symmetry over half of it along each axis
 // where tables and coefficients are the same from either end, and half of that where y and
-// z may be exchanged. What rounding does to the points left out, rounding allows for.
+// z may be exchanged, a sixth where all three may. What rounding does to the points left out, rounding allows for.
 func (s *separable) check(e Executor) barrier {
 	var n [3]int
 	for a := range 3 {
@@ -123,7 +125,8 @@ func (s *separable) check(e Executor) barrier {
 	chunk := max(1, 1<<14/n[0])
 	type extremes struct{ least, top float64 }
 	found := make([]extremes, (rows+chunk-1)/chunk)
-	half := s.alike()
+	half := s.alike(1, 2)
+	sixth := half && s.alike(0, 1)
 	e.For(len(found), func(c int) {
 		w, aw := make([]float64, n[0]), make([]float64, n[0])
 		least, top := math.Inf(1), 0.0
@@ -132,8 +135,12 @@ func (s *separable) check(e Executor) barrier {
 			if half && y > z {
 				continue
 			}
-			s.rowAt(aw, w, [3]int{1, 1 + y, 1 + z})
-			for x, v := range aw {
+			m := n[0]
+			if sixth {
+				m = y + 1
+			}
+			s.rowAt(aw[:m], w[:m], [3]int{1, 1 + y, 1 + z})
+			for x, v := range aw[:m] {
 				if !(v >= least) { // a NaN stays
 					least = v
 				}
@@ -198,10 +205,10 @@ type termRow struct {
 func (t *separableTerm) along(excess float64, first [3]int, m int) termRow {
 	x0, y, z := first[0], first[1], first[2]
 	vy, vz := t.value[1][y], t.value[2][z]
-	alpha := vy * vz
+	alpha := t.weight * (vy * vz)
 	return termRow{
 		t.value[0][x0:][:m:m], t.defect[0][x0:][:m:m],
-		alpha, t.defect[1][y]*vz + vy*t.defect[2][z] + excess*alpha,
+		alpha, t.weight*(t.defect[1][y]*vz+vy*t.defect[2][z]) + excess*alpha,
 	}
 }
 

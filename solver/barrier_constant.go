@@ -16,7 +16,7 @@ const rowSums = "row sums"
 // a sum of products. The off-diagonal entries must not be positive.
 func constantBarrier(p *Problem, e Executor) barrier {
 	ones := newSeparable(p, rowSums)
-	ones.add(p.oneTables(), [3]float64{1, 1, 1})
+	ones.add(1, p.oneTables(), [3]float64{1, 1, 1})
 	best := ones.check(e)
 	better := func(s *separable) (inverse float64) {
 		b := s.check(e)
@@ -32,7 +32,7 @@ func constantBarrier(p *Problem, e Executor) barrier {
 		tables, rim := p.oneTables(), [3]float64{1, 1, 1}
 		s.alongAxis(a, tables[a])
 		rim[a] = 0
-		s.add(tables, rim)
+		s.add(1, tables, rim)
 		gain += 1 - s.excess*better(s)
 	}
 	if p.Dimension > 1 && gain > 0.05 {
@@ -98,16 +98,11 @@ func heatBarrier(p *Problem) *separable {
 			s.symmetrise(a, v[a])
 		}
 		decay := math.Exp(-reaction * t)
-		term := v
-		term[0] = make([]float64, len(v[0]))
-		for i, x := range v[0] {
-			term[0][i] = weight * decay * x
-		}
 		var rim [3]float64
 		for a := p.Dimension; a < 3; a++ {
 			rim[a] = 1
 		}
-		s.add(term, rim)
+		s.add(weight*decay, v, rim)
 		left := decay
 		for a := range p.Dimension {
 			left *= maxOf(v[a])

@@ -108,7 +108,7 @@ func TestBarrierCheck(t *testing.T) {
 					s.symmetrise(a, v[a])
 				}
 			}
-			s.add(v, rim)
+			s.add(1, v, rim)
 			Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
 				w.SetVec(d, w.AtVec(d)+v[0][idx[0]-1]*v[1][idx[1]-1]*v[2][idx[2]-1])
 				return true
@@ -138,7 +138,9 @@ func TestBarrierExtremes(t *testing.T) {
 			p.N[a] = rapid.IntRange(1, 5).Draw(t, "n")
 		}
 		if p.Dimension == 3 && rapid.Bool().Draw(t, "cube") {
-			p.N[2] = p.N[1]
+			if p.N[2] = p.N[1]; rapid.Bool().Draw(t, "all axes") {
+				p.N[0] = p.N[1]
+			}
 		}
 		s := newSeparable(p, "a test")
 		same := rapid.Bool().Draw(t, "same tables")
@@ -153,9 +155,11 @@ func TestBarrierExtremes(t *testing.T) {
 				}
 			}
 			if same && p.N[1] == p.N[2] {
-				copy(v[2], v[1])
+				if copy(v[2], v[1]); p.N[0] == p.N[1] {
+					copy(v[0], v[1])
+				}
 			}
-			s.add(v, [3]float64{})
+			s.add(rapid.Float64Range(0.1, 2).Draw(t, "weight"), v, [3]float64{})
 		}
 		least, top := math.Inf(1), 0.0
 		aw, w := make([]float64, p.N[0]), make([]float64, p.N[0])
