@@ -21,14 +21,14 @@ const (
 
 // loops are the kernels on an n³ block of the reference case.
 type loops struct {
-	config   kernel.Config
-	u, v     []float64
-	sweep    *kernel.Sweep
-	tiles    map[int]*kernel.TimeTiles // by threads
-	fine     *method.Level        // and the next coarser grid
-	coarse   *method.Level
-	threads  int
-	pool     *runner.Pool
+	config  kernel.Config
+	u, v    []float64
+	sweep   *kernel.Sweep
+	tiles   map[int]*kernel.TimeTiles // by threads
+	fine    *method.Level             // and the next coarser grid
+	coarse  *method.Level
+	threads int
+	pool    *runner.Pool
 }
 
 // workKernels does "LOOP TIMES" or "LOOP:THREADS TIMES" for each line and answers with
@@ -182,7 +182,8 @@ func (l *loops) makeLevels() error {
 	if err != nil {
 		return err
 	}
-	op, c := l.config.Operator, method.LevelConfig{Source: l.config.Source, Lower: l.config.Lower, Upper: l.config.Upper}
+	op := kernel.Operator{Diag: l.config.Operator.Diag, Off: l.config.Operator.Off}
+	c := method.LevelConfig{Source: l.config.Source, Lower: l.config.Lower, Upper: l.config.Upper}
 	c.Part, c.Operator = kernel.Whole(l.config.Layout), op
 	if l.fine, err = method.NewLevel(c, false); err != nil {
 		return err
