@@ -57,11 +57,26 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 						}
 					}
 				}
+				corrected := rapid.Bool().Draw(t, "corrected")
+				correct := func(u []float64, lo, hi, z int) {
+					for y := lo; y < hi; y++ {
+						for x := range fine.N[0] {
+							u[fine.Index(x, y, z)] += float64(1 + (x+y+3*z)%7)
+						}
+					}
+				}
 				got, want := onLine(b.src), onLine(b.src)
 				sums, seen := make([]float64, tr.Sums()), make([]int, fine.N[1]*fine.N[2])
 				var at sync.Mutex
+				var first func(lo, hi, z int)
+				if corrected {
+					first = func(lo, hi, z int) { correct(got, lo, hi, z) }
+				}
+				for z := 0; z < fine.N[2] && corrected && sweeps > 0; z++ {
+					correct(want, 0, fine.N[1], z)
+				}
 				s.RedBlackPass(got, &Pass{
-					Omega: 1.7, Sweeps: sweeps,
+					Omega: 1.7, Sweeps: sweeps, First: first,
 					Relaxed: func(colour, lo, hi, z int) { halve(got, colour, lo, hi, z) },
 					Done: func(worker, lo, hi, z int) {
 						at.Lock()
