@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/bench/internal/published"
@@ -126,6 +127,7 @@ func efficiencies(ctx context.Context, b *bench) error {
 		m := c.machines[k]
 		s := c.scheme(m)
 		e, err := efficiency(ctx, c.cluster, c.side, m, s)
+		fmt.Fprintf(os.Stderr, "efficiency: %s, %d³, %d machines, %s: %.1f %%\n", c.cluster, c.side, m, s.Name(), 100*e)
 		out[places[i][0]][k] = over("efficiency", fmt.Sprintf("%s, %d³, %d machines, boxes, overlap, Richardson %s", c.cluster, c.side, m, s.Name()), "%", []float64{100 * e})
 		return err
 	})
