@@ -31,6 +31,10 @@ type way struct {
 // defaultQueue is what Linux lets a socket keep, each way, if nobody changes that.
 const defaultQueue = 212992
 
+// postedReceives are the blocks that an InfiniBand end has ready, each for a segment (the
+// paper of 2013, and our ib).
+const postedReceives = 1000
+
 // line is a host's line towards the switch.
 type line struct {
 	free microproto.Instant
@@ -84,6 +88,9 @@ func (e *engine) connect(hosts int) {
 		w := way{
 			each: 1e9 / k.Rate, around: k.Frame, latency: k.Latency, jitter: int64(k.Jitter), loss: k.Loss,
 			ib: k.Kind == cluster.IB, site: h.Site, plane: e.planes[h.Network], accepts: cmp.Or(e.run.ReceiveQueue, defaultQueue),
+		}
+		if w.ib && e.run.ReceiveQueue == 0 {
+			w.accepts = postedReceives * k.MTU
 		}
 		w.room = time.Duration(float64(cmp.Or(e.run.SendQueue, defaultQueue)) * w.each)
 		w.queue = time.Duration(float64(k.Queue) * w.each)
@@ -258,6 +265,29 @@ func (p *process) skip(loss float64) int {
 	return int(min(math.Log1p(-p.rand.Float64())/math.Log1p(-loss), 1<<20))
 }
 
+// overflow is how many frames a receiver loses that accepts so many bytes, of which some
+// wait, and handles a frame in each nanoseconds. They come evenly; by the time the last of a
+// long flight does, it has handled others.
+func (f *flight) overflow(waiting, accepts int, each float64) (lost int) {
+	gap := 0.0
+	if f.count > 1 {
+		gap = float64(f.last.Sub(f.first)) / float64(f.count-1)
+	}
+	held := float64(waiting)
+	for i := range f.count {
+		switch bit := uint64(1) << i; {
+		case f.lost&bit != 0:
+		case held+float64(f.unit) > float64(accepts):
+			f.lost |= bit
+			lost++
+		default:
+			held += float64(f.unit)
+		}
+		held = max(0, held-gap/max(each, 1e-6)*float64(f.unit))
+	}
+	return lost
+}
+
 // lose counts frames that a host sent.
 func (e *engine) lose(from int32, frames int) {
 	if frames > 0 {
@@ -300,9 +330,11 @@ func (m *machine) pass(f *flight) {
 func (m *machine) arrive(f *flight) {
 	all := len(f.frame.Data)
 	if w := &m.e.ways[m.index]; m.waiting+all > w.accepts && (!w.ib || f.frame.Mode == microproto.ModeAsynchronous) {
-		m.e.lose(f.from, int(f.count))
-		m.land(f)
-		return
+		m.e.lose(f.from, f.overflow(m.waiting, w.accepts, float64(m.class.Receive.Segment)+m.class.Receive.Byte*float64(f.unit)))
+		if f.over() {
+			m.land(f)
+			return
+		}
 	}
 	m.waiting += all
 	cost := time.Duration(f.count)*m.class.Receive.Segment + time.Duration(m.class.Receive.Byte*float64(all))

@@ -280,3 +280,34 @@ func TestSilence(t *testing.T) {
 	cut.Until = 0
 	require.Equal(t, microproto.Never, e.hosts[0].mail(2, evMessage, 0, letter{}))
 }
+
+// A flight that is longer than what may wait is not lost whole: what there is room for is taken, and
+// room is made while the rest comes. On an ib network 1000 segments may wait.
+func TestLongFlightsAreTaken(t *testing.T) {
+	play := func(kind string, accepts int, slow float64) int {
+		m := gigabit(2)
+		m.Networks[0].Kind, m.Networks[0].MTU, m.Networks[0].Queue = kind, 8128, 0
+		m.Hosts[1].Receive.Byte = slow * 8 // nanoseconds a byte; the line takes 8
+		e := still(m)
+		if accepts > 0 {
+			e.run.ReceiveQueue = accepts
+			e.connect(2)
+		}
+		f := e.train(1, 64, 8128)
+		f.Mode = microproto.ModeAsynchronous
+		require.True(t, e.hosts[0].Carry(e.hosts[0].host, 0, f))
+		frames := 0
+		for _, d := range e.deliveries() {
+			frames += d.frames
+		}
+		require.EqualValues(t, 64-frames, e.hosts[0].gone.Load())
+		return frames
+	}
+	require.Equal(t, 64, play(cluster.IB, 0, 100), "half a megabyte fits 1000 segments")
+	require.Equal(t, 64, play(cluster.Ether, 0, 0.9), "it handles them as fast as they come")
+	some := play(cluster.Ether, 0, 2) // 26 fit, and half of what comes meanwhile is handled
+	require.InDelta(t, 26+(64-26)/2.0+13/2.0, some, 8)
+	require.Equal(t, 64, play(cluster.IB, 0, 2))
+	require.Less(t, play(cluster.IB, 8128*4, 100), 8)
+	require.Zero(t, play(cluster.Ether, 8000, 2), "not even one fits")
+}

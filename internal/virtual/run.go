@@ -28,7 +28,7 @@ type Run struct {
 	// in the node, where newer asynchronous values replace them. 0: 208 KiB.
 	SendQueue int
 	// ReceiveQueue is how many bytes that have come may wait for the protocol; more is lost, but
-	// for what an ib network carries synchronously. 0: 208 KiB.
+	// for what an ib network carries synchronously. 0: 208 KiB, of ib 1000 segments.
 	ReceiveQueue int
 	// Until ends the run early: after that much virtual time since the first relaxation; 0: 100 days.
 	Until time.Duration
