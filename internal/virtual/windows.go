@@ -37,6 +37,7 @@ type share struct {
 type crew struct {
 	threads int
 	calls   []chan *window
+	over    chan struct{} // another thread has done the last of a window's work
 	wait    sync.WaitGroup
 }
 
@@ -44,13 +45,15 @@ type crew struct {
 const alone = 8
 
 func newCrew(threads int) *crew {
-	c := &crew{threads: threads}
+	c := &crew{threads: threads, over: make(chan struct{}, 1)}
 	for k := 1; k < threads; k++ {
 		call := make(chan *window, 1)
 		c.calls = append(c.calls, call)
 		c.wait.Go(func() {
 			for w := range call {
-				w.help(k)
+				if w.help(k) {
+					c.over <- struct{}{}
+				}
 			}
 		})
 	}
@@ -80,18 +83,34 @@ func (c *crew) run(work []*process, before microproto.Instant) {
 	}
 	for _, call := range c.calls {
 		select {
-		case call <- w:
-		default: // it is still asleep
+		case <-call: // it was still asleep; that window is over
+		default:
 		}
+		call <- w
 	}
-	w.help(0)
-	for w.done.Load() < int64(len(work)) {
-		runtime.Gosched()
+	if !w.help(0) {
+		c.finish()
 	}
 }
 
-// help does the work of share k, then what is left of the others'.
-func (w *window) help(k int) {
+// patience is how often a thread looks for the end of a window before it sleeps: some 20 µs. Where
+// others want the processors, the one that it would keep may be what the last thread waits for.
+const patience = 1 << 12
+
+// finish waits until another thread has done the last of a window's work.
+func (c *crew) finish() {
+	for range patience {
+		select {
+		case <-c.over:
+			return
+		default:
+		}
+	}
+	<-c.over
+}
+
+// help does the work of share k, then what is left of the others'. It tells whether it did the last.
+func (w *window) help(k int) (last bool) {
 	for i := range w.threads {
 		s := &w.shares[(k+i)%w.threads]
 		for {
@@ -102,9 +121,10 @@ func (w *window) help(k int) {
 			p := w.work[n]
 			p.collect()
 			p.run(w.before)
-			w.done.Add(1)
+			last = w.done.Add(1) == int64(len(w.work))
 		}
 	}
+	return last
 }
 
 // watchEvery is how often processes run between two looks at the context and calls of Watch.
