@@ -53,6 +53,7 @@ func (p *prediction) rungs(boxes *prediction) []rung {
 		{"simulated, 2-D pillars", p.table, sync, cells[:2]},
 		{"share of the sequential time alone", published.Formula(pillars), async, nil},
 		{"simulated: staleness, what waits for the protocol", p.table, async, nil},
+		{"simulated, and 6/5: lockstep relaxes planes in turn, the others do not", p.times(inTurn), async, nil},
 		{"simulated, and a constant factor of relaxations", p.whole(), async, cells[2:]},
 	}
 }
