@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/bench/internal/published"
@@ -113,10 +114,10 @@ func scalings() []scaling {
 // efficiencies is the efficiency of Richardson by the number of machines: at 256³, and at 1024³.
 func efficiencies(ctx context.Context, b *bench) error {
 	curves := scalings()
-	out := make([][]measurement, len(curves))
+	out, values := make([][]measurement, len(curves)), make([][]float64, len(curves))
 	var places [][2]int
 	for i, c := range curves {
-		out[i] = make([]measurement, len(c.machines))
+		out[i], values[i] = make([]measurement, len(c.machines)), make([]float64, len(c.machines))
 		for k := range c.machines {
 			places = append(places, [2]int{i, k})
 		}
@@ -127,9 +128,13 @@ func efficiencies(ctx context.Context, b *bench) error {
 		m := c.machines[k]
 		s := c.scheme(m)
 		e, err := efficiency(ctx, c.cluster, c.side, m, s)
+		if err != nil {
+			return err
+		}
 		fmt.Fprintf(os.Stderr, "efficiency: %s, %d³, %d machines, %s: %.1f %%\n", c.cluster, c.side, m, s.Name(), 100*e)
+		values[places[i][0]][k] = e
 		out[places[i][0]][k] = over("efficiency", fmt.Sprintf("%s, %d³, %d machines, boxes, overlap, Richardson %s", c.cluster, c.side, m, s.Name()), "%", []float64{100 * e})
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
@@ -137,7 +142,10 @@ func efficiencies(ctx context.Context, b *bench) error {
 	for _, m := range out {
 		b.report.add(m...)
 	}
-	return nil
+	if b.dry {
+		return nil
+	}
+	return drawScalings(filepath.Join(b.root, "docs", "pictures", "efficiency.png"), curves, values)
 }
 
 // hybridOf is the scheme of so many machines in two sites.

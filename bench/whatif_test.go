@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -99,4 +102,18 @@ func TestEachStopsAtAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.ErrorIs(t, each(ctx, 3, func(context.Context, int) error { return nil }), context.Canceled)
+}
+
+func TestScalingFigure(t *testing.T) {
+	var values [][]float64
+	for _, c := range scalings() {
+		values = append(values, make([]float64, len(c.machines)))
+	}
+	path := filepath.Join(t.TempDir(), "efficiency.png")
+	require.NoError(t, drawScalings(path, scalings(), values))
+	s, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Greater(t, s.Size(), int64(10000))
+	values[0][0] = math.NaN()
+	require.ErrorContains(t, drawScalings(path, scalings(), values), "graphene-ib, 256³")
 }
