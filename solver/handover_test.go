@@ -79,11 +79,15 @@ func TestMovesInLockstepKeepTheBits(t *testing.T) {
 		}
 		want, err := SolveSequential(p, Jacobi, c.Tolerance, c.CheckEvery, c.Lag, c.MaxSweeps)
 		require.NoError(t, err)
+		agreement := time.Duration(rapid.SampledFrom([]int{0, 1, 20}).Draw(t, "agreement")) * time.Millisecond
+		if agreement > defaultRepeat {
+			c.Repeat = 2 * agreement // what is repeated while agreements travel would be most of the run
+		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
 		require.NoError(t, err)
 		n.perPoint = speeds(t, len(n.workers))
 		n.jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
-		n.agreeDelay = time.Duration(rapid.SampledFrom([]int{0, 1, 20}).Draw(t, "agreement")) * time.Millisecond
+		n.agreeDelay = agreement
 		if c.Scheme.Asynchronous() {
 			n.loss, n.double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 		}
