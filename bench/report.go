@@ -153,7 +153,18 @@ func (r *report) table() string {
 	return b.String()
 }
 
-// write records the report as <date>-<commit>.json and .md.
+// unused is the name of a record, or that with a number if there is one already: a record of
+// other parts at the same commit stays.
+func unused(base string) string {
+	for name, i := base, 2; ; i++ {
+		if _, err := os.Stat(name + ".json"); err != nil {
+			return name
+		}
+		name = fmt.Sprintf("%s-%d", base, i)
+	}
+}
+
+// write records the report as <date>-<commit>.json and .md, with a number after the first.
 func (r *report) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -162,7 +173,7 @@ func (r *report) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	base := filepath.Join(dir, r.Date.Format(time.DateOnly)+"-"+cmp.Or(r.Commit, "unknown"))
+	base := unused(filepath.Join(dir, r.Date.Format(time.DateOnly)+"-"+cmp.Or(r.Commit, "unknown")))
 	if err := os.WriteFile(base+".json", append(data, '\n'), 0o644); err != nil {
 		return err
 	}
