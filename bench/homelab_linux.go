@@ -60,7 +60,7 @@ func (b *bench) labRun(ctx context.Context, r *rehearsed, bin, scheme string, se
 		if err := launcher.Wait(); err != nil {
 			return fmt.Errorf("a run in the lab: %w", err)
 		}
-		return nil
+		return r.sound("a run in the lab")
 	})
 }
 

@@ -23,11 +23,15 @@ func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
 		return nil, fmt.Errorf("this-machine: %w", err)
 	}
 	cores := runtime.GOMAXPROCS(0)
-	s, err := relaxations(b, cores)
+	peers, err := newPeers(b)
+	if err != nil {
+		return nil, fmt.Errorf("this-machine: %w", err)
+	}
+	s, err := relaxations(b, peers, cores)
 	if err != nil {
 		return nil, fmt.Errorf("this-machine: relaxation: %w", err)
 	}
-	m, err := messages(ctx, b, cores)
+	m, err := messages(ctx, b, peers, cores)
 	if err != nil {
 		return nil, fmt.Errorf("this-machine: messages over loopback: %w", err)
 	}
@@ -71,15 +75,11 @@ type traffic struct {
 func perCore(b Block, cores int) int { return (b.Peers + cores - 1) / cores }
 
 // messages measures what they cost; the cores' peers relax between any two.
-func messages(ctx context.Context, b Block, cores int) (t traffic, err error) {
+func messages(ctx context.Context, b Block, peers []*relaxer, cores int) (t traffic, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	w, err := open(ctx, b.MTU)
 	defer w.close()
-	if err != nil {
-		return t, err
-	}
-	peers, err := newPeers(b)
 	if err != nil {
 		return t, err
 	}

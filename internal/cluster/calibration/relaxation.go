@@ -94,11 +94,7 @@ type speed struct {
 	packing, reading float64 // nanoseconds a byte of a face
 }
 
-func relaxations(b Block, cores int) (s speed, err error) {
-	peers, err := newPeers(b)
-	if err != nil {
-		return s, err
-	}
+func relaxations(b Block, peers []*relaxer, cores int) (s speed, err error) {
 	crew := make([]turns, min(cores, len(peers)))
 	for i, r := range peers {
 		if t := &crew[i%len(crew)]; len(t.peers) < perCore(b, cores) {
