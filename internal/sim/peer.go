@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"encoding/binary"
 	"math/rand/v2"
 
@@ -44,7 +46,7 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	p.node, err = p2psap.NewNode(p2psap.NodeConfig{
 		Name: virtual.NameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Link: contact{c, rank},
 		Network: p2psap.Ethernet, Rails: rails, Watch: p2psap.Watch{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: virtual.NameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
-		Tracer: tracer{c}, Protect: s.Protect, Entropy: s.entropy(rank),
+		Tracer: tracer{c}, Linger: time.Minute, Protect: s.Protect, Entropy: s.entropy(rank),
 	})
 	if err != nil {
 		return nil, err

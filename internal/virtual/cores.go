@@ -14,6 +14,12 @@ type cores struct {
 	crowding float64
 }
 
+// extend keeps a core longer, for what a thread does that has it: whoever waits for it comes
+// later by as much.
+func (c *cores) extend(core int, now microproto.Instant, d time.Duration) {
+	c.free[core] = max(c.free[core], now).Add(d)
+}
+
 // take finds a core for work that is ready at an instant: which, from when, and how long it
 // takes there. Work that relaxes is slowed down by what the other cores are at when it begins.
 func (c *cores) take(ready microproto.Instant, d time.Duration, relaxes bool) (core int, begin microproto.Instant, took time.Duration) {

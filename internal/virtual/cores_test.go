@@ -100,3 +100,26 @@ func TestSharedCoresBits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, a, b)
 }
+
+// Nobody drowns in what others send without waiting, faster than it can be received: the
+// relaxing thread has its share of its core, what is sent its turn on the protocol's.
+func TestNobodyDrowns(t *testing.T) {
+	for name, m := range map[string]*cluster.Model{"own core": gigabit(4), "one core": gigabit(4), "shared cores": desk(4, 2)} {
+		for i := range m.Hosts {
+			h := &m.Hosts[i]
+			h.Relaxation = 1e9
+			h.Send, h.Receive = cluster.Cost{Segment: 6 * time.Microsecond}, cluster.Cost{Segment: 10500}
+			if name == "one core" {
+				h.Cores = 1
+			}
+		}
+		run := runOf(t, m, membrane(12), solver.Asynchronous(), 4)
+		run.Until = time.Second
+		r, err := Play(context.Background(), run)
+		require.NoError(t, err)
+		require.Equal(t, solver.Converged, r.Reason, name)
+		for rank, k := range r.Ranks {
+			require.Greater(t, k.Sweeps, 20.0, "%s, rank %d", name, rank)
+		}
+	}
+}

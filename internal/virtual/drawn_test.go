@@ -35,8 +35,9 @@ func drawModel(t *rapid.T, machines int) *cluster.Model {
 		Send:    cluster.Cost{Message: us("message", 20), Segment: us("segment", 10), Byte: 1},
 		Receive: cluster.Cost{Message: us("message in", 20), Segment: us("segment in", 10), Byte: 1},
 	}
+	together := rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "together")
 	for i := range m.Hosts {
-		m.Hosts[i].Class = class
+		m.Hosts[i].Class, m.Hosts[i].Shared = class, together
 		m.Hosts[i].Slow = rapid.SampledFrom([]float64{0, 1, 4}).Draw(t, "slow")
 	}
 	if k.Kind == cluster.Ether && rapid.Bool().Draw(t, "two sites") {
@@ -69,14 +70,16 @@ func TestDrawnModels(t *testing.T) {
 		run.Late = rapid.Bool().Draw(r, "late")
 		run.Standing = rapid.IntRange(0, 2).Draw(r, "standing")
 		if s.Asynchronous() {
-			// Who sends without waiting, faster than others can receive on the core that relaxes,
-			// leaves them no time to relax: the run does not end. Such models are not drawn.
+			// Who sends much faster than others receive fills their queues, and what the ranks agree
+			// on is lost with the rest: seconds of repeats, millions of events (TestNobodyDrowns).
 			for i := range run.Model.Hosts {
-				run.Model.Hosts[i].Relaxation = min(run.Model.Hosts[i].Relaxation, 1e5)
+				run.Model.Hosts[i].Relaxation = min(run.Model.Hosts[i].Relaxation, 5e5)
 			}
 		}
 		run.Until = time.Minute
-		out, err := Play(context.Background(), run)
+		ctx, end := context.WithTimeout(context.Background(), 30*time.Second) // it takes milliseconds, in the worst of cases a second
+		defer end()
+		out, err := Play(ctx, run)
 		require.NoError(r, err)
 		require.Equal(r, solver.Converged, out.Reason)
 		require.LessOrEqual(r, out.Residual, 1e-3)

@@ -89,6 +89,7 @@ func (h *Host) Touch() { h.touched() }
 
 // Turn is called at the instants that World.Wake was asked for.
 func (h *Host) Turn() {
+	h.departed()
 	if h.due == h.world.Now() {
 		h.due = microproto.Never
 		h.proceed()

@@ -24,7 +24,8 @@ type machine struct {
 	core   int    // that it was on last
 	// protocol is when what runs the protocol is free again.
 	protocol microproto.Instant
-	waiting  int     // bytes that have come and wait for it
+	waiting  int // bytes that have come and wait for it
+	backlog  backlog
 	perPoint float64 // nanoseconds
 	factor   float64 // of the sweep in progress, by jitter
 	sigma    float64 // of the logarithm of factor
@@ -81,6 +82,8 @@ func (m *machine) happen(ev *event) {
 		m.pass(ev.what)
 	case evArrive:
 		m.arrive(ev.what)
+	case evBacklog:
+		m.catchUp()
 	case evInput:
 		m.input(ev.what)
 	case evHold:
@@ -135,6 +138,7 @@ func (m *machine) Relax(h *Host, op solver.Op) time.Duration {
 		m.core, begin, d = m.cores.take(m.now, d, true)
 	}
 	m.relaxing += d
+	m.backlog.works(d)
 	m.relax(op)
 	return begin.Sub(m.now) + d
 }
@@ -178,8 +182,8 @@ func (m *machine) spend(first, last microproto.Instant, cost time.Duration, segm
 		start = max(start, busy) // the thread is at another message
 	}
 	if m.cores != nil {
-		if m.host.Relaxing() && busy > m.now {
-			m.cores.free[m.core] = m.cores.free[m.core].Add(cost)
+		if sends || busy > m.now {
+			m.cores.extend(m.core, m.now, cost)
 		} else {
 			m.core, start, _ = m.cores.take(start, cost, false)
 		}
@@ -195,6 +199,7 @@ func (m *machine) spend(first, last microproto.Instant, cost time.Duration, segm
 	case busy > m.now: // what it is at ends later
 		m.host.SetBusy(busy.Add(cost))
 	case sends:
+		m.backlog.works(cost)
 		m.host.SetBusy(to)
 	}
 	return from, to
@@ -226,9 +231,9 @@ func (m *machine) message(cost time.Duration, waits bool) time.Duration {
 	}
 	if m.shared {
 		m.stolen += cost
+		m.backlog.works(cost)
 		if m.cores != nil {
-			_, begin, _ := m.cores.take(m.now, cost, false)
-			return begin.Sub(m.now) + cost
+			m.cores.extend(m.core, m.now, cost)
 		}
 		return cost
 	}

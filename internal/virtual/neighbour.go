@@ -2,8 +2,10 @@ package virtual
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -25,7 +27,8 @@ type neighbour struct {
 	letter      p2psap.Slot
 	buffers     [2]outgoing
 	newest      int
-	heard       uint64 // newest label of a face
+	heard       uint64             // newest label of a face
+	left        microproto.Instant // when it was seen to have closed a session; 0: it has not
 
 	// What the other end has closed, as sends found out, and as receives did: what it
 	// sent before can still be read, tag by tag.
@@ -102,6 +105,19 @@ func (h *Host) Sessions(f func(id p2psap.SessionID, halo bool)) {
 	}
 }
 
+// verdictTime is how long a verdict may take once a neighbour, who knows it or has failed, has
+// left.
+const verdictTime = time.Minute
+
+// departed fails a peer that has waited for a verdict for too long.
+func (h *Host) departed() {
+	for _, nb := range h.neighbours {
+		if h.Phase == Running && nb.left > 0 && h.world.Now() >= nb.left.Add(verdictTime) {
+			h.blame(nb, fmt.Errorf("no verdict %v after it had left: %w", verdictTime, p2psap.ErrPeerClosed))
+		}
+	}
+}
+
 // poll takes in what has come, and tells whether there was anything.
 func (h *Host) poll(waits bool) (news bool) {
 	if !h.news {
@@ -171,6 +187,10 @@ func (h *Host) receive(nb *neighbour, id p2psap.SessionID, slot *p2psap.Slot, cl
 	case err == microproto.ErrNothing:
 	case errors.Is(err, p2psap.ErrPeerClosed):
 		*closed = true
+		if nb.left == 0 {
+			nb.left = h.world.Now()
+			h.world.Wake(h, nb.left.Add(verdictTime))
+		}
 	case !errors.Is(err, microproto.ErrNothing):
 		h.blame(nb, err)
 	}

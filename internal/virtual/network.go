@@ -337,8 +337,17 @@ func (m *machine) arrive(f *flight) {
 		}
 	}
 	m.waiting += all
-	cost := time.Duration(f.count)*m.class.Receive.Segment + time.Duration(m.class.Receive.Byte*float64(all))
+	if m.put(f) {
+		return
+	}
+	m.take(f)
+}
+
+// take has the protocol take the time that a flight costs.
+func (m *machine) take(f *flight) {
+	cost := time.Duration(f.count)*m.class.Receive.Segment + time.Duration(m.class.Receive.Byte*float64(len(f.frame.Data)))
 	m.awake(f)
+	m.backlog.steals(m, cost)
 	_, f.last = m.spend(f.first, f.last, cost, int(f.count), false)
 	m.at(f.last, evInput, f)
 }

@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"context"
 	"math/bits"
 	"testing"
 	"time"
@@ -310,4 +311,18 @@ func TestLongFlightsAreTaken(t *testing.T) {
 	require.Equal(t, 64, play(cluster.IB, 0, 2))
 	require.Less(t, play(cluster.IB, 8128*4, 100), 8)
 	require.Zero(t, play(cluster.Ether, 8000, 2), "not even one fits")
+}
+
+// Who has its verdict stays until what it sent last has come, over a poor network too: without
+// it a neighbour would wait for ever.
+func TestLastFacesAreWaitedFor(t *testing.T) {
+	for seed := range uint64(40) {
+		m := gigabit(8)
+		m.Networks[0].Loss = 0.15
+		run := runOf(t, m, membrane(5), solver.Synchronous(), 8)
+		run.Solver.Tolerance, run.Seed, run.Until = 1e-3, seed, 5*time.Minute
+		r, err := Play(context.Background(), run)
+		require.NoError(t, err)
+		require.Equal(t, solver.Converged, r.Reason, "seed %d", seed)
+	}
 }

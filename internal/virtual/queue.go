@@ -20,6 +20,7 @@ const (
 	evPass                     // a flight reaches a trunk
 	evPort                     // a flight reaches its receiver's port of the switch
 	evArrive                   // its first frame reaches the receiver
+	evBacklog                  // the receiver has time again for what has come
 	evInput                    // it is handed to the receiver's node
 	evHold                     // a full port holds the host's line until the flight's last
 	evRoom                     // the host's line can take frames again

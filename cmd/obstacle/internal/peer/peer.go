@@ -199,7 +199,7 @@ func (p *peer) listen() error {
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
 		Catalog: p.Catalog, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: p.welcome.Run, Version: p.Identity.Program,
-		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
+		PeerTimeout: p.timeout(), Linger: linger, Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
 		Log: p.log, Tracer: p.Tracer,
 	})
 	if err != nil {
@@ -207,6 +207,11 @@ func (p *peer) listen() error {
 	}
 	return p.conn.Send(rendezvous.Listen{Control: p.advertised()})
 }
+
+// linger is how long a peer that has its verdict stays for what it sent last, on which a slow
+// neighbour's verdict may depends: as long as retransmissions over a poor network may take. One
+// that is gone is lost before, by the peer timeout.
+const linger = time.Minute
 
 // note is what a link has to say.
 func (p *peer) note(line string) { p.log.Info().Msg(line) }
