@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -68,10 +69,18 @@ func (e *engine) shares() bool {
 	return false
 }
 
-// awake delays what a flight brings to a thread that has blocked.
+// awake delays what a flight brings to a thread that has blocked, and left its core to sleep:
+// one of several waits for a core that is awake, if there is none else.
 func (m *machine) awake(f *flight) {
 	w := &m.class.Wake
-	if w.Takes == 0 || m.host.Relaxing() || f.first.Sub(m.host.Busy()) <= w.After {
+	if w.Takes == 0 || m.host.Relaxing() {
+		return
+	}
+	since := m.host.Busy()
+	if m.cores != nil {
+		since = max(since, slices.Min(m.cores.free))
+	}
+	if f.first.Sub(since) <= w.After {
 		return
 	}
 	f.first, f.last = f.first.Add(w.Takes), f.last.Add(w.Takes)

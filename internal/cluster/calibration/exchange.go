@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
@@ -19,9 +21,9 @@ import (
 var lengths = []int{8, 8 << 10, 32 << 10, 56 << 10, 120 << 10, 250 << 10}
 
 const (
-	exchangeTime = 50 * time.Millisecond // that each length is timed
-	wakes        = 60                    // times that a thread is woken
-	asleep       = 2 * time.Millisecond  // it has been waiting then
+	exchangeTime = 50 * time.Millisecond  // that each length is timed
+	wakes        = 200                    // times that a thread is woken
+	asleep       = 300 * time.Microsecond // it has been waiting then
 	patience     = 10 * time.Second
 )
 
@@ -157,7 +159,9 @@ func (w *wire) waking(looking time.Duration) (time.Duration, error) {
 			came <- time.Now()
 			errs <- err
 		}()
-		time.Sleep(asleep)
+		for begin := time.Now(); time.Since(begin) < asleep; { // who sends has not slept
+			runtime.Gosched()
+		}
 		if _, err := w.ends[0].TrySend(0, 0, w.slots[0].Data[:lengths[0]]); err != nil {
 			return 0, err
 		}
@@ -168,7 +172,7 @@ func (w *wire) waking(looking time.Duration) (time.Duration, error) {
 		}
 		late = append(late, float64(at.Sub(sent)))
 	}
-	return max(0, time.Duration(middle(late))-looking), nil
+	return max(0, time.Duration(stat.Mean(late, nil))-looking), nil // a run pays for the rare long ones, too
 }
 
 // idlePoll is what it takes to look at the network when nothing has come.

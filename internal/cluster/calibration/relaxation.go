@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/cluster"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -82,7 +83,7 @@ func (t *turns) once() error {
 // of them, of so long each.
 const (
 	pass   = 20 * time.Millisecond
-	rounds = 15
+	rounds = 25
 )
 
 // speed is what the relaxation of a block takes.
@@ -91,6 +92,7 @@ type speed struct {
 	part             time.Duration
 	jitter           float64
 	crowding         float64
+	straggle         cluster.Straggle
 	packing, reading float64 // nanoseconds a byte of a face
 }
 
@@ -126,8 +128,10 @@ func relaxations(b Block, peers []*relaxer, cores int) (s speed, err error) {
 		return s, err
 	}
 	s.jitter = jitter(alone)
+	s.straggle = straggle(alone, s.jitter)
 	if len(crew) > 1 {
 		s.crowding = Crowding(relaxing(alone), relaxing(crowd), len(crew))
+		s.straggle = straggle(crowd, s.jitter)
 	}
 	s.packing = perByte(alone, func(s *sweep) time.Duration { return s.packing })
 	s.reading = perByte(alone, func(s *sweep) time.Duration { return s.reading })
@@ -191,6 +195,33 @@ func jitter(of []sweep) float64 {
 	}
 	low, high := quartiles(logs)
 	return (high - low) / normalQuartiles
+}
+
+// shortestPause is what a sweep must be held up for to count, if its jitter is less.
+const shortestPause = 50 * time.Microsecond
+
+// straggle is how often a thread that relaxes is held up for longer than jitter explains, four
+// deviations, and for how long in the mean.
+func straggle(of []sweep, jitter float64) cluster.Straggle {
+	if len(of) == 0 {
+		return cluster.Straggle{}
+	}
+	usual := relaxing(of)
+	least := max(float64(shortestPause), usual*math.Expm1(4*jitter))
+	relaxed, paused, times := 0.0, 0.0, 0
+	for i := range of {
+		took := float64(of[i].relaxing)
+		if took > usual+least {
+			paused += took - usual
+			took = usual
+			times++
+		}
+		relaxed += took
+	}
+	if times == 0 {
+		return cluster.Straggle{}
+	}
+	return cluster.Straggle{PerSecond: float64(times) / relaxed * 1e9, For: time.Duration(paused / float64(times))}
 }
 
 // normalQuartiles is how far the quartiles of a normal distribution are apart, in deviations.
