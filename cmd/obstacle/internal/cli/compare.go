@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -70,25 +71,30 @@ peer with the same method and threads, none of it slowed by --slow. --methods
 compares methods too, each against one peer of its own.
 
 With --model the runs are simulated on the model of a cluster (docs/simulation.md),
-with every scheme on every number of --machines: the same output for the same seed.`,
+with every method and scheme on every number of --machines: the same output for the
+same seed.`,
 		Example: `  obstacle compare membrane --n 24 --peers 2 --rounds 1
-  obstacle compare membrane --n 24 --model graphene-eth --machines 4,8 --scheme sync,async --csv table.csv`,
+  obstacle compare membrane --n 24 --model graphene-eth --machines 4,8 --scheme sync,async --csv table.csv
+  obstacle compare membrane --n 24 --model graphene-ib --machines 2,4 --methods richardson,schwarz,multigrid`,
 		Args: oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.fits(c); err != nil {
 				return err
 			}
+			if c.Flags().Changed("methods") && c.Flags().Changed("method") {
+				return usage("--method and --methods: give one of them")
+			}
+			if len(methods) == 0 {
+				methods = []string{q.method.name}
+			}
 			if o.model != "" {
 				o.size(q, c.Flags())
-				return a.compareOn(c.Context(), q, o, args[0], schemes, out)
+				return a.compareOn(c.Context(), q, o, args[0], choices{methods: methods, schemes: schemes}, out)
 			}
 			if !c.Flags().Changed("scheme") {
 				if schemes = []string{"sync", "async"}; q.clusters > 1 || q.topology != "" {
 					schemes = append(schemes, "hybrid")
 				}
-			}
-			if len(methods) == 0 {
-				methods = []string{q.method.name}
 			}
 			return a.compare(c.Context(), q, args[0], choices{methods, schemes, peers}, rounds, out)
 		},
@@ -118,8 +124,8 @@ type choices struct {
 
 func (a *app) compare(ctx context.Context, q *request, ref string, all choices, rounds int, out []string) error {
 	for _, name := range out {
-		if err := figure.Check(name); err != nil {
-			return badInput(err)
+		if err := cmp.Or(badInput(figure.Check(name)), writable(name)); err != nil {
+			return err
 		}
 	}
 	switch {

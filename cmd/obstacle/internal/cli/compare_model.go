@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func (o *onModel) flags(f *pflag.FlagSet) {
 func realFlags() []string {
 	return []string{
 		"threads", "in-process", "network", "clusters", "topology", "slow", "peer-timeout", "initial", "protect", "mtu", "reconfigure", "balance",
-		"peers", "rounds", "methods", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
+		"peers", "rounds", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
 	}
 }
 
@@ -56,17 +57,14 @@ func (o *onModel) fits(c *cobra.Command) error {
 		return nil
 	}
 	if name := changed(realFlags()); name != "" {
-		instead := map[string]string{"peers": "; give --machines", "clusters": "; the model has sites", "slow": "; the model has slow machines", "methods": "; give --method"}
+		instead := map[string]string{"peers": "; give --machines", "clusters": "; the model has sites", "slow": "; the model has slow machines"}
 		return usage("--%s is of real runs, and --model simulates them%s", name, instead[name])
 	}
 	return o.simulation.check()
 }
 
-// compareOn compares schemes on the model of a cluster.
-func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string, schemes []string, out []string) error {
-	if o.csv != "" {
-		out = append(slices.Clone(out), o.csv)
-	}
+// outputs refuses files that could not be written when all runs are over.
+func (o *onModel) outputs(out []string) error {
 	for i, name := range out {
 		if name != o.csv && !isCSV(name) {
 			if err := figure.Check(name); err != nil {
@@ -76,62 +74,74 @@ func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string,
 		if slices.Contains(out[:i], name) {
 			return usage("--out %s is given twice", name)
 		}
+		if err := writable(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writable refuses a file whose folder is not there, or that is one.
+func writable(name string) error {
+	switch folder := filepath.Dir(name); {
+	case !isFolder(folder):
+		return usage("--out %s: no folder %s", name, folder)
+	case isFolder(name):
+		return usage("--out %s is a folder: give a file", name)
+	}
+	return nil
+}
+
+// compareOn compares methods and schemes on the model of a cluster.
+func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string, all choices, out []string) error {
+	if o.csv != "" {
+		out = append(slices.Clone(out), o.csv)
+	}
+	if err := o.outputs(out); err != nil {
+		return err
 	}
 	f, err := a.openModel(o.model, q.blockOf(o.machines...))
 	if err != nil {
 		return err
 	}
-	if len(schemes) == 0 {
-		schemes = []string{"sync", "async"}
+	if len(all.schemes) == 0 {
+		all.schemes = []string{"sync", "async"}
 		if len(f.Sites) > 1 {
-			schemes = append(schemes, "hybrid")
+			all.schemes = append(all.schemes, "hybrid")
 		}
 	}
 	if len(o.machines) == 0 {
 		return usage("nothing to compare: give --machines")
 	}
+	all.peers = o.machines
+	var contests []*contest
 	var runs []*virtualRun
-	for _, s := range schemes {
-		for _, m := range o.machines {
-			r, err := a.prepare(q, &o.simulation, f, ref, s, m)
-			if err != nil {
-				return err
-			}
-			runs = append(runs, r)
-		}
-	}
-	rows := slices.Clone(runs)
-	var one *virtualRun
-	like := slices.IndexFunc(runs, (*virtualRun).sequential)
-	if like < 0 {
-		if one, err = a.alone(q, &o.simulation, f, ref); err != nil {
+	for _, name := range all.methods {
+		m, err := a.contest(q, &o.simulation, f, ref, name, all)
+		if err != nil {
 			return err
 		}
-		runs = append(runs, one)
+		contests, runs = append(contests, m), append(runs, m.runs()...)
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := a.play(ctx, runs); err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(rows, func(r *virtualRun) bool { return r.sequential() && r.figures.Converged }); i >= 0 {
-		like = i
-	}
-	c := report.SimulatedComparison{Subject: rows[0].subject(&o.simulation, f), Outputs: []string{}}
-	alone, about := reference(one, rows[max(like, 0)])
-	c.Reference, c.Alone = about, known(alone.Seconds)
-	for _, r := range rows {
-		r.figures.Against(alone, r.costing())
-		c.Costing = max(c.Costing, r.costing())
-		c.Rows = append(c.Rows, r.figures)
+	c := report.SimulatedComparison{Subject: runs[0].subject(&o.simulation, f), Outputs: []string{}}
+	c.Method = strings.Join(all.methods, ",")
+	var rows []*virtualRun
+	for _, m := range contests {
+		m.judge(&c)
+		rows = append(rows, m.rows...)
 	}
 	for _, name := range out {
-		if err := writeComparison(name, name == o.csv, &c); err != nil {
-			return failed(err)
+		if err = writeComparison(name, name == o.csv, &c); err != nil {
+			break // what the runs gave is printed all the same
 		}
 		c.Outputs = append(c.Outputs, name)
 	}
-	if err := a.print(&c, c.Text); err != nil {
+	if err := cmp.Or(a.print(&c, c.Text), failed(err)); err != nil {
 		return err
 	}
 	return worst(rows)
@@ -159,7 +169,7 @@ func writeComparison(name string, csv bool, c *report.SimulatedComparison) error
 	if csv || isCSV(name) {
 		return writeFile(name, c.CSV)
 	}
-	return figure.Write(name, fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(c.Rows))
+	return figure.Write(name, fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(c))
 }
 
 func writeFile(name string, write func(io.Writer) error) error {
@@ -170,18 +180,19 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// simulatedSeries sorts the rows by scheme.
-func simulatedSeries(rows []report.Simulated) []figure.Series {
+// simulatedSeries sorts the rows by scheme, and by method where there are several.
+func simulatedSeries(c *report.SimulatedComparison) []figure.Series {
 	var out []figure.Series
-	for i := range rows {
-		r := &rows[i]
+	for i := range c.Rows {
+		r := &c.Rows[i]
 		if !r.Efficiency.Is() {
 			continue
 		}
-		at := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == r.Scheme })
+		name := c.Name(r)
+		at := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == name })
 		if at < 0 {
 			at = len(out)
-			out = append(out, figure.Series{Name: r.Scheme})
+			out = append(out, figure.Series{Name: name})
 		}
 		e := float64(r.Efficiency)
 		out[at].Points = append(out[at].Points, figure.Point{Peers: r.Machines, Low: e, Mid: e, High: e})

@@ -63,6 +63,7 @@ func (s *simulation) check() error {
 type virtualRun struct {
 	virtual.Run
 	work    *work
+	label   string // before its name, where that is not enough
 	figures report.Simulated
 	result  *virtual.Result // without the answer
 	err     error           // why it failed or ended early
@@ -70,7 +71,7 @@ type virtualRun struct {
 }
 
 func (r *virtualRun) name() string {
-	return fmt.Sprintf("%s, %d", r.Solver.Scheme.Name(), r.Solver.Partition.Peers())
+	return fmt.Sprintf("%s%s, %d", r.label, r.Solver.Scheme.Name(), r.Solver.Partition.Peers())
 }
 
 // prepare makes a run of what flags say; every error is bad input.

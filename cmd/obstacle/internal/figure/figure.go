@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -103,6 +104,9 @@ func add(p *plot.Plot, s Series, i int) error {
 	}
 	line.Color, points.Color, bars.Color = c, c, c
 	points.Shape = draw.CircleGlyph{}
+	if again := i / len(colours()); again > 0 { // a second line of its colour
+		line.Dashes, points.Shape = plotutil.Dashes(again), plotutil.Shape(again)
+	}
 	p.Add(line, points, bars)
 	p.Legend.Add(s.Name, line, points)
 	return nil

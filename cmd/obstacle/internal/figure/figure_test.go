@@ -1,6 +1,8 @@
 package figure
 
 import (
+	"bytes"
+	"fmt"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -28,6 +30,22 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(colours), 3, "both lines are there")
+}
+
+// Lines of one colour differ otherwise, or people could not tell them apart.
+func TestWriteManySeries(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "compare.svg")
+	var all []Series
+	for i := range len(colours()) + 1 {
+		all = append(all, Series{fmt.Sprint(i), []Point{{2, 0.5, 0.5, 0.5}, {4, 0.4, 0.4, 0.4}}})
+	}
+	require.NoError(t, Write(name, "membrane", all[:len(colours())]))
+	few, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, Write(name, "membrane", all))
+	many, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, 2, bytes.Count(many, []byte("stroke-dasharray"))-bytes.Count(few, []byte("stroke-dasharray")), "its line, and that of the legend")
 }
 
 func TestCheck(t *testing.T) {

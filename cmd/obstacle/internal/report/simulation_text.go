@@ -75,16 +75,49 @@ func histogram(counts []uint64) string {
 
 // SimulatedComparison is the JSON of compare on a model. It is the same for the same seed.
 type SimulatedComparison struct {
-	Subject
-	Rows    []Simulated `json:"rows"`
-	Outputs []string    `json:"outputs"`
+	Subject                   // of several methods without what t(1) is: References say that
+	References []Reference    `json:"references"` // one for each method
+	Rows       []SimulatedRow `json:"rows"`
+	Outputs    []string       `json:"outputs"`
+}
+
+// Reference is what t(1) of a method is.
+type Reference struct {
+	Method    string  `json:"method"`
+	Reference string  `json:"reference"`
+	Alone     seconds `json:"reference_seconds"` // until the tolerance was met
+	Costing   int     `json:"stale_sweeps_divided_by"`
+	About     string  `json:"method_about,omitempty"` // what else it is in some of the schemes
+}
+
+// SimulatedRow is a run with the method that was asked for.
+type SimulatedRow struct {
+	Method string `json:"method"`
+	Simulated
+}
+
+// Refer adds what t(1) of one more method is; the rows are there by then.
+func (c *SimulatedComparison) Refer(r Reference) {
+	c.References = append(c.References, r)
+	c.Costing = max(c.Costing, r.Costing)
+	if c.Reference, c.Alone = r.Reference, r.Alone; len(c.References) > 1 {
+		c.Reference, c.Alone = "one of each method, see references", finite.NaN()
+	}
+}
+
+// Name tells the lines of a figure apart: the scheme, with the method where there are several.
+func (c *SimulatedComparison) Name(r *SimulatedRow) string {
+	if len(c.References) > 1 {
+		return r.Method + ", " + r.Scheme
+	}
+	return r.Scheme
 }
 
 // Text writes the comparison for people.
 func (c *SimulatedComparison) Text(w io.Writer) {
 	fmt.Fprintf(w, "%s, %s points%s\n%s, order %s, tolerance %g, on model %s, seed %d\n", c.Problem, grid(c.N), c.standIn(), c.Method, c.Order, c.Tolerance, c.Model, c.Seed)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "scheme\tmachines\tseconds\tmet\tcomparable\tefficiency\tequivalent sweeps\tresidual\trelaxing\tprotocol\tidle\tmessages\tsegments\tMB\tlost\tage")
+	fmt.Fprintln(t, "method\tscheme\tmachines\tseconds\tmet\tcomparable\tefficiency\tequivalent sweeps\tresidual\trelaxing\tprotocol\tidle\tmessages\tsegments\tMB\tlost\tage")
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		efficiency, age, met, comparable := "–", "–", "–", "–"
@@ -98,16 +131,28 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 		if r.MeanAge.Is() {
 			age = fmt.Sprintf("%.2f", float64(r.MeanAge))
 		}
-		fmt.Fprintf(t, "%s\t%d\t%.5g\t%s\t%s\t%s\t%.1f\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t%d\t%.1f\t%d\t%s\n", r.Scheme, r.Machines, r.Seconds, met, comparable, efficiency, r.Equivalent, value(r.Residual),
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.5g\t%s\t%s\t%s\t%.1f\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t%d\t%.1f\t%d\t%s\n", r.Method, r.Scheme, r.Machines, r.Seconds, met, comparable, efficiency, r.Equivalent, value(r.Residual),
 			100*r.Relaxing, 100*r.Protocol, 100*r.Idle, r.Messages, r.Segments, float64(r.Bytes)/1e6, r.Lost, age)
 	}
 	t.Flush()
 	for i := range c.Rows {
 		if r := &c.Rows[i]; !r.Converged {
-			fmt.Fprintf(w, "%s on %s: %s\n", r.Scheme, plural(r.Machines, "machine"), cmp.Or(r.Failure, r.Reason))
+			fmt.Fprintf(w, "%s on %s: %s\n", c.Name(r), plural(r.Machines, "machine"), cmp.Or(r.Failure, r.Reason))
 		}
 	}
-	fmt.Fprintf(w, "efficiency is t(1)/(m·t(m)), t(1) = %s s: %s; age is that of the faces read, in sweeps\n", value(c.Alone), c.Reference)
+	if len(c.References) > 1 {
+		fmt.Fprintln(w, "efficiency is t(1)/(m·t(m)), t(1) that of the method; age is that of the faces read, in sweeps")
+		for _, r := range c.References {
+			fmt.Fprintf(w, "t(1) of %s = %s s: %s\n", r.Method, value(r.Alone), r.Reference)
+		}
+	} else {
+		fmt.Fprintf(w, "efficiency is t(1)/(m·t(m)), t(1) = %s s: %s; age is that of the faces read, in sweeps\n", value(c.Alone), c.Reference)
+	}
+	for _, r := range c.References {
+		if r.About != "" {
+			fmt.Fprintln(w, r.About)
+		}
+	}
 	fmt.Fprintln(w, "seconds are until the verdict, met: until the residual of the whole met the tolerance; comparable, which efficiency is of, is met"+c.cost())
 	for _, o := range c.Outputs {
 		fmt.Fprintf(w, "written %s\n", o)
@@ -139,7 +184,7 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 		r := &c.Rows[i]
 		ages := strings.Trim(fmt.Sprint(r.Staleness), "[]")
 		lines = append(lines, []string{
-			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"), strconv.Itoa(c.StandIn), c.Method, r.Scheme, strconv.Itoa(r.Machines),
+			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"), strconv.Itoa(c.StandIn), r.Method, r.Scheme, strconv.Itoa(r.Machines),
 			number(r.Seconds), number(float64(r.Met)), number(float64(r.MetSweeps)), number(float64(r.Comparable)), number(float64(r.Efficiency)), strconv.FormatBool(r.Converged), cmp.Or(r.Failure, r.Reason), number(float64(r.Residual)), number(r.Equivalent),
 			number(r.Steady), number(r.Relaxing), number(r.Protocol), number(r.Idle), fmt.Sprint(r.Messages), fmt.Sprint(r.Segments), fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost),
 			number(float64(r.MeanAge)), ages, fmt.Sprint(c.Seed),
