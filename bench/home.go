@@ -42,9 +42,18 @@ type rehearsed struct {
 	Converged bool    `json:"converged"`
 }
 
+// homePlace is where peers talk.
+type homePlace int
+
+const (
+	onLoopback homePlace = iota
+	labWire              // two hosts of the lab: the system limits the rate of the wire
+	labLink              // a process emulates rate and delay
+)
+
 // homeCase is a run that is both simulated and done, over loopback or in the lab.
 type homeCase struct {
-	lab              bool
+	where            homePlace
 	peers            int
 	scheme           string
 	predicted, meant []float64 // seconds, sweeps
@@ -53,7 +62,10 @@ type homeCase struct {
 
 func (c *homeCase) String() string {
 	where := ""
-	if c.lab {
+	switch c.where {
+	case labWire:
+		where = fmt.Sprintf(", a wire of %d Mbit/s", homeLabRate/125_000)
+	case labLink:
 		where = fmt.Sprintf(", %v and %d Mbit/s apart", homeLabDelay, homeLabRate/125_000)
 	}
 	return fmt.Sprintf("%s, %d peers%s", c.scheme, c.peers, where)
@@ -72,8 +84,10 @@ func athome(ctx context.Context, b *bench) error {
 			cases = append(cases, &homeCase{peers: peers, scheme: scheme})
 		}
 	}
-	for _, scheme := range []string{"sync", "async"} {
-		cases = append(cases, &homeCase{lab: true, peers: 2, scheme: scheme})
+	for _, where := range []homePlace{labWire, labLink} {
+		for _, scheme := range []string{"sync", "async"} {
+			cases = append(cases, &homeCase{where: where, peers: 2, scheme: scheme})
+		}
 	}
 	for round := range min(b.rounds, homeRounds) {
 		for _, c := range cases {
@@ -91,14 +105,14 @@ func athome(ctx context.Context, b *bench) error {
 // home calibrates, predicts and runs.
 func (b *bench) home(ctx context.Context, c *homeCase, bin string, seed uint64) error {
 	peers, n, mtu, model := strconv.Itoa(c.peers), homeN, 0, filepath.Join(b.tmp, "home.yaml")
-	if c.lab {
+	if c.where != onLoopback {
 		n, mtu = homeLabN, homeLabMTU
 	}
 	if _, err := b.command(ctx, nil, bin, "calibrate", "--n", strconv.Itoa(n), "--peers", peers, "--mtu", strconv.Itoa(mtu), "--out", model); err != nil {
 		return err
 	}
-	if c.lab {
-		if err := labModel(model); err != nil {
+	if c.where != onLoopback {
+		if err := c.labModel(model); err != nil {
 			return err
 		}
 	}
@@ -109,8 +123,8 @@ func (b *bench) home(ctx context.Context, c *homeCase, bin string, seed uint64) 
 	run := func() error {
 		return b.rehearse(ctx, &r, n, bin, "solve", "--peers", peers, "--scheme", c.scheme, "--threads", "1", "--together", "1", "--network", "ether")
 	}
-	if c.lab {
-		run = func() error { return b.labRun(ctx, &r, bin, c.scheme, seed) }
+	if c.where != onLoopback {
+		run = func() error { return b.labRun(ctx, c, &r, bin, seed) }
 	}
 	if err := run(); err != nil {
 		return err
@@ -120,14 +134,24 @@ func (b *bench) home(ctx context.Context, c *homeCase, bin string, seed uint64) 
 	return nil
 }
 
-// labModel is the machine as calibrated, with the lab's link for a network.
-func labModel(file string) error {
+// labModel is the machine as calibrated, with the lab's link for a network. What emulates a delay
+// runs on the cores of the peers: each frame takes them what a probe of the link alone found.
+func (c *homeCase) labModel(file string) error {
 	f, err := clusterfile.Open(file)
 	if err != nil {
 		return err
 	}
 	n := &f.Networks[0]
-	n.Rate, n.Latency, n.Queue = homeLabRate, homeLabDelay, homeLabQueue
+	n.Rate, n.Queue = homeLabRate, homeLabQueue
+	if c.where == labLink {
+		p, err := labProbe()
+		if err != nil {
+			return err
+		}
+		class := &f.Classes[0]
+		class.Send.Segment += p.frame
+		n.Latency = homeLabDelay + max(0, p.late-class.Wake.Takes)
+	}
 	return os.WriteFile(file, clusterfile.Format(&f.Description), 0o644)
 }
 

@@ -16,21 +16,40 @@ import (
 	"github.com/p2pdc/p2pdc/internal/netlab"
 )
 
+// labProbe measures what emulating the link of the lab takes.
+func labProbe() (p probed, err error) {
+	err = inLab(func(tb netlab.Reporter) (err error) {
+		p, err = probe(emulated(netlab.New(tb), 1))
+		return err
+	})
+	return p, err
+}
+
+// emulated is the link of the lab that delays.
+func emulated(l *netlab.Lab, seed uint64) *netlab.Link {
+	c := netlab.Conditions{Rate: homeLabRate, QueueBytes: homeLabQueue, Delay: homeLabDelay}
+	return l.Emulate(l.Host("a"), l.Host("b"), netlab.Emulation{MTU: homeLabMTU, Forth: c, Back: c, Seed: seed})
+}
+
 // labRun is a run of two peers on two hosts of the lab.
-func (b *bench) labRun(ctx context.Context, r *rehearsed, bin, scheme string, seed uint64) error {
+func (b *bench) labRun(ctx context.Context, c *homeCase, r *rehearsed, bin string, seed uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, homeLabTime)
 	defer cancel()
 	return inLab(func(tb netlab.Reporter) error {
-		l := netlab.New(tb)
-		c := netlab.Conditions{Rate: homeLabRate, QueueBytes: homeLabQueue, Delay: homeLabDelay}
-		link := l.Emulate(l.Host("a"), l.Host("b"), netlab.Emulation{MTU: homeLabMTU, Forth: c, Back: c, Seed: seed})
+		l, ends := netlab.New(tb), [2]netlab.End{}
+		if c.where == labWire {
+			ends[0], ends[1] = l.Join(l.Host("a"), l.Host("b"), netlab.Wire{MTU: homeLabMTU, Rate: homeLabRate, Queue: homeLabQueue})
+		} else {
+			link := emulated(l, seed)
+			ends = [2]netlab.End{link.A, link.B}
+		}
 		secret := filepath.Join(b.tmp, "secret")
 		if err := os.WriteFile(secret, []byte("the secret of these runs"), 0o600); err != nil {
 			return err
 		}
-		launcher := exec.CommandContext(ctx, bin, "solve", "membrane", "--n", strconv.Itoa(homeLabN), "--tol", "1e-6", "--peers", "2", "--scheme", scheme,
+		launcher := exec.CommandContext(ctx, bin, "solve", "membrane", "--n", strconv.Itoa(homeLabN), "--tol", "1e-6", "--peers", "2", "--scheme", c.scheme,
 			"--method", "richardson", "--threads", "1", "--together", "1", "--network", "ether", "--clusters", "1",
-			"--rendezvous", net.JoinHostPort(link.A.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
+			"--rendezvous", net.JoinHostPort(ends[0].IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
 		said, err := launcher.StderrPipe()
 		if err != nil {
 			return err
@@ -39,7 +58,7 @@ func (b *bench) labRun(ctx context.Context, r *rehearsed, bin, scheme string, se
 		if err != nil {
 			return err
 		}
-		if err := link.A.Host.Do(launcher.Start); err != nil {
+		if err := ends[0].Host.Do(launcher.Start); err != nil {
 			return err
 		}
 		defer func() { _ = launcher.Process.Kill() }()
@@ -47,7 +66,7 @@ func (b *bench) labRun(ctx context.Context, r *rehearsed, bin, scheme string, se
 		if err != nil {
 			return errors.Join(err, launcher.Wait())
 		}
-		for i, end := range []netlab.End{link.A, link.B} {
+		for i, end := range ends {
 			peer := exec.CommandContext(ctx, bin, "peer", "--rendezvous", address, "--listen", end.IPv4.String(), "--seat", strconv.Itoa(i), "--network", "ether", "--secret-file", secret)
 			if err := end.Host.Do(peer.Start); err != nil {
 				return err
