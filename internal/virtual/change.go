@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/cluster"
@@ -33,17 +34,35 @@ func (e *engine) change() {
 		if ev.Rank < len(e.lost) {
 			e.lost[ev.Rank] = c.on
 		}
-	case ev.Slow > 0:
-		if ev.Rank < len(e.slow) {
-			e.slow[ev.Rank] = 1
-			if c.on {
-				e.slow[ev.Rank] = ev.Slow
-			}
+		if !slices.Contains(e.lost, false) {
+			e.finish(e.began.Add(c.at))
+			e.fault = fmt.Errorf("virtual: %v after the first relaxation: the last machine is lost, and nobody is left to say so", e.elapsed())
 		}
+	case ev.Slow > 0:
+		e.slacken(c)
 	case c.on:
 		e.cuts = append(e.cuts, ev)
 	default:
 		e.cuts = slices.DeleteFunc(e.cuts, func(o *cluster.Event) bool { return o == ev })
+	}
+}
+
+// slacken changes a machine's speed: of the events in force, the one that began last counts.
+func (e *engine) slacken(c change) {
+	rank := c.ev.Rank
+	if rank >= len(e.slow) {
+		return
+	}
+	if c.on {
+		e.slowed = append(e.slowed, c.ev)
+	} else {
+		e.slowed = slices.DeleteFunc(e.slowed, func(o *cluster.Event) bool { return o == c.ev })
+	}
+	e.slow[rank] = 1
+	for _, ev := range e.slowed {
+		if ev.Rank == rank {
+			e.slow[rank] = ev.Slow
+		}
 	}
 }
 

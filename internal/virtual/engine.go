@@ -29,13 +29,14 @@ type engine struct {
 	ahead     time.Duration // a window's length
 	work      []*process
 	cuts      []*cluster.Event // in force
+	slowed    []*cluster.Event // in force, by when they began
 	lost      []bool           // by rank: silent
 	slow      []float64        // by rank: what events make of its speed
 	memory    memory
 
 	began   microproto.Instant // of the first relaxation; Never: not yet
 	changes []change           // to come, by time since then
-	end     microproto.Instant // of the run, by Run.Until
+	end     microproto.Instant // of the set-up, then of the run, by Run.Until
 	now     microproto.Instant // when it ended
 	done    atomic.Int32       // ranks that have their verdict
 	swept   atomic.Int32       // ranks that have done Run.Sweeps
@@ -54,6 +55,9 @@ type change struct {
 
 // forever bounds the virtual time of a run that has no bound.
 const forever = 100 * 24 * time.Hour
+
+// longestSetup bounds the virtual time until somebody relaxes: sessions across many seconds never open.
+const longestSetup = time.Hour
 
 // Play simulates a run. The error of what cannot be simulated names what is wrong; that of a run
 // which fails (a machine is lost: a *p2psap.PeerLostError) comes with the Result as far as it
@@ -78,7 +82,7 @@ func Play(ctx context.Context, r Run) (*Result, error) {
 func newEngine(r *Run) (*engine, error) {
 	n := r.Solver.Partition.Peers()
 	e := &engine{
-		run: r, model: r.Model, began: microproto.Never, end: microproto.Never,
+		run: r, model: r.Model, began: microproto.Never, end: microproto.Instant(longestSetup),
 		slow: make([]float64, n), lost: make([]bool, n), hosts: make([]*machine, n),
 	}
 	for rank := range n {
@@ -155,6 +159,17 @@ func (e *engine) finish(at microproto.Instant) {
 	e.now, e.stopped = at, true
 	if e.fault == nil && int(e.done.Load()) < len(e.hosts) {
 		e.ended = cmp.Or(e.ended, solver.ReachedTime)
+	}
+}
+
+// expire ends it at its bound, which is a failure unless the user has set it.
+func (e *engine) expire() {
+	e.finish(e.end)
+	switch {
+	case e.began == microproto.Never:
+		e.fault = fmt.Errorf("virtual: nobody has relaxed after a set-up of %v: sessions do not open on networks so slow, far or lossy (their rate, latency, jitter, loss, and what sending costs)", longestSetup)
+	case e.run.Until == 0:
+		e.fault = fmt.Errorf("virtual: no verdict after %.0f days of virtual time: machines or networks are too slow for this grid", forever.Hours()/24)
 	}
 }
 

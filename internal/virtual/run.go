@@ -30,7 +30,8 @@ type Run struct {
 	// ReceiveQueue is how many bytes that have come may wait for the protocol; more is lost, but
 	// for what an ib network carries synchronously. 0: 208 KiB, of ib 1000 segments.
 	ReceiveQueue int
-	// Until ends the run early: after that much virtual time since the first relaxation; 0: 100 days.
+	// Until ends the run early: after that much virtual time since the first relaxation; 0: it fails
+	// after 100 days.
 	Until time.Duration
 	// Sweeps ends it when every rank has done that many relaxations of its block, whatever the
 	// residual: for steady times. 0: none.

@@ -149,7 +149,7 @@ func (e *engine) loop(ctx context.Context) error {
 		}
 		next, at := e.order.first(), e.nextChange()
 		if next >= e.end {
-			e.finish(e.end)
+			e.expire()
 			break
 		}
 		if at <= next && at != microproto.Never {
