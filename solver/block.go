@@ -124,93 +124,6 @@ func clamp(v, phi, psi float64) float64 {
 	return v
 }
 
-// referenceAt is u⁰ of SPEC §1 at grid point idx: max(φ, 0), at most ψ, in the
-// interior, the data on the boundary. Residuals are relative to that vector's.
-func (p *Problem) referenceAt(idx [3]int) float64 {
-	q := p.At(idx[0], idx[1], idx[2])
-	for a := range p.Dimension {
-		if idx[a] == 0 || idx[a] == p.N[a]+1 {
-			return p.Boundary(q)
-		}
-	}
-	v := 0.0
-	if p.Obstacle != nil {
-		if phi := p.Obstacle(q); phi > v {
-			v = phi
-		}
-	}
-	if p.Upper != nil {
-		if psi := p.Upper(q); psi < v {
-			v = psi
-		}
-	}
-	return v
-}
-
-// fillReference sets own points and ghosts of a padded array to the reference
-// vector: boundary data where the box touches ∂Ω, and what the neighbours own
-// elsewhere.
-func (b *block) fillReference(dst []float64) error {
-	m := b.layout.N[0]
-	err := b.forRows(func(_, r int, first [3]int) error {
-		b.referenceOwn(dst[b.index(first):][:m], r*m)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	x := b.problem.columns(b.box.Lo[0]+1, b.box.Hi[0]+1)
-	b.eachGhostRow(func(at, n int, first [3]int) bool {
-		err = b.problem.referenceRow(dst[at:][:n], x[:n], first)
-		return err == nil
-	})
-	return err
-}
-
-// referenceOwn writes 0 brought into [φ, ψ] at own points from dense index d on.
-func (b *block) referenceOwn(row []float64, d int) {
-	if b.lower.Array == nil || b.upper.Array != nil || b.upper.Value < 0 {
-		for i := range row {
-			row[i] = b.project(0, d+i)
-		}
-		return
-	}
-	psi := b.upper.Value
-	for i, phi := range b.lower.Array[d:][:len(row)] {
-		v := 0.0
-		if phi > 0 {
-			if v = phi; psi < v {
-				v = psi
-			}
-		}
-		row[i] = v
-	}
-}
-
-// referenceRow writes the reference vector on a row of ghosts, which begins with grid
-// point first. x are its columns; a row across the boundary has only one.
-func (p *Problem) referenceRow(dst, x []float64, first [3]int) error {
-	points := len(dst) == 1 || p.Obstacle == nil || p.Upper != nil
-	for a := 1; a < p.Dimension; a++ {
-		points = points || first[a] == 0 || first[a] == p.N[a]+1
-	}
-	if points {
-		for i := range dst {
-			idx := [3]int{first[0] + i, first[1], first[2]}
-			if dst[i] = p.referenceAt(idx); !finite(dst[i]) {
-				return p.refuse("the boundary data or the obstacle are %v at %v", dst[i], p.place(idx))
-			}
-		}
-		return nil
-	}
-	s := sampler{p, "obstacle", p.Obstacle, p.Rows.Obstacle}
-	err := s.fill(dst, x, first)
-	for i, phi := range dst {
-		dst[i] = max(phi, 0)
-	}
-	return err
-}
-
 // start overwrites own points with the starting iterate, brought into [φ, ψ]:
 // values (dense own-box, may be nil), else the problem's Initial, else nothing.
 // It tells whether there was one.
@@ -262,24 +175,37 @@ func (b *block) index(idx [3]int) int {
 	return b.layout.Index(idx[0]-1-lo[0], idx[1]-1-lo[1], idx[2]-1-lo[2])
 }
 
-// eachGhostRow visits the ghosts that a stencil reads, those of the faces: n of them
-// along x from place at in a padded array on; first is the grid point of the first.
-func (b *block) eachGhostRow(f func(at, n int, first [3]int) bool) {
+// eachFace visits the faces of the block: boxes of ghosts, and whether they are on ∂Ω.
+func (b *block) eachFace(f func(face Box, boundary bool) bool) {
 	for a := range b.problem.Dimension {
-		for _, end := range []int{b.box.Lo[a] - 1, b.box.Hi[a]} {
+		for _, end := range [2]int{b.box.Lo[a] - 1, b.box.Hi[a]} {
 			face := b.box
 			face.Lo[a], face.Hi[a] = end, end+1
-			n := face.Hi[0] - face.Lo[0]
-			for z := face.Lo[2]; z < face.Hi[2]; z++ {
-				for y := face.Lo[1]; y < face.Hi[1]; y++ {
-					first := [3]int{face.Lo[0] + 1, y + 1, z + 1}
-					if !f(b.index(first), n, first) {
-						return
-					}
-				}
+			if !f(face, end < 0 || end == b.problem.N[a]) {
+				return
 			}
 		}
 	}
+}
+
+// eachRowOf visits the rows of a box in or beside the block: n points along x from place at
+// in a padded array on; first is the grid point of the first. It tells whether f never ended it.
+func (b *block) eachRowOf(box Box, f func(at, n int, first [3]int) bool) bool {
+	n := box.Hi[0] - box.Lo[0]
+	for z := box.Lo[2]; z < box.Hi[2]; z++ {
+		for y := box.Lo[1]; y < box.Hi[1]; y++ {
+			first := [3]int{box.Lo[0] + 1, y + 1, z + 1}
+			if !f(b.index(first), n, first) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// eachGhostRow visits the ghosts that a stencil reads, those of the faces, by rows.
+func (b *block) eachGhostRow(f func(at, n int, first [3]int) bool) {
+	b.eachFace(func(face Box, _ bool) bool { return b.eachRowOf(face, f) })
 }
 
 // eachGhost visits them one by one.
@@ -292,6 +218,12 @@ func (b *block) eachGhost(f func(at int, idx [3]int) bool) {
 		}
 		return true
 	})
+}
+
+// dense is the dense index of grid point idx (1-based), one of the block's own.
+func (b *block) dense(idx [3]int) int {
+	lo := b.box.Lo
+	return b.layout.Dense(idx[0]-1-lo[0], idx[1]-1-lo[1], idx[2]-1-lo[2])
 }
 
 // copyGhosts copies the face ghosts of one padded array to another.

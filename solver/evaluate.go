@@ -27,8 +27,8 @@ type Evaluation struct {
 const evaluationPoints = 1 << 20
 
 // Evaluate judges an assembled vector u of interior values [z][y][x]: the true VI
-// residual and what follows from it. It evaluates the problem's functions once at
-// every point, slab by slab, on the executor (nil: Sequential). u is only read.
+// residual and what follows from it. It evaluates the problem's functions at every
+// point, slab by slab, on the executor (nil: Sequential). u is only read.
 // All sums are exact, so the result depends neither on slabs nor on threads.
 func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
 	if err := p.validateHead(); err != nil {
@@ -68,8 +68,8 @@ func MaxError(p *Problem, u []float64) float64 {
 		return math.NaN()
 	}
 	worst := 0.0
-	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
-		if e := math.Abs(u[d] - p.Exact(p.At(idx[0], idx[1], idx[2]))); e > worst || math.IsNaN(e) {
+	p.eachPlace(Box{Hi: p.N}, func(d, _, _, _ int, x, y, z float64) bool {
+		if e := math.Abs(u[d] - p.Exact(Point{x, y, z})); e > worst || math.IsNaN(e) {
 			worst = e
 		}
 		return true
@@ -156,7 +156,16 @@ func (s *slabResult) evaluate(j *judgement, w *slab) error {
 	}
 	stepper.Residual(&s.reference, w.v, b.layout.Interior())
 	j.fill(b, w.v)
-	kernel.Best().AddValues(&s.sum, j.u[j.dense(b.box):][:b.layout.Points()])
+	top := 0.0
+	j.eachStretch(b.box, func(u []float64) {
+		kernel.Best().AddValues(&s.sum, u)
+		top = larger(top, largestMagnitude(u))
+	})
+	b.eachGhostRow(func(at, n int, _ [3]int) bool {
+		top = larger(top, largestMagnitude(w.v[at:][:n]))
+		return true
+	})
+	s.rounding = b.roundingUpTo(top)
 	if err = s.look(w, stepper); err != nil {
 		return err
 	}
@@ -170,9 +179,10 @@ func (s *slabResult) evaluate(j *judgement, w *slab) error {
 // look finds what is read off the values themselves, and the force.
 func (s *slabResult) look(w *slab, stepper *kernel.Sweep) (err error) {
 	b := &w.block
-	p, d, top := b.problem, 0, 0.0
+	p := b.problem
 	exact := sampler{p, "exact solution", p.Exact, p.Rows.Exact}
-	b.eachRow(func(row []float64, first [3]int) {
+	b.eachRowOf(b.box, func(at, m int, first [3]int) bool {
+		row, d := w.v[at:][:m:m], b.dense(first)
 		phi, psi := w.obstacles(d)
 		t := touching(row, phi, psi)
 		if p.Obstacle != nil {
@@ -183,20 +193,14 @@ func (s *slabResult) look(w *slab, stepper *kernel.Sweep) (err error) {
 				p.place([3]int{first[0] + t.outside, first[1], first[2]}), row[t.outside], phi[t.outside], psi[t.outside])
 		}
 		w.force(stepper, t, first, d, nil, &s.force)
-		top = larger(top, largestMagnitude(row))
-		if p.Exact != nil && err == nil {
+		if p.Exact != nil {
 			err = exact.values(w.row, w.x, first)
 			for i, u := range row {
 				s.maxError = larger(s.maxError, math.Abs(u-w.row[i]))
 			}
 		}
-		d += len(row)
-	}, w.v, false)
-	b.eachGhostRow(func(at, n int, _ [3]int) bool {
-		top = larger(top, largestMagnitude(w.v[at:][:n]))
-		return true
+		return err == nil
 	})
-	s.rounding = b.roundingUpTo(top)
 	return err
 }
 

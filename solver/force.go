@@ -71,18 +71,18 @@ func (j *judgement) force(w *slab, dst []float64, sums *forces) error {
 		return err
 	}
 	j.fill(b, w.v)
-	d := 0
-	dst = dst[j.dense(b.box):]
-	b.eachRow(func(row []float64, first [3]int) {
+	b.eachRowOf(b.box, func(at, m int, first [3]int) bool {
+		d := b.dense(first)
 		phi, psi := w.obstacles(d)
-		w.force(stepper, touching(row, phi, psi), first, d, dst, sums)
-		d += len(row)
-	}, w.v, false)
+		row := Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}
+		w.force(stepper, touching(w.v[at:][:m], phi, psi), first, d, dst[j.dense(row):][:m], sums)
+		return true
+	})
 	return nil
 }
 
 // force adds the force at the points of a row to sums, and writes it where dst, for the
-// slab's points, is not nil; t are the points in contact, d is the dense index of the row.
+// row's points, is not nil; t are the points in contact, d is the dense index of the row.
 // A point where both obstacles meet counts with the lower one.
 func (w *slab) force(s *kernel.Sweep, t touch, first [3]int, d int, dst []float64, sums *forces) {
 	if t.end == 0 || w.problem.Obstacle == nil && w.problem.Upper == nil {
@@ -109,7 +109,7 @@ func (w *slab) force(s *kernel.Sweep, t touch, first [3]int, d int, dst []float6
 		lambda := w.image[i+x] - w.source.At(d+x)
 		sums[which].Add(lambda)
 		if dst != nil {
-			dst[d+x] = lambda
+			dst[x] = lambda
 		}
 	}
 }

@@ -18,13 +18,38 @@ type sampler struct {
 	row  Row
 }
 
-// columns are the x of grid points lo, lo+1, … hi−1, 0 and N+1 being the boundary.
-func (p *Problem) columns(lo, hi int) []float64 {
+// coordinates are those of grid points lo, lo+1, … hi−1 along an axis, 0 and N+1 being the
+// boundary; 0 on an unused axis.
+func (p *Problem) coordinates(a, lo, hi int) []float64 {
 	x := make([]float64, hi-lo)
+	if a >= p.Dimension {
+		return x
+	}
 	for i := range x {
-		x[i] = p.along(0, lo+i)
+		x[i] = p.along(a, lo+i)
 	}
 	return x
+}
+
+// eachPlace visits the points of a box as Box.each does, with their places: what At says,
+// found once for every plane of points instead of once for every point. It hands over
+// numbers, as arrays would go through memory, which costs more than most functions.
+func (p *Problem) eachPlace(b Box, f func(dense, i, j, k int, x, y, z float64) bool) {
+	var along [3][]float64
+	for a := range along {
+		along[a] = p.coordinates(a, b.Lo[a]+1, b.Hi[a]+1)
+	}
+	d := 0
+	for k, z := range along[2] {
+		for j, y := range along[1] {
+			for i, x := range along[0] {
+				if !f(d, b.Lo[0]+1+i, b.Lo[1]+1+j, b.Lo[2]+1+k, x, y, z) {
+					return
+				}
+				d++
+			}
+		}
+	}
 }
 
 // values writes the values at columns x of the row that begins with grid point first.
@@ -163,7 +188,7 @@ func fillValue(dst []float64, v float64) {
 func (b *block) sample(s sampler, room []float64) ([]float64, float64, error) {
 	m, rows, shares := b.layout.N[0], b.layout.N[1]*b.layout.N[2], b.rowShares()
 	array := b.room(room)
-	x := b.problem.columns(b.box.Lo[0]+1, b.box.Hi[0]+1)
+	x := b.problem.coordinates(0, b.box.Lo[0]+1, b.box.Hi[0]+1)
 	parts := make([]stretch, shares)
 	err := b.forRows(func(share, r int, first [3]int) error {
 		t := &parts[share]

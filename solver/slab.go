@@ -2,6 +2,7 @@ package solver
 
 import (
 	"cmp"
+	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -14,15 +15,16 @@ type slab struct {
 	image  []float64 // padded: A·v where it is asked for
 	x, row []float64 // columns; room for a row
 	bounds [2][]float64
+	before []float64 // dense: what a time step began with
 }
 
-// slabPoints is about how many points are judged at a time: three or four arrays of that
-// length a thread are what Evaluate needs besides u.
-const slabPoints = 1 << 19
+// slabPoints is about how many points are judged at a time: the arrays for them stay in a
+// second-level cache from one pass to the next.
+const slabPoints = 1 << 16
 
 // slabGroups is how many shares slabs are handed out in for each thread; each has arrays of
 // its own, which are new pages.
-const slabGroups = 2
+const slabGroups = 4
 
 // each calls f for every slab, on the executor, and done with what it gave.
 func (j *judgement) each(e Executor, boxes []Box, f func(i int, w *slab) error, done func(i int, err error)) {
@@ -44,11 +46,11 @@ func (w *slab) prepare(j *judgement, box Box) error {
 	if err := w.move(j.p, box); err != nil {
 		return err
 	}
-	j.remember(&w.block)
+	w.remember(j)
 	m := w.layout.N[0]
 	w.v, w.image = fit(w.v, w.layout.Len()), fit(w.image, w.layout.Len())
 	if len(w.x) != m || j.p.Dimension == 1 {
-		w.x, w.row = j.p.columns(box.Lo[0]+1, box.Hi[0]+1), make([]float64, m)
+		w.x, w.row = j.p.coordinates(0, box.Lo[0]+1, box.Hi[0]+1), make([]float64, m)
 	}
 	for i, f := range []kernel.Field{w.lower, w.upper} {
 		w.bounds[i] = fit(w.bounds[i], m)
@@ -101,46 +103,75 @@ func (t *touch) meet(i int, u, lo, hi float64) {
 	}
 }
 
-// boxes are the slabs that are judged at a time.
+// boxes are the slabs that are judged at a time: whole planes of the slowest axis, or
+// whole rows, as many along y as along z, where few planes would be too many points.
 func (j *judgement) boxes() []Box {
-	p := j.p
-	slow := p.Dimension - 1
-	thick := max(1, cmp.Or(j.points, slabPoints)/(p.Points()/p.N[slow]))
-	boxes := make([]Box, (p.N[slow]+thick-1)/thick)
-	for i := range boxes {
-		boxes[i] = Box{Hi: p.N}
-		boxes[i].Lo[slow], boxes[i].Hi[slow] = i*thick, min((i+1)*thick, p.N[slow])
+	n, size := j.p.N, cmp.Or(j.points, slabPoints)
+	slow := j.p.Dimension - 1
+	thick := n
+	thick[slow] = max(1, size/(j.p.Points()/n[slow]))
+	if side := max(1, int(math.Sqrt(float64(size/n[0])))); slow == 2 && side < n[1] {
+		thick[1], thick[2] = side, side
+	}
+	var boxes []Box
+	for z := 0; z < n[2]; z += thick[2] {
+		for y := 0; y < n[1]; y += thick[1] {
+			for x := 0; x < n[0]; x += thick[0] {
+				boxes = append(boxes, Box{
+					Lo: [3]int{x, y, z},
+					Hi: [3]int{min(x+thick[0], n[0]), min(y+thick[1], n[1]), min(z+thick[2], n[2])},
+				})
+			}
+		}
 	}
 	return boxes
 }
 
-// dense is the index of a slab's first point in a vector of the whole grid.
+// dense is the index of a box's first point in a vector of the whole grid.
 func (j *judgement) dense(b Box) int { return b.Lo[0] + j.p.N[0]*(b.Lo[1]+j.p.N[1]*b.Lo[2]) }
 
-// remember adds what a time step began with to the source of a slab: slabs are whole
-// planes of the slowest axis.
-func (j *judgement) remember(b *block) {
+// eachStretch visits u at a slab's points, as much at a time as lies together in memory.
+func (j *judgement) eachStretch(box Box, f func(u []float64)) {
+	n := (box.Hi[0] - box.Lo[0]) * (box.Hi[1] - box.Lo[1])
+	for z := box.Lo[2]; z < box.Hi[2]; z++ {
+		box.Lo[2] = z
+		f(j.u[j.dense(box):][:n])
+	}
+}
+
+// remember adds what a time step began with to the source of a slab.
+func (w *slab) remember(j *judgement) {
 	if j.before == nil {
 		return
 	}
-	slow := j.p.Dimension - 1
-	plane := j.p.Points() / j.p.N[slow]
-	b.remember(j.before[plane*b.box.Lo[slow]:plane*b.box.Hi[slow]], j.dt)
+	w.before = fit(w.before, w.layout.Points())
+	before := judgement{p: j.p, u: j.before}
+	at := 0
+	before.eachStretch(w.box, func(u []float64) { at += copy(w.before[at:], u) })
+	w.block.remember(w.before, j.dt)
 }
 
 // fill copies the vector's values at a slab's points and beside them to v; boundary data
 // are there.
 func (j *judgement) fill(b *block, v []float64) {
-	p := j.p
-	at := func(idx [3]int) int { return idx[0] - 1 + p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1)) }
-	b.eachRow(func(row []float64, first [3]int) { copy(row, j.u[at(first):]) }, v, false)
-	b.eachGhostRow(func(i, n int, first [3]int) bool {
-		for a := range p.Dimension {
-			if first[a] == 0 || first[a] == p.N[a]+1 {
-				return true
-			}
+	j.fillOwn(b, v, b.box)
+	j.fillGhosts(b, v)
+}
+
+// fillOwn copies the values at the points of a box of the grid.
+func (j *judgement) fillOwn(b *block, v []float64, box Box) {
+	b.eachRowOf(box, func(at, n int, first [3]int) bool {
+		copy(v[at:][:n], j.u[first[0]-1+j.p.N[0]*(first[1]-1+j.p.N[1]*(first[2]-1)):])
+		return true
+	})
+}
+
+// fillGhosts copies those beside the slab.
+func (j *judgement) fillGhosts(b *block, v []float64) {
+	b.eachFace(func(face Box, boundary bool) bool {
+		if !boundary {
+			j.fillOwn(b, v, face)
 		}
-		copy(v[i:][:n], j.u[at(first):])
 		return true
 	})
 }

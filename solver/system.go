@@ -124,17 +124,16 @@ func (p *Problem) coarseFields(n [3]int, source, lower, upper []float64) error {
 func (p *Problem) coarseFieldsIn(n [3]int, part Box, source, lower, upper []float64) error {
 	q := p.region(Box{Hi: p.N}, n)
 	var err error
-	part.each(func(d int, idx [3]int) bool {
-		x := q.At(idx[0], idx[1], idx[2])
-		f, lo, hi := p.Source.At(x), math.Inf(-1), math.Inf(1)
+	q.eachPlace(part, func(d, i, j, k int, x, y, z float64) bool {
+		f, lo, hi := p.Source.At(Point{x, y, z}), math.Inf(-1), math.Inf(1)
 		if p.Obstacle != nil {
-			lo = p.Obstacle(x)
+			lo = p.Obstacle(Point{x, y, z})
 		}
 		if p.Upper != nil {
-			hi = p.Upper(x)
+			hi = p.Upper(Point{x, y, z})
 		}
 		if math.IsNaN(f) || math.IsNaN(lo) || math.IsNaN(hi) {
-			err = p.refuse("source %v, obstacles %v and %v at %v", f, lo, hi, q.place(idx))
+			err = p.refuse("source %v, obstacles %v and %v at %v", f, lo, hi, q.place([3]int{i, j, k}))
 		}
 		source[d], lower[d] = f, lo
 		if upper != nil { // else the grid has no upper obstacle
@@ -166,11 +165,11 @@ func (p *Problem) coarseBoundaryIn(n [3]int, part Box, l kernel.Layout, values [
 				side.Lo[c], side.Hi[c] = part.Lo[c]-1, part.Hi[c]+1
 			}
 			side.Lo[a], side.Hi[a] = end, end+1
-			side.each(func(_ int, idx [3]int) bool {
-				v := q.Boundary(q.At(idx[0], idx[1], idx[2]))
-				values[l.Index(idx[0]-1-part.Lo[0], idx[1]-1-part.Lo[1], idx[2]-1-part.Lo[2])] = v
+			q.eachPlace(side, func(_, i, j, k int, x, y, z float64) bool {
+				v := q.Boundary(Point{x, y, z})
+				values[l.Index(i-1-part.Lo[0], j-1-part.Lo[1], k-1-part.Lo[2])] = v
 				if !finite(v) {
-					err = p.refuse("the boundary data are %v at %v", v, q.place(idx))
+					err = p.refuse("the boundary data are %v at %v", v, q.place([3]int{i, j, k}))
 				}
 				return err == nil
 			})

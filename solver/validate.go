@@ -18,7 +18,7 @@ const MaxPoints = 1 << 36
 // that the data are finite and not below the obstacle (or above the upper one).
 // It costs a few evaluations per boundary point.
 func (p *Problem) Validate() error {
-	if err := p.validateHead(); err != nil {
+	if err := p.ValidateStatement(); err != nil {
 		return err
 	}
 	for a := range p.Dimension {
@@ -34,6 +34,10 @@ func (p *Problem) Validate() error {
 func (p *Problem) refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %q: %s", ErrProblem, p.Name, fmt.Sprintf(format, args...))
 }
+
+// ValidateStatement is the part of Validate that evaluates no function: for those who look at
+// the boundary themselves.
+func (p *Problem) ValidateStatement() error { return p.validateHead() }
 
 func (p *Problem) validateHead() error {
 	if p.Dimension < 1 || p.Dimension > 3 {
@@ -85,37 +89,30 @@ const boundaryTolerance = 1e-9
 
 // validateSide checks the boundary points with index end on axis a.
 func (p *Problem) validateSide(a, end int) error {
-	var lo, hi [3]int
-	for b := range 3 {
-		lo[b], hi[b] = 1, p.N[b]
-	}
-	lo[a], hi[a] = end, end
-	for k := lo[2]; k <= hi[2]; k++ {
-		for j := lo[1]; j <= hi[1]; j++ {
-			for i := lo[0]; i <= hi[0]; i++ {
-				if err := p.validateBoundaryPoint([3]int{i, j, k}); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
+	side := Box{Hi: p.N}
+	side.Lo[a], side.Hi[a] = end-1, end
+	var err error
+	p.eachPlace(side, func(_, i, j, k int, x, y, z float64) bool {
+		err = p.validateBoundaryPoint(i, j, k, x, y, z)
+		return err == nil
+	})
+	return err
 }
 
-func (p *Problem) validateBoundaryPoint(idx [3]int) error {
-	q := p.At(idx[0], idx[1], idx[2])
-	g := p.Boundary(q)
+func (p *Problem) validateBoundaryPoint(i, j, k int, x, y, z float64) error {
+	idx := [3]int{i, j, k}
+	g := p.Boundary(Point{x, y, z})
 	if !finite(g) {
 		return p.refuse("the boundary data are %v at %v", g, p.place(idx))
 	}
 	slack := boundaryTolerance * (1 + math.Abs(g))
 	if p.Obstacle != nil {
-		if phi := p.Obstacle(q); !(phi <= g+slack) {
+		if phi := p.Obstacle(Point{x, y, z}); !(phi <= g+slack) {
 			return p.refuse("the obstacle (%v) lies above the boundary data (%v) at %v; lower the obstacle or raise the data", phi, g, p.place(idx))
 		}
 	}
 	if p.Upper != nil {
-		if psi := p.Upper(q); !(psi >= g-slack) {
+		if psi := p.Upper(Point{x, y, z}); !(psi >= g-slack) {
 			return p.refuse("the upper obstacle (%v) lies below the boundary data (%v) at %v", psi, g, p.place(idx))
 		}
 	}
