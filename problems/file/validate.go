@@ -102,7 +102,7 @@ func inspect(p *solver.Problem, thin int) error {
 	if worst != nil {
 		return worst.tooHigh()
 	}
-	return p.Validate()
+	return p.ValidateStatement() // the boundary has been looked at
 }
 
 // inspection of some layers of the grid, ended by the first error.
@@ -114,6 +114,8 @@ type inspection struct {
 	excess          float64 // the most by which φ exceeds the boundary data
 	at              solver.Point
 	obstacle, datum float64
+
+	along [3][]float64 // coordinates of grid points 0, 1, … N+1; of unused axes 0
 }
 
 // layers inspects the layers lo ≤ i < hi of the slowest axis.
@@ -123,6 +125,14 @@ func (s *inspection) layers(lo, hi int) {
 		first[a], last[a] = 0, s.p.N[a]+1
 	}
 	first[s.p.Dimension-1], last[s.p.Dimension-1] = lo, hi-1
+	for a := range s.along {
+		s.along[a] = make([]float64, s.p.N[a]+2)
+		for i := range s.along[a] {
+			at := [3]int{}
+			at[a] = i
+			s.along[a][i] = s.p.At(at[0], at[1], at[2])[a]
+		}
+	}
 	for k := first[2]; k <= last[2]; k++ {
 		for j := first[1]; j <= last[1]; j++ {
 			i := first[0]
@@ -130,7 +140,7 @@ func (s *inspection) layers(lo, hi int) {
 				i = s.after(i-1, j, k)
 			}
 			for ; i <= last[0] && s.err == nil; i = s.after(i, j, k) {
-				s.point([3]int{i, j, k})
+				s.point(i, j, k)
 			}
 			if s.err != nil {
 				return
@@ -143,7 +153,7 @@ func (s *inspection) layers(lo, hi int) {
 // of the boundary.
 func (s *inspection) after(i, j, k int) int {
 	p := s.p
-	if p.Dimension > 1 && (j == 0 || j > p.N[1]) || p.Dimension > 2 && (k == 0 || k > p.N[2]) {
+	if s.thin == 1 || p.Dimension > 1 && (j == 0 || j > p.N[1]) || p.Dimension > 2 && (k == 0 || k > p.N[2]) {
 		return i + 1
 	}
 	next := i + s.thin - (i+3*j+5*k)%s.thin
@@ -153,16 +163,14 @@ func (s *inspection) after(i, j, k int) int {
 	return next
 }
 
-func (s *inspection) point(idx [3]int) {
+func (s *inspection) point(i, j, k int) {
 	p := s.p
-	boundary := false
-	for a := range p.Dimension {
-		boundary = boundary || idx[a] == 0 || idx[a] == p.N[a]+1
-	}
-	q := p.At(idx[0], idx[1], idx[2])
+	boundary := i == 0 || i > p.N[0] || p.Dimension > 1 && (j == 0 || j > p.N[1]) || p.Dimension > 2 && (k == 0 || k > p.N[2])
+	x, y, z := s.along[0][i], s.along[1][j], s.along[2][k]
+	q := solver.Point{x, y, z}
 	phi, psi := math.Inf(-1), math.Inf(1)
 	if p.Obstacle != nil {
-		phi = s.value("obstacle", q, p.Obstacle)
+		phi = s.valueAt("obstacle", x, y, z, p.Obstacle)
 	}
 	if p.Upper != nil {
 		psi = s.value("upper", q, p.Upper)
@@ -173,9 +181,11 @@ func (s *inspection) point(idx [3]int) {
 	if p.Exact != nil {
 		s.value("exact", q, p.Exact)
 	}
-	s.diffusion(q, boundary)
+	if p.Diffusion.Of != nil || p.Diffusion.Value <= 0 {
+		s.diffusion(q, boundary)
+	}
 	if boundary {
-		s.datumAt(q, phi, psi)
+		s.datumAt(x, y, z, phi, psi)
 		return
 	}
 	if p.Source.Of != nil {
@@ -221,12 +231,13 @@ func (s *inspection) diffusion(q solver.Point, boundary bool) {
 // slack is what rounding may put between an obstacle and data meant to be equal.
 const slack = 1e-12
 
-func (s *inspection) datumAt(q solver.Point, phi, psi float64) {
+func (s *inspection) datumAt(x, y, z, phi, psi float64) {
+	q := solver.Point{x, y, z}
 	if s.p.Boundary == nil {
 		s.refuse("boundary", q, "the problem has no boundary data")
 		return
 	}
-	g := s.value("boundary", q, s.p.Boundary)
+	g := s.valueAt("boundary", x, y, z, s.p.Boundary)
 	if g-psi > slack*(1+math.Abs(g)) {
 		s.refuse("upper", q, "%g is below the boundary data's %g", psi, g)
 	}
@@ -240,10 +251,15 @@ func (s *inspection) tooHigh() error {
 	return s.err
 }
 
+// value is f's at q. It passes numbers on: a Point made here and copied goes through memory.
 func (s *inspection) value(key string, q solver.Point, f solver.Function) float64 {
-	v := f(q)
+	return s.valueAt(key, q[0], q[1], q[2], f)
+}
+
+func (s *inspection) valueAt(key string, x, y, z float64, f solver.Function) float64 {
+	v := f(solver.Point{x, y, z})
 	if !finite(v) {
-		s.refuse(key, q, "%g is not finite", v)
+		s.refuse(key, solver.Point{x, y, z}, "%g is not finite", v)
 	}
 	return v
 }
