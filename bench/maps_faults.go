@@ -95,7 +95,7 @@ func (b *bench) faults(ctx context.Context) error {
 				if err != nil {
 					return fmt.Errorf("%s: %w", list[i].name, err)
 				}
-				seconds = append(seconds, r.Virtual.Seconds())
+				seconds = append(seconds, r.Met.After.Seconds())
 			}
 			times[i], names[i] = append(times[i], seconds), append(names[i], s.Name())
 		}
