@@ -27,6 +27,9 @@ func editDistance(a, b string, bound int) int {
 	if len(a) > 64 || len(b) > 64 {
 		return bound
 	}
+	if a == b {
+		return 0
+	}
 	if len(a) >= 3 && strings.HasPrefix(b, a) {
 		return min(1, bound)
 	}

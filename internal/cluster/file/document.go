@@ -73,6 +73,7 @@ func (r *reader) class(name string, e yamldoc.Entry) cluster.Class {
 		Send: r.cost(get("send")), Receive: r.cost(get("receive")), Jitter: r.quantity(get("jitter"), ratios(), false), Slow: r.number(get("slow")),
 		Part: r.duration(get("part"), false), Crowding: r.quantity(get("crowding"), ratios(), false),
 	}
+	r.zero(get("slow"), c.Slow == 0, aFactor)
 	if e := get("wake"); !e.Null() {
 		get := r.mapping(e, wakeKeys)
 		c.Wake = cluster.Wake{After: r.duration(get("after"), false), Takes: r.duration(get("takes"), true)}
@@ -97,11 +98,13 @@ func (r *reader) cost(e yamldoc.Entry) cluster.Cost {
 
 func (r *reader) network(name string, e yamldoc.Entry) cluster.Network {
 	get := r.mapping(e, networkKeys)
-	return cluster.Network{
+	n := cluster.Network{
 		Name: name, Kind: r.word(get("kind")), Rate: r.quantity(get("rate"), rates(), true), Latency: r.duration(get("latency"), true),
 		Queue: r.size(get("queue"), true), MTU: r.size(get("mtu"), true), Frame: r.size(get("frame"), false),
 		Loss: r.quantity(get("loss"), ratios(), false), Jitter: r.duration(get("jitter"), false), Backplane: r.quantity(get("backplane"), rates(), false),
 	}
+	r.zero(get("backplane"), n.Backplane == 0, "there should be 1 B/s or more; leave the key out where there is no bound")
+	return n
 }
 
 func (r *reader) site(name string, e yamldoc.Entry) cluster.Site {
@@ -139,6 +142,8 @@ func (r *reader) wide(e yamldoc.Entry) cluster.Wide {
 func (r *reader) event(e yamldoc.Entry) cluster.Event {
 	get := r.mapping(e, eventKeys)
 	v := cluster.Event{At: r.duration(get("at"), true), Until: r.duration(get("until"), false), Slow: r.number(get("slow")), Lost: r.yes(get("lost"))}
+	r.zero(get("slow"), v.Slow == 0, aFactor)
+	r.zero(get("until"), v.Until == 0, "it should come after at; leave the key out where the event is for good")
 	rank, cut := get("rank"), get("cut")
 	if !rank.Null() {
 		v.Rank = r.integer(rank)
@@ -253,8 +258,9 @@ func (r *reader) number(e yamldoc.Entry) float64 {
 	switch v := e.Value.(type) {
 	case nil:
 		return 0
-	case *ast.IntegerNode, *ast.FloatNode:
-		f, err := strconv.ParseFloat(strings.ReplaceAll(v.GetToken().Value, "_", ""), 64)
+	case *ast.IntegerNode, *ast.FloatNode, *ast.StringNode: // 1e3, without a point, is a string to YAML 1.1
+		text := strings.TrimSpace(v.GetToken().Value)
+		f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 		if err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
 			return f
 		}
@@ -262,6 +268,15 @@ func (r *reader) number(e yamldoc.Entry) float64 {
 	r.fail(e.Errorf("there should be a number, not %s", yamldoc.Kind(e.Value)))
 	return 0
 }
+
+// zero refuses a nothing that is written down where a key left out means something else.
+func (r *reader) zero(e yamldoc.Entry, zero bool, why string) {
+	if !e.Null() && zero && r.err == nil {
+		r.fail(e.Errorf("0: %s", why))
+	}
+}
+
+const aFactor = "there should be a factor of 1 or more; leave the key out where nothing is slower"
 
 // written is the text of a quantity; ok tells that there is one.
 func (r *reader) written(e yamldoc.Entry, m measure, needed bool) (text string, ok bool) {
