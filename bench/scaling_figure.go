@@ -20,7 +20,7 @@ func drawScalings(path string, curves []scaling, values [][]float64) error {
 	p.Y.Label.Text = "efficiency"
 	p.X.Scale = plot.LogScale{}
 	p.Y.Min, p.Y.Max = 0, 1.05
-	p.Legend.Left, p.Legend.XOffs, p.Legend.YOffs = true, vg.Millimeter, vg.Millimeter
+	p.Legend.Top = true
 	p.Add(plotter.NewGrid())
 	colours := []color.RGBA{{0, 114, 178, 255}, {0, 158, 115, 255}, {213, 94, 0, 255}, {204, 121, 167, 255}}
 	dashes := map[string][]vg.Length{"async": {vg.Points(6), vg.Points(3)}, "hybrid": {vg.Points(2), vg.Points(2)}}
@@ -50,5 +50,6 @@ func drawScalings(path string, curves []scaling, values [][]float64) error {
 		p.Legend.Add(of+", "+name, line, points)
 	}
 	p.X.Tick.Marker = plot.ConstantTicks(ticks)
+	p.X.Max *= 22 // room for the legend
 	return p.Save(17*vg.Centimeter, 12*vg.Centimeter, path)
 }

@@ -45,6 +45,7 @@ type Host struct {
 	late       []job
 	waiting    bool // for an arrival, or until due
 	news       bool // some neighbour's
+	departing  bool // some neighbour has closed a session
 	left       int  // points of the sweep in progress
 	armed, due microproto.Instant
 	out        []p2psap.Output

@@ -111,8 +111,11 @@ const verdictTime = time.Minute
 
 // departed fails a peer that has waited for a verdict for too long.
 func (h *Host) departed() {
+	if !h.departing || h.Phase != Running {
+		return
+	}
 	for _, nb := range h.neighbours {
-		if h.Phase == Running && nb.left > 0 && h.world.Now() >= nb.left.Add(verdictTime) {
+		if nb.left > 0 && h.world.Now() >= nb.left.Add(verdictTime) {
 			h.blame(nb, fmt.Errorf("no verdict %v after it had left: %w", verdictTime, p2psap.ErrPeerClosed))
 		}
 	}
@@ -188,7 +191,7 @@ func (h *Host) receive(nb *neighbour, id p2psap.SessionID, slot *p2psap.Slot, cl
 	case errors.Is(err, p2psap.ErrPeerClosed):
 		*closed = true
 		if nb.left == 0 {
-			nb.left = h.world.Now()
+			nb.left, h.departing = h.world.Now(), true
 			h.world.Wake(h, nb.left.Add(verdictTime))
 		}
 	case !errors.Is(err, microproto.ErrNothing):

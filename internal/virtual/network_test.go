@@ -11,6 +11,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/cluster"
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -325,4 +326,23 @@ func TestLastFacesAreWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, solver.Converged, r.Reason, "seed %d", seed)
 	}
+}
+
+// Who waits for a verdict from a neighbour that has left fails, and says so, and does not wait
+// for ever.
+func TestWhoWaitsForWhoHasLeft(t *testing.T) {
+	run := runOf(t, gigabit(2), membrane(5), solver.Synchronous(), 2)
+	e, err := newEngine(&run)
+	require.NoError(t, err)
+	h := e.hosts[0].host
+	h.Phase, h.waiting = Running, true
+	nb := h.neighbours[0]
+	nb.left, h.departing = 1, true
+	e.hosts[0].now = nb.left.Add(verdictTime - 1)
+	h.Turn()
+	require.NoError(t, e.hosts[0].fault)
+	e.hosts[0].now = nb.left.Add(verdictTime)
+	h.Turn()
+	require.ErrorIs(t, e.hosts[0].fault, p2psap.ErrPeerClosed)
+	require.ErrorContains(t, e.hosts[0].fault, "neighbour 1: no verdict 1m0s after it had left")
 }
