@@ -111,14 +111,31 @@ func (s *separable) alike(a, b int) bool {
 	return same
 }
 
-// check finds least and top over the grid: by symmetry over half of it along each axis
-// where tables and coefficients are the same from either end, and half of that where y and
-// z may be exchanged, a sixth where all three may. What rounding does to the points left out, rounding allows for.
+// uniform tells whether all tables along an axis are the same at all its points.
+func (s *separable) uniform(a int) bool {
+	for _, t := range s.terms {
+		v, d := t.value[a], t.defect[a]
+		for i := 2; i < len(v)-1; i++ {
+			if v[i] != v[1] || d[i] != d[1] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// check finds least and top over the grid: at one point along an axis where tables are
+// the same at all, by symmetry over half of it along each axis where tables and coefficients
+// are the same from either end, and half of that where y and z may be exchanged, a sixth where
+// all three may. What rounding does to the points left out, rounding allows for.
 func (s *separable) check(e Executor) barrier {
 	var n [3]int
 	for a := range 3 {
 		if n[a] = s.n[a]; s.symmetric(a) {
 			n[a] = (s.n[a] + 1) / 2
+		}
+		if s.uniform(a) {
+			n[a] = 1
 		}
 	}
 	rows := n[1] * n[2]
@@ -179,12 +196,15 @@ func (s *separable) rowAt(aw, w []float64, first [3]int) {
 	clear(aw)
 	clear(w)
 	i := 0
+	m := len(w)
+	aw = aw[:m]
 	for ; i+1 < len(s.terms); i += 2 { // two at a time, added one after the other
-		a, b := s.terms[i].along(s.excess, first, len(w)), s.terms[i+1].along(s.excess, first, len(w))
+		a, b := s.terms[i].along(s.excess, first, m), s.terms[i+1].along(s.excess, first, m)
+		av, ad, bv, bd := a.value[:m], a.defect[:m], b.value[:m], b.defect[:m]
 		for x := range w {
-			v, u := a.value[x], b.value[x]
+			v, u := av[x], bv[x]
 			w[x] = w[x] + a.alpha*v + b.alpha*u
-			aw[x] = aw[x] + (a.alpha*a.defect[x] + a.beta*v) + (b.alpha*b.defect[x] + b.beta*u)
+			aw[x] = aw[x] + (a.alpha*ad[x] + a.beta*v) + (b.alpha*bd[x] + b.beta*u)
 		}
 	}
 	for ; i < len(s.terms); i++ {

@@ -158,7 +158,7 @@ func (s *slabResult) evaluate(j *judgement, w *slab) error {
 	j.fill(b, w.v)
 	top := 0.0
 	j.eachStretch(b.box, func(u []float64) {
-		kernel.Best().AddValues(&s.sum, u)
+		stepper.Kernel().AddValues(&s.sum, u)
 		top = larger(top, largestMagnitude(u))
 	})
 	b.eachGhostRow(func(at, n int, _ [3]int) bool {
@@ -184,7 +184,7 @@ func (s *slabResult) look(w *slab, stepper *kernel.Sweep) (err error) {
 	b.eachRowOf(b.box, func(at, m int, first [3]int) bool {
 		row, d := w.v[at:][:m:m], b.dense(first)
 		phi, psi := w.obstacles(d)
-		t := touching(row, phi, psi)
+		t := touching(stepper.Kernel(), w.words, row, phi, psi)
 		if p.Obstacle != nil {
 			s.contact += t.lower
 		}

@@ -75,7 +75,7 @@ func (j *judgement) force(w *slab, dst []float64, sums *forces) error {
 		d := b.dense(first)
 		phi, psi := w.obstacles(d)
 		row := Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}
-		w.force(stepper, touching(w.v[at:][:m], phi, psi), first, d, dst[j.dense(row):][:m], sums)
+		w.force(stepper, touching(stepper.Kernel(), w.words, w.v[at:][:m], phi, psi), first, d, dst[j.dense(row):][:m], sums)
 		return true
 	})
 	return nil
@@ -96,20 +96,21 @@ func (w *slab) force(s *kernel.Sweep, t touch, first [3]int, d int, dst []float6
 	at.Lo[0], at.Hi[0] = t.begin, t.end
 	s.Apply(w.image, w.v, at)
 	phi, psi := w.obstacles(d)
-	i := w.index(first)
+	i, lower := w.index(first), w.lambda[:0]
 	for x := t.begin; x < t.end; x++ {
-		which := 0
-		switch w.v[i+x] {
-		case phi[x]:
-		case psi[x]:
-			which = 1
-		default:
+		u := w.v[i+x]
+		if u != phi[x] && u != psi[x] {
 			continue
 		}
 		lambda := w.image[i+x] - w.source.At(d+x)
-		sums[which].Add(lambda)
+		if u == phi[x] {
+			lower = append(lower, lambda)
+		} else {
+			sums[1].Add(lambda)
+		}
 		if dst != nil {
 			dst[x] = lambda
 		}
 	}
+	s.Kernel().AddValues(&sums[0], lower)
 }

@@ -3,6 +3,7 @@ package solver
 import (
 	"cmp"
 	"math"
+	"math/bits"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -14,6 +15,8 @@ type slab struct {
 	v      []float64 // padded: the vector's values
 	image  []float64 // padded: A·v where it is asked for
 	x, row []float64 // columns; room for a row
+	words  []uint64  // room for a bit for each point of a row
+	lambda []float64 // room for the force on a row
 	bounds [2][]float64
 	before []float64 // dense: what a time step began with
 }
@@ -51,6 +54,7 @@ func (w *slab) prepare(j *judgement, box Box) error {
 	w.v, w.image = fit(w.v, w.layout.Len()), fit(w.image, w.layout.Len())
 	if len(w.x) != m || j.p.Dimension == 1 {
 		w.x, w.row = j.p.coordinates(0, box.Lo[0]+1, box.Hi[0]+1), make([]float64, m)
+		w.words, w.lambda = make([]uint64, (m+63)/64), make([]float64, m)
 	}
 	for i, f := range []kernel.Field{w.lower, w.upper} {
 		w.bounds[i] = fit(w.bounds[i], m)
@@ -76,12 +80,15 @@ func (w *slab) obstacles(d int) (phi, psi []float64) {
 // one, and the first that is not between the two, −1 if all are.
 type touch struct{ begin, end, lower, outside int }
 
-func touching(row, phi, psi []float64) touch {
+// touching looks at a row; words are room for a bit a value.
+func touching(k *kernel.Kernel, words []uint64, row, phi, psi []float64) touch {
 	t := touch{outside: -1}
-	phi, psi = phi[:len(row)], psi[:len(row)]
-	for i, u := range row {
-		if lo, hi := phi[i], psi[i]; !(u > lo && u < hi) {
-			t.meet(i, u, lo, hi)
+	words = words[:(len(row)+63)/64]
+	k.Touching(words, row, phi, psi)
+	for w, bit := range words {
+		for ; bit != 0; bit &= bit - 1 {
+			i := 64*w + bits.TrailingZeros64(bit)
+			t.meet(i, row[i], phi[i], psi[i])
 		}
 	}
 	return t

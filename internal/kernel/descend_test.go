@@ -142,3 +142,36 @@ func TestHeldPointsAreMarked(t *testing.T) {
 		})
 	}
 }
+
+// Bits tell values strictly between two obstacles from all others, in rows of any length.
+func TestTouchingPointsAreMarked(t *testing.T) {
+	odd := []float64{0, math.Copysign(0, -1), math.NaN(), -5e-324, 5e-324, math.Inf(-1), math.Inf(1), 1, -1}
+	for _, k := range All() {
+		rapid.Check(t, func(t *rapid.T) {
+			n := rapid.IntRange(0, 200).Draw(t, "n")
+			r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+			var rows [3][]float64
+			for a := range rows {
+				rows[a] = make([]float64, n)
+				for i := range rows[a] {
+					if rows[a][i] = odd[r.IntN(len(odd))]; r.IntN(2) == 0 {
+						rows[a][i] = []float64{0, -1, 1}[a]
+					}
+				}
+			}
+			u, phi, psi := rows[0], rows[1], rows[2]
+			want, got := make([]uint64, (n+63)/64+1), make([]uint64, (n+63)/64+1)
+			for i := range got {
+				got[i] = r.Uint64()
+			}
+			want[len(want)-1] = got[len(want)-1] // stays
+			for i := range n {
+				if !(phi[i] < u[i]) || !(u[i] < psi[i]) {
+					want[i/64] |= 1 << (i % 64)
+				}
+			}
+			k.Touching(got, u, phi, psi)
+			require.Equal(t, want, got, "%s, n = %d", k.Name(), n)
+		})
+	}
+}

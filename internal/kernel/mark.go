@@ -35,3 +35,23 @@ func markPlain(words []uint64, step int, rows []float64, n, first int) {
 		}
 	}
 }
+
+// Touching marks the values of a row that are not between an obstacle below and one above,
+// all three equally long: bit i of words is set unless φ < u < ψ at i. All of the words that
+// its bits touch are written.
+func (k *Kernel) Touching(words []uint64, row, phi, psi []float64) {
+	if len(row) == 0 {
+		return
+	}
+	clear(words[:(len(row)+63)/64])
+	k.loops.touch(words, row, phi[:len(row)], psi[:len(row)])
+}
+
+// touchPlain sets the bits from value first on.
+func touchPlain(words []uint64, row, phi, psi []float64, first int) {
+	for i := first; i < len(row); i++ {
+		if u := row[i]; !(u > phi[i] && u < psi[i]) {
+			words[i>>6] |= 1 << (i & 63)
+		}
+	}
+}

@@ -174,6 +174,11 @@ func mixRowsAVX2(tile **float64)
 //go:noescape
 func markRowsAVX2(tile **float64)
 
+// touchRowsAVX2 writes a bit for each value of a row, set where it is not between phi and psi.
+//
+//go:noescape
+func touchRowsAVX2(tile **float64)
+
 // largestAVX2 finds the largest bits of a row of values without their signs, a candidate a lane.
 //
 //go:noescape
@@ -223,6 +228,11 @@ func stretchRowAVX512(tile **float64)
 //
 //go:noescape
 func markRowsAVX512(tile **float64)
+
+// touchRowsAVX512 writes a bit for each value of a row, set where it is not between phi and psi.
+//
+//go:noescape
+func touchRowsAVX512(tile **float64)
 
 // largestAVX512 finds the largest bits of a row of values without their signs, a candidate a lane.
 //

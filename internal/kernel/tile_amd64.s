@@ -5641,6 +5641,58 @@ eightDone:
 	VZEROUPPER
 	RET
 
+// func touchRowsAVX2(tile **float64)
+// Requires: AVX
+TEXT ·touchRowsAVX2(SB), NOSPLIT, $0-8
+	MOVQ tile+0(FP), AX
+	MOVQ 8(AX), CX
+	MOVQ 56(AX), DX
+	MOVQ 64(AX), BX
+	MOVQ (AX), SI
+	MOVQ 72(AX), DI
+
+row:
+	XORQ R8, R8
+	MOVQ SI, R9
+	MOVQ DI, R10
+	SUBQ $0x08, R10
+	CMPQ R8, R10
+	JG   eightDone
+
+eight:
+	VMOVUPD   (DX)(R8*8), Y0
+	VMOVUPD   (CX)(R8*8), Y1
+	VMOVUPD   (BX)(R8*8), Y2
+	VCMPPD    $0x1e, Y0, Y1, Y0
+	VCMPPD    $0x11, Y2, Y1, Y1
+	VANDPD    Y0, Y1, Y1
+	VMOVMSKPD Y1, R11
+	VMOVUPD   32(DX)(R8*8), Y0
+	VMOVUPD   32(CX)(R8*8), Y1
+	VMOVUPD   32(BX)(R8*8), Y2
+	VCMPPD    $0x1e, Y0, Y1, Y0
+	VCMPPD    $0x11, Y2, Y1, Y1
+	VANDPD    Y0, Y1, Y1
+	VMOVMSKPD Y1, R12
+	SHLL      $0x04, R12
+	ORL       R12, R11
+	NOTL      R11
+	MOVB      R11, (R9)
+	INCQ      R9
+	ADDQ      $0x08, R8
+	CMPQ      R8, R10
+	JLE       eight
+
+eightDone:
+	ADDQ 96(AX), CX
+	ADDQ 120(AX), DX
+	ADDQ 128(AX), BX
+	ADDQ 88(AX), SI
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func largestAVX2(tile **float64)
 // Requires: AVX, AVX2
 TEXT ·largestAVX2(SB), NOSPLIT, $0-8
@@ -6658,6 +6710,48 @@ eightDone:
 next:
 	ADDQ 96(AX), CX
 	ADDQ 88(AX), DX
+	DECQ 80(AX)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func touchRowsAVX512(tile **float64)
+// Requires: AVX, AVX512F
+TEXT ·touchRowsAVX512(SB), NOSPLIT, $0-8
+	MOVQ tile+0(FP), AX
+	MOVQ 8(AX), CX
+	MOVQ 56(AX), DX
+	MOVQ 64(AX), BX
+	MOVQ (AX), SI
+	MOVQ 72(AX), DI
+
+row:
+	XORQ R8, R8
+	MOVQ SI, R9
+	MOVQ DI, R10
+	SUBQ $0x08, R10
+	CMPQ R8, R10
+	JG   eightDone
+
+eight:
+	VMOVUPD (DX)(R8*8), Z0
+	VMOVUPD (CX)(R8*8), Z1
+	VMOVUPD (BX)(R8*8), Z2
+	VCMPPD  $0x1e, Z0, Z1, K1
+	VCMPPD  $0x11, Z2, Z1, K1, K1
+	KMOVW   K1, R11
+	NOTL    R11
+	MOVB    R11, (R9)
+	INCQ    R9
+	ADDQ    $0x08, R8
+	CMPQ    R8, R10
+	JLE     eight
+
+eightDone:
+	ADDQ 96(AX), CX
+	ADDQ 120(AX), DX
+	ADDQ 128(AX), BX
+	ADDQ 88(AX), SI
 	DECQ 80(AX)
 	JNZ  row
 	VZEROUPPER

@@ -122,3 +122,18 @@ func (isa instructions) mark(words []uint64, step int, rows []float64, n int) {
 	markRowsAVX2(&t.out)
 	markPlain(words, step, rows, n, n&^7)
 }
+
+// touch sets the bits of the values of a row that are not between φ and ψ.
+func (isa instructions) touch(words []uint64, row, phi, psi []float64) {
+	if isa < avx2 || len(row) < 8 {
+		touchPlain(words, row, phi, psi, 0)
+		return
+	}
+	t := tile{c: &row[0], phi: &phi[0], psi: &psi[0], out: (*float64)(unsafe.Pointer(&words[0])), count: len(row), rows: 1}
+	if isa == avx512 {
+		touchRowsAVX512(&t.out)
+	} else {
+		touchRowsAVX2(&t.out)
+	}
+	touchPlain(words, row, phi, psi, len(row)&^7)
+}

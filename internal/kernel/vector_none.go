@@ -29,6 +29,10 @@ func (isa instructions) mark(words []uint64, step int, rows []float64, n int) {
 	markPlain(words, step, rows, n, 0)
 }
 
+func (isa instructions) touch(words []uint64, row, phi, psi []float64) {
+	touchPlain(words, row, phi, psi, 0)
+}
+
 func (isa instructions) prolong(r *prolonged) {
 	r.copyRows()
 	r.rowsPlain()

@@ -29,6 +29,7 @@ func main() {
 	for _, s := range []set{avx2{}, avx512{}} {
 		transfers(s)
 		markRows(s)
+		touchRows(s)
 		sums(s)
 	}
 	TEXT("storeFence", NOSPLIT, "func()")

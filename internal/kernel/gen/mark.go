@@ -57,3 +57,37 @@ func (avx2) equal(l *loop, x reg.Register) reg.GPVirtual {
 	ORL(high.As32(), low.As32())
 	return low
 }
+
+// touchRows emits a bit for each point of the rows of c, set where it is not between phi and
+// psi, to the bytes of out. A rest of less than 8 points is left out.
+func touchRows(s set) {
+	moves := [][2]string{{"c", "rowStep"}, {"phi", "phiStep"}, {"psi", "psiStep"}, {"out", "outStep"}}
+	rowsOf(s, "touchRows", "writes a bit for each value of a row, set where it is not between phi and psi.", moves, nil, nil, func(l *loop) {
+		at := GP64()
+		MOVQ(l.ptr["out"], at)
+		whole(l, "eight", 8, func() {
+			MOVB(s.outside(l).As8(), operand.Mem{Base: at})
+			INCQ(at)
+		})
+	})
+}
+
+func (avx512) outside(l *loop) reg.GPVirtual {
+	v, bits := zmm{}, GP64()
+	KMOVW(v.between(v.load(l.at("phi", 0)), v.load(l.at("c", 0)), v.load(l.at("psi", 0))), bits.As32())
+	NOTL(bits.As32())
+	return bits
+}
+
+func (avx2) outside(l *loop) reg.GPVirtual {
+	half := func(offset int) reg.GPVirtual {
+		v, bits := ymm{}, GP64()
+		VMOVMSKPD(v.between(v.load(l.at("phi", offset)), v.load(l.at("c", offset)), v.load(l.at("psi", offset))), bits.As32())
+		return bits
+	}
+	low, high := half(0), half(4)
+	SHLL(operand.U8(4), high.As32())
+	ORL(high.As32(), low.As32())
+	NOTL(low.As32())
+	return low
+}

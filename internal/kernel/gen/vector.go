@@ -26,6 +26,8 @@ type set interface {
 	// colour emits what l.colour holds at the start of a row.
 	colour(l *loop)
 	equal(l *loop, x reg.Register) reg.GPVirtual
+	// outside is a bit for each of 8 points, set where not phi < c < psi.
+	outside(l *loop) reg.GPVirtual
 	width() int
 	whole() vector
 	// table loads what part and join permute by, or is nil.
