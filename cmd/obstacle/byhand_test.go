@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -73,7 +72,7 @@ func TestPeerOfAnotherProblem(t *testing.T) {
 }
 
 func TestInterruptOfAPeerEndsTheRunPolitely(t *testing.T) {
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2")
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m")
 	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	r.said(`"relaxing"`)
@@ -120,7 +119,7 @@ func TestOtherVersions(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "1")
 	c, err := net.Dial("tcp", address)
 	require.NoError(t, err)
-	conn := rendezvous.NewConn(c, time.Second)
+	conn := rendezvous.NewConn(c, patience)
 	defer conn.Close()
 	other, err := rendezvous.NewIdentity("v99", "of other protocols", []byte("the secret of this run"))
 	require.NoError(t, err)
@@ -146,7 +145,7 @@ func TestOtherVersions(t *testing.T) {
 		if over.Handshake() != nil {
 			return
 		}
-		conn := rendezvous.NewConn(over, time.Second)
+		conn := rendezvous.NewConn(over, patience)
 		_ = conn.Send(rendezvous.Challenge{Version: rendezvous.Version + 1, Program: "v100", Fingerprint: build.Fingerprint(ctp.Catalog())})
 		_, _ = conn.Receive()
 		conn.Close()
@@ -158,11 +157,11 @@ func TestOtherVersions(t *testing.T) {
 
 // The connection alone tells a peer started by hand that its launcher is gone.
 func TestPeersByHandEndWithTheLauncher(t *testing.T) {
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2")
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m")
 	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	r.said(`"relaxing"`)
 	r.signal(syscall.SIGKILL)
-	a.wait(6 * time.Second)
-	b.wait(6 * time.Second)
+	a.wait(patience) // not after the time-out
+	b.wait(patience)
 }

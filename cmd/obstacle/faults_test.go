@@ -95,19 +95,19 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 }
 
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
-	r := endless(t, "sync")
+	r := endless(t, "sync", "--peer-timeout", "10m")            // which is not what ends it
 	require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGSTOP)) // so that the first cannot be obeyed
 	r.signal(syscall.SIGINT)
 	r.said(`"stopping"`)
 	r.signal(syscall.SIGINT)
-	require.Equal(t, 3, r.wait(5*time.Second))
+	require.Equal(t, 3, r.wait(patience))
 	require.Empty(t, r.stdout.String())
 }
 
 func TestPeersEndWithTheirLauncher(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r := endless(t, scheme)
+			r := endless(t, scheme, "--peer-timeout", "10m") // which is not what ends them
 			r.pid(0)
 			r.pid(1)
 			r.pid(2)

@@ -141,7 +141,7 @@ func (r *running) wait(limit time.Duration) int {
 func (r *running) nobodyLeft() {
 	r.t.Helper()
 	for rank, pid := range r.pids {
-		require.Eventually(r.t, func() bool { return gone(pid) }, 5*time.Second, 5*time.Millisecond, "peer %d, pid %d, is an orphan", rank, pid)
+		require.Eventually(r.t, func() bool { return gone(pid) }, patience, 5*time.Millisecond, "peer %d, pid %d, is an orphan", rank, pid)
 	}
 }
 

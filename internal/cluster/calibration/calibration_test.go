@@ -141,6 +141,28 @@ func TestJitter(t *testing.T) {
 	require.Zero(t, jitter(all[:3]))
 }
 
+// Whatever other programs do to the measurements, what comes of them is a description.
+func TestSpoiltMeasurements(t *testing.T) {
+	var all []sweep
+	for i := range 100 {
+		d := time.Duration(1)
+		if i%2 == 0 {
+			d = time.Second
+		}
+		all = append(all, sweep{relaxing: d})
+	}
+	d := cluster.Description{
+		Name: "spoilt", Classes: []cluster.Class{{
+			Name: "process", Cores: 1, Relaxation: 1e6, Jitter: jitter(all), Crowding: Crowding(1, 1e6, 2), Straggle: straggle(append(all, sweep{relaxing: 1}), 0),
+		}},
+		Networks: []cluster.Network{{Name: "loopback", Kind: cluster.Ether, Rate: 1e9, Queue: 1 << 20, MTU: 1500}},
+		Sites:    []cluster.Site{{Name: "here", Network: "loopback", Machines: []cluster.Group{{Class: "process"}}}},
+	}
+	require.NoError(t, d.Check())
+	require.Equal(t, 1.0, d.Classes[0].Jitter)
+	require.Positive(t, d.Classes[0].Straggle.PerSecond)
+}
+
 // Peers of any cut begin together and then relax alone, each sweep the whole block.
 func TestPeersRelax(t *testing.T) {
 	for _, b := range []Block{{N: 8, Peers: 1}, {N: 8, Peers: 2}, {N: 12, Peers: 5}, {N: 16, Peers: 8}, {N: 16, Peers: 64}} {

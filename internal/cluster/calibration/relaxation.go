@@ -177,14 +177,18 @@ func perByte(of []sweep, took func(*sweep) time.Duration) float64 {
 	return middle(each)
 }
 
+// mostCrowding is what a description takes.
+const mostCrowding = 100
+
 // Crowding is by how much longer a thread takes for each other one, when so many that take
 // alone by themselves take crowd at once.
 func Crowding(alone, crowd float64, threads int) float64 {
-	return max(0, (crowd/alone-1)/float64(threads-1))
+	return min(mostCrowding, max(0, (crowd/alone-1)/float64(threads-1)))
 }
 
 // jitter is the relative deviation of what sweeps take, from their quartiles: rare pauses do not
-// count, which are another thing (cluster.Straggle).
+// count, which are another thing (cluster.Straggle). It is at most 1, the most that a description
+// takes: where it would be more, other programs had the machine.
 func jitter(of []sweep) float64 {
 	if len(of) < 4 {
 		return 0
@@ -194,11 +198,14 @@ func jitter(of []sweep) float64 {
 		logs[i] = math.Log(float64(max(1, of[i].relaxing)))
 	}
 	low, high := quartiles(logs)
-	return (high - low) / normalQuartiles
+	return min(1, (high-low)/normalQuartiles)
 }
 
 // shortestPause is what a sweep must be held up for to count, if its jitter is less.
 const shortestPause = 50 * time.Microsecond
+
+// mostPauses a second are what a description takes.
+const mostPauses = 1e6
 
 // straggle is how often a thread that relaxes is held up for longer than jitter explains, four
 // deviations, and for how long in the mean.
@@ -221,7 +228,7 @@ func straggle(of []sweep, jitter float64) cluster.Straggle {
 	if times == 0 {
 		return cluster.Straggle{}
 	}
-	return cluster.Straggle{PerSecond: float64(times) / relaxed * 1e9, For: time.Duration(paused / float64(times))}
+	return cluster.Straggle{PerSecond: min(mostPauses, float64(times)/relaxed*1e9), For: time.Duration(paused / float64(times))}
 }
 
 // normalQuartiles is how far the quartiles of a normal distribution are apart, in deviations.

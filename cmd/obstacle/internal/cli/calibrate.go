@@ -32,6 +32,11 @@ are processes that share the cores (docs/simulation.md). Caches matter: with --n
 			if mtu != 0 && (mtu < ether.MinMTU || mtu > ether.MaxMTU) {
 				return usage("--mtu %d: there should be %d to %d bytes, or 0 for loopback's", mtu, ether.MinMTU, ether.MaxMTU)
 			}
+			if out != "" {
+				if err := writable(out); err != nil {
+					return err
+				}
+			}
 			d, err := calibration.ThisMachine(c.Context(), calibration.Block{N: n, Peers: peers, MTU: mtu})
 			if err != nil {
 				return failed(err)

@@ -61,6 +61,9 @@ start from. this-machine is measured when it is asked for.`,
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
+				if text {
+					return usage("--yaml: of which cluster? Give one of those that obstacle clusters lists, or a file")
+				}
 				return a.listClusters()
 			}
 			f, err := a.openModel(args[0], calibration.Block{})

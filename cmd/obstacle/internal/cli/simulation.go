@@ -13,6 +13,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/internal/cluster"
@@ -193,6 +194,9 @@ func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject 
 // depends on neither the others nor their number. It returns what cannot be simulated; a run
 // that fails or is interrupted has that in its err.
 func (a *app) play(ctx context.Context, runs []*virtualRun) error {
+	if err := room(runs, runtime.GOMAXPROCS(0), host.Memory()); err != nil {
+		return err
+	}
 	var bars *progress.Bars
 	if terminal(a.err) {
 		bars = progress.NewBars(a.err)
@@ -217,6 +221,23 @@ func (a *app) play(ctx context.Context, runs []*virtualRun) error {
 		if r.result == nil {
 			return badInput(r.err)
 		}
+	}
+	return nil
+}
+
+// bytesPerPoint are what simulating takes at least of memory for a point that is relaxed.
+const bytesPerPoint = 48
+
+// room refuses runs, so many at once, that do not fit into memory (0: not known): the system
+// would end the program without a word.
+func room(runs []*virtualRun, at int, memory uint64) error {
+	points := 0
+	for _, r := range runs {
+		points = max(points, r.work.problem.Points())
+	}
+	if need := float64(points) * float64(min(at, len(runs))) * bytesPerPoint; memory > 0 && need > float64(memory) {
+		return usage("%d points, relaxed in %d runs at once, take %.0f GB of memory or more, and there are %.0f: give a smaller --n, or a --stand-in that relaxes fewer points for the same grid",
+			points, min(at, len(runs)), need/1e9, float64(memory)/1e9)
 	}
 	return nil
 }

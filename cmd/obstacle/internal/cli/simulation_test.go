@@ -118,6 +118,19 @@ func TestPlayTogether(t *testing.T) {
 	}
 }
 
+// Runs that do not fit into memory are refused before the system ends them.
+func TestRoom(t *testing.T) {
+	runs := []*virtualRun{prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, nil)} // 16³ points
+	runs = append(runs, runs[0], runs[0])
+	require.NoError(t, room(runs, 2, 0), "not known")
+	require.NoError(t, room(runs, 2, 2*4096*bytesPerPoint))
+	err := room(runs, 2, 2*4096*bytesPerPoint-1)
+	require.ErrorContains(t, err, "4096 points, relaxed in 2 runs at once")
+	require.ErrorContains(t, err, "--stand-in")
+	require.Equal(t, ExitUsage, exitCode(err))
+	require.NoError(t, room(runs, 1, 2*4096*bytesPerPoint-1))
+}
+
 // this-machine is measured with the blocks of the run, and with any where there are none such.
 func TestBlockOf(t *testing.T) {
 	for _, c := range []struct {

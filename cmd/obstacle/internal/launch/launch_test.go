@@ -47,7 +47,7 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 	r := &rehearsal{t: t, address: make(chan string, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	r.plan = Plan{
 		Spec: spec, Problem: problem, Partition: cut, Scheme: "sync", Order: "jacobi", Tolerance: 1e-6,
-		Threads: 1, PeerTimeout: 300 * time.Millisecond, Identity: identity, Protect: "auto",
+		Threads: 1, PeerTimeout: time.Second, Identity: identity, Protect: "auto",
 		Address: "127.0.0.1:0", JoinTime: 10 * time.Second, Interrupt: r.stop, Log: zerolog.Nop(), Notes: says,
 	}
 	if change != nil {
