@@ -216,18 +216,25 @@ func (l *Level) wallRow(coarse *Level, x0, x1, y, z int) {
 		clear(walls)
 	}
 	look := l.around(y, z)
-	some := false
+	if look.first > look.last {
+		if whole {
+			coarse.hasWalls[row] = false
+		}
+		return
+	}
+	s, some := l.pinsTo(coarse), false
 	fy, fz := int(l.closest[1][y+1]), int(l.closest[2][z+1])
-	for x := x0; x < x1 && look.first <= look.last; x++ {
+	for x := x0; x < x1; x++ {
 		if int(l.closest[0][x]) > look.last || int(l.closest[0][x+2]) < look.first {
 			continue
 		}
 		if p := [3]int{int(l.closest[0][x+1]), fy, fz}; !l.contact.has(p) {
 			at := [3]int{x, y, z}
-			if l.empty(l.cell(at)) {
+			lo, hi := l.cell(at)
+			if l.empty(lo, hi) {
 				continue
 			}
-			walls[x-x0] = float64(l.wallsOf(coarse, at, p) | l.pinsOf(coarse, at, p)<<pinShift)
+			walls[x-x0] = float64(l.wallsOf(coarse, at, p) | s.code(at, p, lo, hi)<<pinShift)
 			some = some || walls[x-x0] != 0
 		}
 	}

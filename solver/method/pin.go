@@ -49,31 +49,52 @@ func pin(walls float64) float64 {
 // at whose rounded edges pins are found too, take more cycles.
 var holding = [4]float64{0, 1, 1, 0.5}
 
-// pins looks for pins around a coarse point.
+// pins looks for pins around coarse points, one after the other.
 type pins struct {
 	fine, coarse *Level
 	dim          int
 	at, near     [3]int     // the coarse point and the fine one that it lies on or next to
-	lo, hi       [3]int     // fine points strictly between the coarse neighbours
+	lo, hi       [3]int     // fine points of the grid strictly between the coarse neighbours
 	spacing      [3]float64 // coarse one in fine ones
+	scale        float64    // fine points for a coarse one
 	edge         [3]float64 // coupling of fine neighbours along an axis
 	edges        float64    // of all of a point's
+	below        float64    // of a coarse point with its neighbours
 }
 
-// pinsOf is the code of the pins around point at of the next coarser grid, which lies on
-// the fine point p. The coarse operator is not read: a peer that only gathers has none.
-func (l *Level) pinsOf(coarse *Level, at, p [3]int) uint64 {
-	s := pins{fine: l, coarse: coarse, dim: l.Part.Layout.Dim, at: at, near: p}
-	s.lo, s.hi = l.cell(at)
-	d := l.Part.Layout.Dense(p[0], p[1], p[2])
-	scale, below := 1.0, 0.0
+// pinsTo is what is the same for all points of the next coarser grid.
+func (l *Level) pinsTo(coarse *Level) pins {
+	s := pins{fine: l, coarse: coarse, dim: l.Part.Layout.Dim, scale: 1}
 	for a := range s.dim {
 		s.spacing[a] = float64(l.Part.Global[a]+1) / float64(coarse.Part.Global[a]+1)
-		scale *= s.spacing[a]
-		both := math.Abs(l.coefficient(kernel.West+2*a, d)) + math.Abs(l.coefficient(kernel.East+2*a, d))
+		s.scale *= s.spacing[a]
+	}
+	s.couple(0)
+	return s
+}
+
+// couple reads the operator at a dense index. That of the coarse grid is not read: a peer
+// that only gathers has none.
+func (s *pins) couple(d int) {
+	s.edges, s.below = 0, 0
+	for a := range s.dim {
+		both := math.Abs(s.fine.coefficient(kernel.West+2*a, d)) + math.Abs(s.fine.coefficient(kernel.East+2*a, d))
 		s.edge[a] = both / 2
 		s.edges += both
-		below += both / (s.spacing[a] * s.spacing[a])
+		s.below += both / (s.spacing[a] * s.spacing[a])
+	}
+}
+
+// code is that of the pins around point at of the coarse grid, which lies on the fine point
+// p; lo and hi are its cell.
+func (s *pins) code(at, p, lo, hi [3]int) uint64 {
+	s.at, s.near, s.lo, s.hi = at, p, lo, hi
+	l := s.fine
+	for a := range s.dim {
+		s.lo[a], s.hi[a] = max(lo[a], -l.Part.Lo[a]), min(hi[a], l.Part.Global[a]-l.Part.Lo[a])
+	}
+	if l.operator.Form == kernel.Variable {
+		s.couple(l.Part.Layout.Dense(p[0], p[1], p[2]))
 	}
 	sum := 0.0
 	for z := s.lo[2]; z < s.hi[2]; z++ {
@@ -89,7 +110,7 @@ func (l *Level) pinsOf(coarse *Level, at, p [3]int) uint64 {
 	if sum == 0 {
 		return 0
 	}
-	return pinCode(sum / scale / below)
+	return pinCode(sum / s.scale / s.below)
 }
 
 // marked are the points of part of a row that are in contact or have walls, a bit each.
@@ -133,9 +154,6 @@ func (s *pins) weight(q [3]int) float64 {
 
 // cost is what a correction of 1 at q costs that the arms of the coarse point do not see.
 func (s *pins) cost(q [3]int) float64 {
-	if !s.inside(q) {
-		return 0
-	}
 	if q != s.near && s.fine.contact.has(q) {
 		return s.held(q)
 	}
@@ -145,18 +163,8 @@ func (s *pins) cost(q [3]int) float64 {
 	return pin(s.fine.Walls[s.fine.Part.Layout.Index(q[0], q[1], q[2])]) * s.edges
 }
 
-// inside tells whether q is a point of the grid.
-func (s *pins) inside(q [3]int) bool {
-	for a := range s.dim {
-		if at := s.fine.Part.Lo[a] + q[a]; at < 0 || at >= s.fine.Part.Global[a] {
-			return false
-		}
-	}
-	return true
-}
-
-// free tells whether q is a point of the grid and not in contact.
-func (s *pins) free(q [3]int) bool { return s.inside(q) && !s.fine.contact.has(q) }
+// free tells whether q, a point between lo and hi, is not in contact.
+func (s *pins) free(q [3]int) bool { return !s.fine.contact.has(q) }
 
 // along tells whether an arm of the coarse point along axis a passes q.
 func (s *pins) along(q [3]int, a int) bool {
