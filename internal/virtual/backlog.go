@@ -60,13 +60,19 @@ func (m *machine) later() {
 	m.at(at+1, evBacklog, nil)
 }
 
-// catchUp takes what waits, as far as there is time for it.
+// batch is how many frames the protocol takes in before it looks whether something is to be sent
+// (driver.Node.Pump, ether.Link.Recv).
+const batch = 64
+
+// catchUp takes what waits: as far as there is time for it, or on a core of the protocol's a
+// batch, after which a send has its turn. So whoever is given more than he can take in sends less.
 func (m *machine) catchUp() {
 	b := &m.backlog
-	taken := 0
-	for taken < len(b.flights) && (!m.behind() || taken == 0 && !m.shared) { // sends and receipts take turns
+	taken, frames := 0, 0
+	for taken < len(b.flights) && (!m.behind() || frames < batch && !m.shared) {
 		f := b.flights[taken]
 		taken++
+		frames += int(f.count)
 		f.first, f.last = max(f.first, m.now), max(f.last, m.now)
 		m.take(f)
 	}
