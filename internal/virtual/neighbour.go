@@ -106,8 +106,8 @@ func (h *Host) Sessions(f func(id p2psap.SessionID, halo bool)) {
 }
 
 // verdictTime is how long a verdict may take once a neighbour, who knows it or has failed, has
-// left.
-const verdictTime = time.Minute
+// left: sweeps may take minutes.
+const verdictTime = time.Hour
 
 // departed fails a peer that has waited for a verdict for too long.
 func (h *Host) departed() {

@@ -344,5 +344,5 @@ func TestWhoWaitsForWhoHasLeft(t *testing.T) {
 	e.hosts[0].now = nb.left.Add(verdictTime)
 	h.Turn()
 	require.ErrorIs(t, e.hosts[0].fault, p2psap.ErrPeerClosed)
-	require.ErrorContains(t, e.hosts[0].fault, "neighbour 1: no verdict 1m0s after it had left")
+	require.ErrorContains(t, e.hosts[0].fault, "neighbour 1: no verdict 1h0m0s after it had left")
 }
