@@ -191,22 +191,27 @@ func TestLateAnswers(t *testing.T) {
 			k := link(t, netlab.Emulation{Both: &c})
 			f := start(t, k, s)
 			require.NoError(t, f.Bulk())
-			begin := flow.Now()
 			pass := func(d time.Duration) {
 				from := flow.Now()
 				require.Eventually(t, func() bool { return flow.Now() > from+int64(d) }, patience, time.Millisecond)
 			}
-			for range 12 {
-				pass(350 * time.Millisecond)
-				c.Delay = 70 * time.Millisecond
-				require.NoError(t, k.Change(netlab.Back, c))
-				pass(50 * time.Millisecond)
-				c.Delay = 10 * time.Millisecond
-				require.NoError(t, k.Change(netlab.Back, c))
-			}
-			got := f.Goodput(begin+int64(2*time.Second), flow.Now()) / netlab.Mbit
-			t.Logf("%.2f of 10 Mbit/s", got)
-			require.Greater(t, got, 5.)
+			punctually(t, func() string {
+				begin := flow.Now()
+				for range 12 {
+					pass(350 * time.Millisecond)
+					c.Delay = 70 * time.Millisecond
+					require.NoError(t, k.Change(netlab.Back, c))
+					pass(50 * time.Millisecond)
+					c.Delay = 10 * time.Millisecond
+					require.NoError(t, k.Change(netlab.Back, c))
+				}
+				got := f.Goodput(begin+int64(2*time.Second), flow.Now()) / netlab.Mbit
+				t.Logf("%.2f of 10 Mbit/s", got)
+				if got <= 5 {
+					return "less than half of what the path bears"
+				}
+				return ""
+			})
 			stop(t, f)
 		})
 	}
@@ -281,20 +286,38 @@ func TestBesideTheKernels(t *testing.T) {
 		require.NoError(t, p[0].Bulk())
 		require.NoError(t, p[1].Bulk())
 	}
-	begin := flow.Now()
 	const span = int64(6 * time.Second)
-	require.Eventually(t, func() bool { return flow.Now() > begin+span }, patience, 10*time.Millisecond)
-	for i, p := range pairs {
-		ours, theirs := p[0].Goodput(begin+span/3, begin+span)/netlab.Mbit, p[1].Goodput(begin+span/3, begin+span)/netlab.Mbit
-		t.Logf("pair %d: ours %.2f Mbit/s, TCP %.2f", i, ours, theirs)
-		most := 2.5
-		if i > 0 {
-			most = 4
-			require.Greater(t, ours+theirs, 6., "of 10 Mbit/s")
+	punctually(t, func() (what string) {
+		begin := flow.Now()
+		require.Eventually(t, func() bool { return flow.Now() > begin+span }, patience, 10*time.Millisecond)
+		for i, p := range pairs {
+			ours, theirs := p[0].Goodput(begin+span/3, begin+span)/netlab.Mbit, p[1].Goodput(begin+span/3, begin+span)/netlab.Mbit
+			t.Logf("pair %d: ours %.2f Mbit/s, TCP %.2f", i, ours, theirs)
+			most := 2.5
+			if i > 0 {
+				most = 4
+			}
+			if i > 0 && ours+theirs <= 6 || theirs/ours >= most || ours/theirs >= most {
+				what += fmt.Sprintf("pair %d: ours %.2f Mbit/s, TCP %.2f; ", i, ours, theirs)
+			}
 		}
-		require.Less(t, theirs/ours, most, "pair %d", i)
-		require.Less(t, ours/theirs, most, "pair %d", i)
+		return what
+	})
+	for _, p := range pairs {
 		stop(t, p[0])
 		stop(t, p[1])
 	}
+}
+
+// punctually measures what depends on time, which a machine that is busy with something else
+// does not keep: what is wrong must be so three times.
+func punctually(t *testing.T, measure func() (wrong string)) {
+	wrong := ""
+	for range 3 {
+		if wrong = measure(); wrong == "" {
+			return
+		}
+		t.Log("again: ", wrong)
+	}
+	require.Empty(t, wrong)
 }
