@@ -1,10 +1,9 @@
 package sim
 
 import (
-	"time"
-
 	"encoding/binary"
 	"math/rand/v2"
+	"time"
 
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"

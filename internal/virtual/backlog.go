@@ -12,8 +12,8 @@ type backlog struct {
 }
 
 // slice is how far the protocol may be ahead of its share: about what Linux lets a thread run
-// that has become ready before the other goes on (sched_base_slice with two processors,
-// twice; Linux, Documentation/scheduler/sched-eevdf.rst).
+// before another that is ready goes on, 0.7 ms for one processor, 2.8 for eight (base slice;
+// Linux, kernel/sched/fair.c).
 const slice = 3 * time.Millisecond
 
 // steals counts what the protocol takes from the relaxing thread.

@@ -72,7 +72,7 @@ func (o *onModel) outputs(out []string) error {
 			}
 		}
 		if slices.Contains(out[:i], name) {
-			return usage("--out %s is given twice", name)
+			return usage("%s is given twice: give each file once", name)
 		}
 		if err := writable(name); err != nil {
 			return err
@@ -85,9 +85,9 @@ func (o *onModel) outputs(out []string) error {
 func writable(name string) error {
 	switch folder := filepath.Dir(name); {
 	case !isFolder(folder):
-		return usage("--out %s: no folder %s", name, folder)
+		return usage("%s cannot be written: no folder %s", name, folder)
 	case isFolder(name):
-		return usage("--out %s is a folder: give a file", name)
+		return usage("%s is a folder: give a file", name)
 	}
 	return nil
 }
