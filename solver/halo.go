@@ -27,6 +27,7 @@ func (w *Worker) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []
 	if step == w.steps.at && age > f.age+1 {
 		return fmt.Errorf("solver: a face from rank %d beyond %d moves of the cut; there have been %d", q, age, f.age)
 	}
+	w.readGhosts()
 	return f.arrived(tag, slot{step: step, age: age, label: sweep, data: data}, w.steps.parity)
 }
 
@@ -96,6 +97,15 @@ func (w *Worker) readable() bool {
 		}
 	}
 	return true
+}
+
+// readGhosts does what Next has left to the relaxation that it asked for: its thread then has
+// the block in its caches. It comes before anything that changes what is read.
+func (w *Worker) readGhosts() {
+	if w.unread {
+		w.unread = false
+		w.unpackGhosts()
+	}
 }
 
 // unpackGhosts brings the newest readable faces to the ghosts of the current

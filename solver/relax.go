@@ -63,7 +63,9 @@ func (p *pass) beginMeasure(array []float64) {
 }
 
 // abandon drops a pass half done; the current iterate is intact.
-func (p *pass) abandon() { p.steps, p.array, p.gather, p.group.sweeps = nil, nil, false, 0 }
+func (p *pass) abandon() {
+	p.steps, p.array, p.gather, p.group.sweeps, p.w.unread = nil, nil, false, 0, false
+}
 
 // next is the next operation of the pass in progress.
 func (p *pass) next(now time.Duration) (Op, bool) {
@@ -103,6 +105,7 @@ func (w *Worker) Relax(op Op) {
 	if op.Kind != OpRelax || p.at >= len(p.steps) || p.steps[p.at].send || p.steps[p.at].part != op.Part {
 		return
 	}
+	w.readGhosts()
 	p.current = p.steps[p.at]
 	p.at++
 	w.meter.relaxed = op.Points
@@ -120,6 +123,7 @@ func (w *Worker) Relax(op Op) {
 func (w *Worker) RelaxAhead(op Op) {
 	p := &w.pass
 	if p.at == 0 && p.steps != nil && p.group.sweeps == 0 && !p.ahead {
+		w.readGhosts()
 		p.relaxAll()
 	}
 	w.Relax(op)

@@ -56,7 +56,7 @@ type OpKind int
 
 // The operations.
 const (
-	OpRelax OpKind = iota + 1 // call w.Relax(op)
+	OpRelax OpKind = iota + 1 // call w.Relax(op), before what the slots hold changes
 	OpSend                    // w.Pack(op, buf) into a buffer of op.Bytes bytes, before the next call of Next or Relax; send it on the halo session of op.To with op.Tag, op.Label
 	OpAgree                   // send op.Message on the agreement session of op.To (op.Label grows); the slice is the shell's to keep
 	OpWait                    // nothing to do before an arrival, or before op.Until (time since start; 0: no limit)
@@ -97,6 +97,7 @@ type Worker struct {
 	frozen    []float64     // block of the snapshot in progress or agreed; may be cur
 	pass      pass
 	opening   opening
+	unread    bool // the pass has yet to read the newest faces
 
 	delta   float64 // the step of stepper
 	most    int     // planes that this peer may have; 0: planes do not move
@@ -283,13 +284,13 @@ func (w *Worker) Next(now time.Duration) Op {
 			if !w.readable() {
 				return w.wait(now)
 			}
-			w.unpackGhosts()
+			w.unread = true
 			w.pass.beginSweep(g == gateSweepMeasure)
 		case gateMeasureCurrent:
 			if !w.readable() {
 				return w.wait(now)
 			}
-			w.unpackGhosts()
+			w.unread = true
 			w.pass.beginMeasure(w.cur)
 		case gateMeasureFrozen:
 			w.unpackFrozen()

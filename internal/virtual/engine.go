@@ -26,6 +26,7 @@ type engine struct {
 	wides     [][2]*trunk
 	processes []*process
 	order     order
+	crew      *crew
 	ahead     time.Duration // a window's length
 	work      []*process
 	cuts      []*cluster.Event // in force
@@ -90,8 +91,10 @@ func newEngine(r *Run) (*engine, error) {
 		e.hosts[rank] = e.newMachine(rank)
 	}
 	e.connect(n)
+	e.crew = newCrew(e.threads())
 	for _, m := range e.hosts {
 		if err := m.occupy(); err != nil {
+			e.crew.close()
 			return nil, fmt.Errorf("virtual: rank %d: %w", m.index, err)
 		}
 	}
@@ -117,8 +120,11 @@ func (m *machine) occupy() error {
 	if err != nil {
 		return err
 	}
-	if r.Standing > 1 {
+	switch {
+	case r.Standing > 1:
 		peer = stand(peer, r.Standing, r.Solver.Problem.Dimension)
+	case e.crew.helpers:
+		peer = deferredBy(e.crew, peer)
 	}
 	h := &r.Model.Hosts[rank]
 	network := p2psap.Ethernet

@@ -128,7 +128,8 @@ func (m *machine) takes(points int, slow float64) time.Duration {
 // Relax implements World.
 func (m *machine) Relax(h *Host, op solver.Op) time.Duration {
 	m.first = min(m.first, m.now)
-	if m.left <= 0 {
+	first := m.left <= 0
+	if first {
 		m.read()
 	}
 	d := m.takes(op.Points, m.e.slow[m.index])
@@ -139,30 +140,28 @@ func (m *machine) Relax(h *Host, op solver.Op) time.Duration {
 	}
 	m.relaxing += d
 	m.backlog.works(d)
-	m.relax(op)
+	m.relax(op, first)
 	return begin.Sub(m.now) + d
 }
 
-// farsighted is a peer that can relax a whole sweep when the first part of it is due. Parts of
-// one sweep are many windows apart, in which the other hosts' blocks take the caches.
-type farsighted interface{ RelaxAhead(op solver.Op) }
-
-// relax has the peer relax a part.
-func (m *machine) relax(op solver.Op) {
-	p, times := m.host.Peer, 1
-	if s, ok := p.(*standIn); ok {
-		p, times = s.Peer, s.volume
+// relax has the peer relax a part; first tells that a sweep begins with it.
+func (m *machine) relax(op solver.Op, first bool) {
+	switch p := m.host.Peer.(type) {
+	case *deferring:
+		p.relax(op, first)
+	case *standIn:
+		op.Points /= p.volume
+		relaxAhead(p.Peer, op)
+	default:
+		relaxAhead(p, op)
 	}
-	op.Points /= times
-	if w, ok := p.(farsighted); ok {
-		w.RelaxAhead(op)
-		return
-	}
-	p.Relax(op)
 }
 
 // Relaxed implements World.
 func (m *machine) Relaxed(*Host) {
+	if d, ok := m.host.Peer.(*deferring); ok {
+		d.settled() // slots of faces may change from now on
+	}
 	if m.left > 0 {
 		return
 	}

@@ -33,37 +33,72 @@ type share struct {
 	_    [48]byte // of a cache line of its own
 }
 
-// crew runs windows on several threads.
+// crew runs windows on several threads, and errands between them.
 type crew struct {
-	threads int
+	threads int  // that a window may have
+	helpers bool // there is another thread
 	calls   []chan *window
+	errands chan *errand
 	over    chan struct{} // another thread has done the last of a window's work
 	wait    sync.WaitGroup
 }
 
+// errandsMost is how many errands wait at most; one more is done by whoever needs it.
+const errandsMost = 1 << 10
+
 // alone is the most processes of a window that one thread does alone.
 const alone = 8
 
-func newCrew(threads int) *crew {
-	c := &crew{threads: threads, over: make(chan struct{}, 1)}
-	for k := 1; k < threads; k++ {
+// newCrew has windows run on so many threads, and errands on so many.
+func newCrew(threads, errands int) *crew {
+	c := &crew{threads: threads, over: make(chan struct{}, 1), errands: make(chan *errand, errandsMost), helpers: max(threads, errands) > 1}
+	for k := 1; k < max(threads, errands); k++ {
 		call := make(chan *window, 1)
-		c.calls = append(c.calls, call)
-		c.wait.Go(func() {
-			for w := range call {
-				if w.help(k) {
-					c.over <- struct{}{}
-				}
-			}
-		})
+		if k < threads {
+			c.calls = append(c.calls, call)
+		}
+		c.wait.Go(func() { c.serve(k, call) })
 	}
 	return c
 }
 
-func (c *crew) close() {
-	for _, call := range c.calls {
-		close(call)
+// serve is what thread k does.
+func (c *crew) serve(k int, call chan *window) {
+	for {
+		select {
+		case w := <-call:
+			if w.help(k) {
+				c.over <- struct{}{}
+			}
+		case r, more := <-c.errands:
+			if !more {
+				return
+			}
+			r.do()
+		}
 	}
+}
+
+// plan has an errand done by whoever has time; where too many wait, by whoever needs it.
+func (c *crew) plan(r *errand) {
+	select {
+	case c.errands <- r:
+	default:
+	}
+}
+
+// help does an errand that waits, if there is one.
+func (c *crew) help() bool {
+	select {
+	case r, more := <-c.errands:
+		return more && r.do()
+	default:
+		return false
+	}
+}
+
+func (c *crew) close() {
+	close(c.errands)
 	c.wait.Wait()
 }
 
@@ -130,14 +165,18 @@ func (w *window) help(k int) (last bool) {
 // watchEvery is how often processes run between two looks at the context and calls of Watch.
 const watchEvery = 1 << 14
 
+// threads are those that windows run on, and those that do errands.
+func (e *engine) threads() (windows, errands int) {
+	errands = min(cmp.Or(e.run.Threads, runtime.GOMAXPROCS(0)), len(e.hosts))
+	if windows = max(1, min(errands, len(e.hosts)/4)); e.shares() {
+		windows = 1
+	}
+	return windows, errands
+}
+
 // loop plays the run to its end.
 func (e *engine) loop(ctx context.Context) error {
-	threads := max(1, min(cmp.Or(e.run.Threads, runtime.GOMAXPROCS(0)), len(e.hosts)/4))
-	if e.shares() {
-		threads = 1
-	}
-	crew := newCrew(threads)
-	defer crew.close()
+	defer e.crew.close()
 	for runs := watchEvery; !e.stopped; runs += 1 + len(e.work) {
 		if runs >= watchEvery {
 			runs = 0
@@ -171,7 +210,7 @@ func (e *engine) loop(ctx context.Context) error {
 			e.work = append(e.work, e.processes[e.order.take()])
 		}
 		slices.SortFunc(e.work, func(a, b *process) int { return int(a.index - b.index) })
-		crew.run(e.work, before)
+		e.crew.run(e.work, before)
 		for _, p := range e.work {
 			e.order.set(p.index, p.settle())
 			for _, to := range p.mailed {
