@@ -30,7 +30,25 @@ func (n *Network) check(key string) error {
 	if err := queue(key+".queue", n.Queue, n.MTU+n.Frame); err != nil {
 		return err
 	}
+	if err := n.checkShaper(key + ".shaper"); err != nil {
+		return err
+	}
 	return line(key, n.Latency, n.Loss, n.Jitter)
+}
+
+func (n *Network) checkShaper(key string) error {
+	s := &n.Shaper
+	switch {
+	case *s == (Shaper{}):
+		return nil
+	case n.Kind == IB:
+		return &Error{key, "on a network of kind ib senders wait for each other: leave the key out"}
+	case !within(s.Rate, 1, maxRate):
+		return &Error{key + ".rate", fmt.Sprintf("%g B/s: there should be 1 B/s to %g B/s", s.Rate, maxRate)}
+	case s.Burst < 0 || s.Burst > maxBytes:
+		return &Error{key + ".burst", fmt.Sprintf("%d B: there should be 0 B to %d B", s.Burst, maxBytes)}
+	}
+	return queue(key+".queue", s.Queue, n.MTU+n.Frame)
 }
 
 func (d *Description) checkSite(s *Site) error {

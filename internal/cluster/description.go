@@ -92,6 +92,16 @@ type Network struct {
 	Jitter  time.Duration // added to the latency of a frame at random, uniform; order is kept
 	// Backplane is what all ports of the switch carry together, bytes per second; 0: no bound.
 	Backplane float64
+	Shaper    Shaper // ether
+}
+
+// Shaper bounds what each machine sends, as the system of a host does whose rate is limited: a
+// token bucket. Of what was not sent, Burst bytes may be sent at once later; Queue bytes wait
+// for their turn, and what does not fit is lost at once: unlike a line that is full it makes
+// nobody wait. Rate 0: there is none.
+type Shaper struct {
+	Rate         float64 // bytes per second
+	Burst, Queue int
 }
 
 // Site is a place with a network of its own.

@@ -28,6 +28,9 @@ func drawModel(t *rapid.T, machines int) *cluster.Model {
 	k.Backplane = rapid.SampledFrom([]float64{0, 2 * k.Rate}).Draw(t, "backplane")
 	if k.Kind == cluster.Ether {
 		k.Loss = rapid.SampledFrom([]float64{0, 0, 0.01, 0.1}).Draw(t, "loss")
+		if rapid.IntRange(0, 3).Draw(t, "shaped") == 0 {
+			k.Shaper = cluster.Shaper{Rate: 12.5e6, Burst: 6000, Queue: 1 << 18}
+		}
 	}
 	class := cluster.Class{
 		Name: "drawn", Cores: rapid.IntRange(1, 2).Draw(t, "cores"), Copies: rapid.Bool().Draw(t, "copies"),
@@ -70,6 +73,7 @@ func TestDrawnModels(t *testing.T) {
 		run.Late = rapid.Bool().Draw(r, "late")
 		run.Standing = rapid.IntRange(0, 2).Draw(r, "standing")
 		if s.Asynchronous() {
+			run.Model.Networks[0].Shaper = cluster.Shaper{} // which loses most of what they send
 			// Who sends much faster than others receive fills their queues, and what the ranks agree
 			// on is lost with the rest: seconds of repeats, millions of events (TestNobodyDrowns).
 			for i := range run.Model.Hosts {

@@ -3,6 +3,7 @@ package virtual
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/cluster"
@@ -26,6 +27,7 @@ type way struct {
 	ib      bool
 	site    int
 	plane   *trunk // backplane, nil: no bound
+	shaper  shaper
 }
 
 // defaultQueue is what Linux lets a socket keep, each way, if nobody changes that.
@@ -40,6 +42,8 @@ type line struct {
 	free microproto.Instant
 	full bool               // frames wait in the node
 	last microproto.Instant // when the last frame is where it goes next: order is kept
+	// shaped is when the bucket of a shaper would have been empty, had it been without bound.
+	shaped microproto.Instant
 }
 
 // port sends what it holds, one frame after the other.
@@ -92,6 +96,7 @@ func (e *engine) connect(hosts int) {
 		if w.ib && e.run.ReceiveQueue == 0 {
 			w.accepts = postedReceives * k.MTU
 		}
+		w.shaper = newShaper(&k.Shaper)
 		w.room = time.Duration(float64(cmp.Or(e.run.SendQueue, defaultQueue)) * w.each)
 		w.queue = time.Duration(float64(k.Queue) * w.each)
 		e.ways[rank] = w
@@ -114,7 +119,7 @@ func (e *engine) connect(hosts int) {
 func (m *machine) Carry(_ *Host, _ int, f microproto.Frame) bool {
 	e, l, to := m.e, &m.line, int(f.Peer)-1
 	w, bytes := &e.ways[m.index], len(f.Data)
-	if l.free.Sub(m.now) > w.room {
+	if w.shaper.each == 0 && l.free.Sub(m.now) > w.room {
 		if !l.full {
 			l.full = true
 			m.at(l.free.Add(-w.room/2), evRoom, nil)
@@ -137,12 +142,22 @@ func (m *machine) Carry(_ *Host, _ int, f microproto.Frame) bool {
 		f.Release()
 		return true
 	}
+	fl := m.flight()
+	*fl = flight{frame: f, from: m.index, to: int32(to), count: int32(count), unit: int32(unit)}
+	if w.shaper.each > 0 {
+		fl.first, fl.last = first, last
+		m.gone.Add(uint64(l.shape(fl, w)))
+		if fl.over() {
+			m.land(fl)
+			return true
+		}
+		m.leave(fl, w, first)
+		return true
+	}
 	each, final := w.of(unit), w.of(bytes-unit*(count-1))
 	start := max(l.free, first)
 	end := max(start.Add(time.Duration(count-1)*each+final), last.Add(final))
 	l.free = end
-	fl := m.flight()
-	*fl = flight{frame: f, from: m.index, to: int32(to), count: int32(count), unit: int32(unit)}
 	fl.first, fl.last = start.Add(min(each, end.Sub(start))), end
 	m.leave(fl, w, start)
 	return true
@@ -193,7 +208,8 @@ func (p *port) forward(f *flight, now microproto.Instant, each float64, around i
 		stored = 0
 	}
 	start := max(p.free, f.first)
-	end := max(start.Add(time.Duration(all-1)*unit+final), f.last.Add(stored))
+	carried, _ := f.carried()
+	end := max(start.Add(time.Duration(carried-1)*unit+final), f.last.Add(stored))
 	// Room for the whole flight at once: what comes between its frames then finds no port
 	// full of frames that have not come yet.
 	if queue == 0 || end.Sub(f.first) <= queue {
@@ -238,6 +254,16 @@ func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue tim
 	}
 	f.judged = 0
 	return lost, 0
+}
+
+// carried are the frames of a flight that are not lost, and their bytes, about.
+func (f *flight) carried() (frames, bytes int) {
+	all := len(f.frame.Data)
+	if f.lost == 0 {
+		return int(f.count), all
+	}
+	frames = int(f.count) - bits.OnesCount64(f.lost)
+	return frames, min(all, frames*int(f.unit))
 }
 
 // over tells whether every frame of a flight is lost.
@@ -345,10 +371,11 @@ func (m *machine) arrive(f *flight) {
 
 // take has the protocol take the time that a flight costs.
 func (m *machine) take(f *flight) {
-	cost := time.Duration(f.count)*m.class.Receive.Segment + time.Duration(m.class.Receive.Byte*float64(len(f.frame.Data)))
+	frames, bytes := f.carried()
+	cost := time.Duration(frames)*m.class.Receive.Segment + time.Duration(m.class.Receive.Byte*float64(bytes))
 	m.awake(f)
 	m.backlog.steals(m, cost)
-	_, f.last = m.spend(f.first, f.last, cost, int(f.count), false)
+	_, f.last = m.spend(f.first, f.last, cost, frames, false)
 	m.at(f.last, evInput, f)
 }
 

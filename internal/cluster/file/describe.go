@@ -113,6 +113,10 @@ func network(n *cluster.Network) string {
 	if n.Backplane > 0 {
 		s += fmt.Sprintf(", %s through the switch in all", rates().format(n.Backplane))
 	}
+	if h := &n.Shaper; h.Rate > 0 {
+		s += fmt.Sprintf(", of which a machine sends no more than %s (%s at once; %s wait, what is more is lost)",
+			rates().format(h.Rate), sizes().format(float64(h.Burst)), sizes().format(float64(h.Queue)))
+	}
 	return s + chances(n.Loss, n.Jitter)
 }
 

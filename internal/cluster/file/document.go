@@ -21,7 +21,8 @@ var (
 	costKeys     = []string{"message", "segment", "byte"}
 	straggleKeys = []string{"rate", "for"}
 	wakeKeys     = []string{"after", "takes"}
-	networkKeys  = []string{"kind", "rate", "latency", "queue", "mtu", "frame", "loss", "jitter", "backplane"}
+	networkKeys  = []string{"kind", "rate", "latency", "queue", "mtu", "frame", "loss", "jitter", "backplane", "shaper"}
+	shaperKeys   = []string{"rate", "burst", "queue"}
 	siteKeys     = []string{"network", "machines"}
 	groupKeys    = []string{"class", "count", "together"}
 	wideKeys     = []string{"between", "rate", "latency", "queue", "loss", "jitter"}
@@ -104,6 +105,11 @@ func (r *reader) network(name string, e yamldoc.Entry) cluster.Network {
 		Loss: r.quantity(get("loss"), ratios(), false), Jitter: r.duration(get("jitter"), false), Backplane: r.quantity(get("backplane"), rates(), false),
 	}
 	r.zero(get("backplane"), n.Backplane == 0, "there should be 1 B/s or more; leave the key out where there is no bound")
+	if e := get("shaper"); !e.Null() {
+		get := r.mapping(e, shaperKeys)
+		n.Shaper = cluster.Shaper{Rate: r.quantity(get("rate"), rates(), true), Burst: r.size(get("burst"), false), Queue: r.size(get("queue"), true)}
+		r.zero(get("rate"), n.Shaper.Rate == 0, "there should be 1 B/s or more; leave shaper out where there is no bound")
+	}
 	return n
 }
 

@@ -197,6 +197,9 @@ func draw(t *rapid.T) *cluster.Description {
 			MTU: rapid.IntRange(576, 65535).Draw(t, "mtu"), Frame: rapid.IntRange(0, 100).Draw(t, "frame"), Jitter: pause("jitter")}
 		if v.Kind = rapid.SampledFrom([]string{cluster.Ether, cluster.IB}).Draw(t, "kind"); v.Kind == cluster.Ether {
 			v.Loss, v.Backplane = share.Draw(t, "loss"), rate.Draw(t, "backplane")
+			if rapid.Bool().Draw(t, "shaped") {
+				v.Shaper = cluster.Shaper{Rate: rate.Draw(t, "shaper"), Burst: rapid.IntRange(0, 1<<20).Draw(t, "burst"), Queue: rapid.IntRange(1<<18, 1<<30).Draw(t, "waits")}
+			}
 		}
 		d.Networks = append(d.Networks, v)
 	}
@@ -261,7 +264,7 @@ func TestGuide(t *testing.T) {
 	require.True(t, found)
 	f, err := Parse("lab.yaml", []byte(text))
 	require.NoError(t, err)
-	for _, keys := range [][]string{documentKeys, classKeys, costKeys, straggleKeys, networkKeys, siteKeys, groupKeys, wideKeys, eventKeys} {
+	for _, keys := range [][]string{documentKeys, classKeys, costKeys, straggleKeys, networkKeys, shaperKeys, siteKeys, groupKeys, wideKeys, eventKeys} {
 		for _, key := range keys {
 			require.Contains(t, text, key+":")
 		}

@@ -124,6 +124,12 @@ func (w *writer) network(n *cluster.Network) {
 	w.some(2, "loss", n.Loss, ratios())
 	w.time(2, "jitter", n.Jitter)
 	w.some(2, "backplane", n.Backplane, rates())
+	if s := &n.Shaper; s.Rate > 0 {
+		w.line(2, "shaper", "")
+		w.line(3, "rate", rates().format(s.Rate))
+		w.some(3, "burst", float64(s.Burst), sizes())
+		w.line(3, "queue", sizes().format(float64(s.Queue)))
+	}
 }
 
 // joined writes what is between sites, and what happens.

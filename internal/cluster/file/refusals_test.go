@@ -79,6 +79,8 @@ func TestRefusals(t *testing.T) {
 		{"1 Gpoint/s}", "1 Gpoint/s, slow: 1e9}", "f.yaml:2: machines.pc.slow: 1e+09: there should be a factor of 1 to 1e+06; faster machines are a class of their own"},
 		{"1 Gpoint/s}", "1 Gpoint/s, slow: 5 x}", `f.yaml:2: machines.pc.slow: there should be a number, not "5 x"`},
 		{"1500 B}", "1500 B, backplane: 0 bit/s}", "f.yaml:4: networks.lan.backplane: 0: there should be 1 B/s or more; leave the key out where there is no bound"},
+		{"1500 B}", "1500 B, shaper: {rate: 0 B/s, queue: 1 MiB}}", "f.yaml:4: networks.lan.shaper.rate: 0: there should be 1 B/s or more; leave shaper out where there is no bound"},
+		{"1500 B}", "1500 B, shaper: {rate: 1 MB/s}}", "f.yaml:4: networks.lan.shaper.queue: it is missing: there should be a size, as \"128 KiB\""},
 		{"1 Gbit/s, latency", "1 gbit/s, latency", `f.yaml:4: networks.lan.rate: unknown unit "gbit/s" (did you mean "Gbit/s"?); the units of a rate are B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s, Mbit/s, Gbit/s`},
 		{"lost: true", "until: 500 ms", "f.yaml:20: events[0]: there should be one of slow, lost and cut"},
 		{"rank: 0\n    lost: true", "cut: []", "f.yaml:21: events[0].cut: there should be two sites, or one whose network is cut in halves"},
