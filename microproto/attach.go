@@ -72,8 +72,8 @@ func (c *Composite) attach(mp MicroProtocol, old *attachment) error {
 		return fmt.Errorf("microproto: a micro-protocol named %q cannot be attached: the name is empty or taken", name)
 	}
 	a := &attachment{protocol: mp, label: name, order: c.orders}
-	b := &Binder{c: c, to: a, replaces: old}
-	attached := append(slices.Clip(c.attached), a)
+	b := &Binder{c: c, to: a, replaces: old, binds: c.binds}
+	attached := append(c.attached, a)
 	if old != nil {
 		a.order = old.order
 		attached = slices.Clone(c.attached)
@@ -122,12 +122,19 @@ func (c *Composite) commit(b *Binder) error {
 	k := 0
 	for i := range maxHoldBits {
 		if b.to.bits&(1<<i) != 0 {
+			if i >= len(c.bitNames) {
+				c.bitNames = append(c.bitNames, make([]string, i+1-len(c.bitNames))...)
+			}
 			c.bitNames[i] = b.bits[k]
 			k++
 		}
 	}
-	for _, bind := range b.binds {
-		if err := bind(); err != nil {
+	binds := b.binds
+	if c.phase == phaseMade {
+		c.binds, binds = b.binds, nil // they take effect together
+	}
+	for _, n := range binds {
+		if err := n.to.insert(n.entry); err != nil {
 			return fmt.Errorf("attach %s: %w", b.to.name(), err)
 		}
 	}
@@ -155,7 +162,7 @@ func (c *Composite) start(a *attachment, s State) {
 		return
 	}
 	if c.phase == phaseOpen {
-		find(c, OpenSession).runOwner(&c.x, a)
+		c.chains.find(OpenSession.id).runOwner(&c.x, a)
 	}
 }
 
@@ -181,15 +188,14 @@ func (c *Composite) succeed(a *attachment, s State) error {
 	return err
 }
 
-// runOwner runs one micro-protocol's handlers of an event.
-func (ch *chain[T]) runOwner(x *Exec, a *attachment) {
+// runOwner runs one micro-protocol's handlers of an event that carries nothing.
+func (ch *chain) runOwner(x *Exec, a *attachment) {
 	if ch == nil {
 		return
 	}
 	own := *ch
-	own.entries = slices.DeleteFunc(slices.Clone(ch.entries), func(e entry[T]) bool { return e.owner != a })
-	var arg T
-	own.run(x, arg)
+	own.entries = slices.DeleteFunc(slices.Clone(ch.entries), func(e entry) bool { return e.owner != a })
+	run(&own, x, struct{}{})
 }
 
 func (c *Composite) detach(name string) (State, error) {
@@ -229,10 +235,8 @@ func (c *Composite) retire(old, successor *attachment) (State, error) {
 		}
 	}
 	c.timers.removeIf(func(t *timer) bool { return t.owner == old })
-	for _, slot := range c.table {
-		if slot.chain != nil {
-			slot.chain.unbindOwner(old)
-		}
+	for i := range c.chains.n {
+		c.chains.at(i).unbindOwner(old)
 	}
 	gone := old.locals()
 	if successor != nil {

@@ -1,9 +1,6 @@
 package microproto
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // MicroProtocol is a set of handlers bound to events. Attach binds them and
 // declares header bytes, attributes, cells and hold bits; it has no other effect.
@@ -48,7 +45,7 @@ type Binder struct {
 	c        *Composite
 	to       *attachment
 	replaces *attachment // or nil
-	binds    []func() error
+	binds    []bind
 	newCells []*cell
 	claims   []*cell
 	bits     []string
@@ -67,9 +64,7 @@ func (b *Binder) Header(n int) Field {
 		b.fail(fmt.Errorf("microproto: %s asks for %d header bytes; allowed are 1 to %d", b.to.name(), n, MaxHeaderBytes))
 		n = 1
 	}
-	p := &place{owner: b.to, wire: true, size: n, offset: -1}
-	b.to.places = append(b.to.places, p)
-	return Field{p}
+	return Field{b.c.newPlace(place{owner: b.to, wire: true, size: n, offset: -1})}
 }
 
 // LocalAttr declares an attribute that lives in the message only.
@@ -80,47 +75,51 @@ func WireAttr[T Word](b *Binder, name string) Attr[T] { return declareAttr[T](b,
 
 func declareAttr[T Word](b *Binder, name string, wire bool) Attr[T] {
 	kind, size := kindOf[T]()
-	for _, p := range b.visible() {
-		if p.name == name {
-			b.fail(fmt.Errorf("microproto: attribute %q is declared twice, by %s and %s", name, p.owner.name(), b.to.name()))
-		}
+	if p := b.attribute(name); p != nil {
+		b.fail(fmt.Errorf("microproto: attribute %q is declared twice, by %s and %s", name, p.owner.name(), b.to.name()))
 	}
 	if name == "" {
 		b.fail(fmt.Errorf("microproto: %s declares an attribute without a name", b.to.name()))
 	}
-	p := &place{name: name, owner: b.to, kind: kind, wire: wire, size: size}
-	b.to.places = append(b.to.places, p)
-	return Attr[T]{p}
+	return Attr[T]{b.c.newPlace(place{name: name, owner: b.to, kind: kind, wire: wire, size: size}).spot}
 }
 
 // LookupAttr finds an attribute that a micro-protocol above declared; the error
 // names what is missing.
 func LookupAttr[T Word](b *Binder, name string) (Attr[T], error) {
-	return lookupPlace[T](b.visible(), name)
+	return attrOf[T](b.attribute(name), name)
 }
 
 // CompositeAttr is LookupAttr for the layer above, after construction.
 func CompositeAttr[T Word](c *Composite, name string) (Attr[T], error) {
-	var all []*place
 	for _, a := range c.attached {
-		all = append(all, a.places...)
-	}
-	return lookupPlace[T](all, name)
-}
-
-// visible are the places of every other attached micro-protocol but the one
-// being replaced, and those declared so far here.
-func (b *Binder) visible() []*place {
-	var out []*place
-	for _, a := range b.c.attached {
-		if a != b.replaces && a != b.to {
-			out = append(out, a.places...)
+		if p := a.attribute(name); p != nil {
+			return attrOf[T](p, name)
 		}
 	}
-	return append(out, b.to.places...)
+	return attrOf[T](nil, name)
 }
 
-func (b *Binder) cells() []*cell { return append(slices.Clip(b.c.cells), b.newCells...) }
+// attribute finds the place of an attribute: of every other attached micro-protocol but
+// the one being replaced, and of those declared so far here.
+func (b *Binder) attribute(name string) *place {
+	for _, a := range b.c.attached {
+		if a != b.replaces && a != b.to {
+			if p := a.attribute(name); p != nil {
+				return p
+			}
+		}
+	}
+	return b.to.attribute(name)
+}
+
+// cell finds a cell, of those declared so far here too.
+func (b *Binder) cell(name string) *cell {
+	if c := findCell(b.c.cells, name); c != nil {
+		return c
+	}
+	return findCell(b.newCells, name)
+}
 
 // HoldBit reserves one of the composite's 32 hold bits. name is for traces.
 func (b *Binder) HoldBit(name string) HoldBit {
@@ -163,9 +162,8 @@ func Bind[T any](b *Binder, e Event[T], p Priority, h Handler[T]) Binding {
 	}
 	ch := ensure(b.c, e)
 	b.c.lastBinding++
-	n := entry[T]{handle: h, owner: b.to, id: b.c.lastBinding, priority: p}
-	b.binds = append(b.binds, func() error { return ch.insert(n) })
-	return Binding{ch, n.id}
+	b.binds = append(b.binds, bind{ch, newEntry(h, b.to, b.c.lastBinding, p)})
+	return Binding{ch, b.c.lastBinding}
 }
 
 // BindNow binds a handler from inside a handler; it runs from the next raise on
@@ -176,7 +174,7 @@ func BindNow[T any](x *Exec, e Event[T], p Priority, h Handler[T]) (Binding, err
 	}
 	ch := ensure(x.c, e)
 	x.c.lastBinding++
-	n := entry[T]{handle: h, owner: x.cur, id: x.c.lastBinding, priority: p}
+	n := newEntry(h, x.cur, x.c.lastBinding, p)
 	if err := ch.insert(n); err != nil {
 		return Binding{}, err
 	}

@@ -3,6 +3,7 @@ package microproto
 import (
 	"fmt"
 	"reflect"
+	"unsafe"
 )
 
 // cell is a shared variable of a composite. It stays when its declarer is
@@ -14,13 +15,16 @@ type cell struct {
 	value any         // *T
 }
 
+// Chunks of the numbers in cells and of cells.
+const (
+	fewWords = 32
+	fewCells = 8
+)
+
 // DeclareCell declares a typed shared cell and returns it. A cell that an earlier
 // declarer left behind keeps its value; otherwise it starts with initial.
 func DeclareCell[T any](b *Binder, name string, initial T) *T {
-	for _, c := range b.cells() {
-		if c.name != name {
-			continue
-		}
+	if c := b.cell(name); c != nil {
 		p, ok := c.value.(*T)
 		switch {
 		case !ok:
@@ -35,30 +39,61 @@ func DeclareCell[T any](b *Binder, name string, initial T) *T {
 		}
 		return new(T)
 	}
-	v := new(T)
+	v := newValue[T](b.c)
 	*v = initial
-	b.newCells = append(b.newCells, &cell{name, b.to, v})
+	b.newCells = append(b.newCells, b.c.newCell(cell{name, b.to, v}))
 	return v
+}
+
+// newValue makes the variable of a cell. Numbers of a composite lie side by side.
+func newValue[T any](c *Composite) *T {
+	switch reflect.TypeFor[T]().Kind() {
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		if len(c.words) == 0 {
+			c.words = make([]uint64, fewWords)
+		}
+		p := (*T)(unsafe.Pointer(&c.words[0])) // 8 bytes, no pointers
+		c.words = c.words[1:]
+		return p
+	}
+	return new(T)
+}
+
+func (c *Composite) newCell(v cell) *cell {
+	if len(c.cellMemory) == 0 {
+		c.cellMemory = make([]cell, fewCells)
+	}
+	p := &c.cellMemory[0]
+	*p = v
+	c.cellMemory = c.cellMemory[1:]
+	return p
 }
 
 // LookupCell finds a cell that a micro-protocol above declared; the error names
 // what is missing.
-func LookupCell[T any](b *Binder, name string) (*T, error) { return lookupCell[T](b.cells(), name) }
+func LookupCell[T any](b *Binder, name string) (*T, error) { return valueOf[T](b.cell(name), name) }
 
 // CompositeCell is LookupCell for the layer above, after construction.
 func CompositeCell[T any](c *Composite, name string) (*T, error) {
-	return lookupCell[T](c.cells, name)
+	return valueOf[T](findCell(c.cells, name), name)
 }
 
-func lookupCell[T any](cells []*cell, name string) (*T, error) {
+func findCell(cells []*cell, name string) *cell {
 	for _, c := range cells {
-		if c.name != name {
-			continue
+		if c.name == name {
+			return c
 		}
-		if p, ok := c.value.(*T); ok {
-			return p, nil
-		}
-		return nil, fmt.Errorf("microproto: cell %q holds %v, not %v", name, reflect.TypeOf(c.value).Elem(), reflect.TypeFor[T]())
 	}
-	return nil, fmt.Errorf("microproto: no cell %q is declared; the micro-protocol that declares it must stand above", name)
+	return nil
+}
+
+func valueOf[T any](c *cell, name string) (*T, error) {
+	if c == nil {
+		return nil, fmt.Errorf("microproto: no cell %q is declared; the micro-protocol that declares it must stand above", name)
+	}
+	if p, ok := c.value.(*T); ok {
+		return p, nil
+	}
+	return nil, fmt.Errorf("microproto: cell %q holds %v, not %v", name, reflect.TypeOf(c.value).Elem(), reflect.TypeFor[T]())
 }

@@ -3,26 +3,46 @@ package microproto
 import (
 	"fmt"
 	"slices"
+	"unsafe"
 )
 
-// chain holds the handlers of one event in one composite, in their order, and
-// the arguments of its enqueued raises. entries is replaced, never changed, so
-// that a running chain keeps its own view: a handler bound meanwhile runs from
-// the next raise on, one unbound meanwhile runs no more.
-type chain[T any] struct {
+// chain holds the handlers of one event in one composite, in their order. While any
+// chain runs, entries is replaced and never changed, so that a running one keeps its own
+// view: a handler bound meanwhile runs from the next raise on, one unbound meanwhile
+// runs no more.
+type chain struct {
 	event    *eventID
-	entries  []entry[T]
+	entries  []entry
+	turns    turns  // nil: none of its raises was ever enqueued or delayed
 	version  uint32 // grows with every change of entries
-	messages bool   // T is *Message
-	waiting  ring[waiting[T]]
+	messages bool   // the event carries *Message
 }
 
-type entry[T any] struct {
-	handle   Handler[T]
+// entry is a handler. The event's identity tells its type: only an Event[T] has an
+// eventID that NewEvent[T] made, so the chains of a composite lie in one array whatever
+// their events carry.
+type entry struct {
+	handle   unsafe.Pointer // Handler[T]
 	owner    *attachment
 	id       uint64
 	priority Priority
 }
+
+func newEntry[T any](h Handler[T], owner *attachment, id uint64, p Priority) entry {
+	return entry{*(*unsafe.Pointer)(unsafe.Pointer(&h)), owner, id, p}
+}
+
+// handler is an entry's handler, of a chain whose event carries T.
+func handler[T any](e *entry) Handler[T] { return *(*Handler[T])(unsafe.Pointer(&e.handle)) }
+
+// turns are what is to be raised later, whatever the argument's type.
+type turns interface {
+	runWaiting(x *Exec, ch *chain)
+	runTimer(x *Exec, ch *chain, arg any)
+}
+
+// waitingTurns are the arguments of enqueued raises.
+type waitingTurns[T any] struct{ ring[waiting[T]] }
 
 // waiting is an enqueued raise. stamp is the identity of the message it carries,
 // 0 for other arguments: a raise whose message has ended meanwhile is skipped.
@@ -31,92 +51,120 @@ type waiting[T any] struct {
 	stamp uint64
 }
 
-// runner is a chain whatever its argument's type.
-type runner interface {
-	runWaiting(x *Exec)
-	runTimer(x *Exec, arg any)
-	unbind(id uint64) bool
-	unbindOwner(a *attachment)
-	size() int
+// Most composites have no more than these.
+const (
+	fewChains = 32
+	fewSlots  = 64 // of the table
+)
+
+// chainTable finds the chains of a composite by their events: an open-addressed table of
+// numbers from 1, 0 a free place. Chains stay where they are.
+type chainTable struct {
+	slots []int32
+	n     int
+	first [fewChains]chain
+	more  []*chain
 }
 
-// tableSlot is a place of the open-addressed table of chains.
-type tableSlot struct {
-	event *eventID
-	chain runner
+func (t *chainTable) at(i int) *chain {
+	if i < fewChains {
+		return &t.first[i]
+	}
+	return t.more[i-fewChains]
 }
 
 // find returns the event's chain, nil when nothing was ever bound or enqueued.
-func find[T any](c *Composite, e Event[T]) *chain[T] {
-	if e.id == nil {
+func (t *chainTable) find(e *eventID) *chain {
+	if e == nil {
 		return nil
 	}
-	mask := uint32(len(c.table) - 1)
-	for i := e.id.hash & mask; ; i = (i + 1) & mask {
-		s := &c.table[i]
-		if s.event == e.id {
-			return s.chain.(*chain[T])
-		}
-		if s.event == nil {
+	mask := uint32(len(t.slots) - 1)
+	for i := e.hash & mask; ; i = (i + 1) & mask {
+		k := int(t.slots[i])
+		if k == 0 {
 			return nil
+		}
+		if ch := t.at(k - 1); ch.event == e {
+			return ch
 		}
 	}
 }
 
 // ensure returns the event's chain and makes it if need be.
-func ensure[T any](c *Composite, e Event[T]) *chain[T] {
-	if ch := find(c, e); ch != nil {
+func ensure[T any](c *Composite, e Event[T]) *chain {
+	t := &c.chains
+	if ch := t.find(e.id); ch != nil {
 		return ch
 	}
 	var arg T
 	_, messages := any(arg).(*Message)
-	ch := &chain[T]{event: e.id, messages: messages}
-	if 2*(c.chains+1) > len(c.table) {
-		old := c.table
-		c.table = make([]tableSlot, 2*len(old))
-		for _, s := range old {
-			if s.event != nil {
-				c.place(s)
-			}
-		}
+	if t.n >= fewChains {
+		t.more = append(t.more, new(chain))
 	}
-	c.place(tableSlot{e.id, ch})
-	c.chains++
+	ch := t.at(t.n)
+	*ch = chain{event: e.id, messages: messages}
+	t.n++
+	if 2*t.n > len(t.slots) {
+		t.slots = make([]int32, 2*len(t.slots))
+		for i := range t.n {
+			t.place(i)
+		}
+	} else {
+		t.place(t.n - 1)
+	}
 	return ch
 }
 
-func (c *Composite) place(s tableSlot) {
-	mask := uint32(len(c.table) - 1)
-	i := s.event.hash & mask
-	for c.table[i].event != nil {
+func (t *chainTable) place(k int) {
+	mask := uint32(len(t.slots) - 1)
+	i := t.at(k).event.hash & mask
+	for t.slots[i] != 0 {
 		i = (i + 1) & mask
 	}
-	c.table[i] = s
+	t.slots[i] = int32(k + 1)
 }
 
-func (ch *chain[T]) insert(e entry[T]) error {
+// later returns what keeps the arguments of a chain's later raises.
+func later[T any](ch *chain) *waitingTurns[T] {
+	if ch.turns == nil {
+		ch.turns = new(waitingTurns[T])
+	}
+	return ch.turns.(*waitingTurns[T])
+}
+
+// order is that in which handlers run.
+func (e *entry) order(f *entry) int {
+	switch {
+	case e.priority != f.priority:
+		return int(e.priority) - int(f.priority)
+	case e.owner.order != f.owner.order:
+		return e.owner.order - f.owner.order
+	case e.id < f.id:
+		return -1
+	}
+	return 1
+}
+
+func (ch *chain) full() error {
 	if len(ch.entries) >= maxHandlers {
 		return fmt.Errorf("%w: event %s has %d handlers already", ErrLimit, ch.event.name, maxHandlers)
 	}
-	at, _ := slices.BinarySearchFunc(ch.entries, e, func(a, b entry[T]) int {
-		switch {
-		case a.priority != b.priority:
-			return int(a.priority) - int(b.priority)
-		case a.owner.order != b.owner.order:
-			return a.owner.order - b.owner.order
-		case a.id < b.id:
-			return -1
-		}
-		return 1
-	})
-	entries := make([]entry[T], 0, len(ch.entries)+1)
+	return nil
+}
+
+func (ch *chain) insert(e entry) error {
+	if err := ch.full(); err != nil {
+		return err
+	}
+	at, _ := slices.BinarySearchFunc(ch.entries, e, func(a, b entry) int { return a.order(&b) })
+	entries := make([]entry, 0, len(ch.entries)+1)
 	entries = append(append(append(entries, ch.entries[:at]...), e), ch.entries[at:]...)
 	ch.entries, ch.version = entries, ch.version+1
 	return nil
 }
 
-func (ch *chain[T]) remove(gone func(*entry[T]) bool) bool {
-	kept := make([]entry[T], 0, len(ch.entries))
+func (ch *chain) remove(gone func(*entry) bool) bool {
+	kept := make([]entry, 0, len(ch.entries))
 	for i := range ch.entries {
 		if !gone(&ch.entries[i]) {
 			kept = append(kept, ch.entries[i])
@@ -129,23 +177,55 @@ func (ch *chain[T]) remove(gone func(*entry[T]) bool) bool {
 	return true
 }
 
-func (ch *chain[T]) unbind(id uint64) bool {
-	return ch.remove(func(e *entry[T]) bool { return e.id == id })
+func (ch *chain) unbind(id uint64) bool {
+	return ch.remove(func(e *entry) bool { return e.id == id })
 }
 
-func (ch *chain[T]) unbindOwner(a *attachment) {
-	ch.remove(func(e *entry[T]) bool { return e.owner == a })
+func (ch *chain) unbindOwner(a *attachment) {
+	ch.remove(func(e *entry) bool { return e.owner == a })
 }
 
-func (ch *chain[T]) size() int { return len(ch.entries) }
+func (ch *chain) bound(id uint64) bool {
+	return slices.ContainsFunc(ch.entries, func(e entry) bool { return e.id == id })
+}
 
-func (ch *chain[T]) bound(id uint64) bool {
-	return slices.ContainsFunc(ch.entries, func(e entry[T]) bool { return e.id == id })
+// bind is a handler that takes effect when its micro-protocol has attached.
+type bind struct {
+	to    *chain
+	entry entry
+}
+
+// insertAll makes the handlers of a new composite take effect: all of them in one array,
+// those of a chain together.
+func (c *Composite) insertAll(binds []bind) error {
+	all := make([]entry, len(binds))
+	for i := range binds {
+		binds[i].to.version++
+	}
+	from := 0
+	for k := range c.chains.n {
+		ch := c.chains.at(k)
+		to := from + int(ch.version)
+		ch.entries = all[from:from:to]
+		from = to
+	}
+	for i := range binds {
+		b := &binds[i]
+		if err := b.to.full(); err != nil {
+			return fmt.Errorf("attach %s: %w", b.entry.owner.name(), err)
+		}
+		e := append(b.to.entries, b.entry)
+		for j := len(e) - 1; j > 0 && e[j].order(&e[j-1]) < 0; j-- {
+			e[j], e[j-1] = e[j-1], e[j]
+		}
+		b.to.entries = e
+	}
+	return nil
 }
 
 // Binding is one handler bound to one event.
 type Binding struct {
-	chain runner
+	chain *chain
 	id    uint64
 }
 

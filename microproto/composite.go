@@ -23,43 +23,56 @@ type Config struct {
 // Composite is a set of micro-protocols with one header and one pool of messages.
 // Its entry points run to completion; it is not safe for concurrent use and not
 // reentrant.
+//
+// What a message touches of a composite lies together in it: where thousands of
+// composites take turns, in a simulation, each of its cache lines costs a message more
+// than the instructions between.
 type Composite struct {
-	config   Config
-	limits   Limits
 	x        Exec
-	self     attachment // stands for the kernel and the layer above
-	attached []*attachment
-	table    []tableSlot
-	chains   int
-	pool     pool
-	timers   timers
-	queue    ring[queued]
-	outputs  []Output
-	cells    []*cell
-	bitNames [maxHoldBits]string
-	counts   Counters
-	drops    []Drops
-	held     int
 	now      Instant
-	rand     *rand.Rand
 	err      error
 	running  bool
 	phase    phase
-	orders   int
+	trains   bool // every micro-protocol takes them, and so does the layer below
+	held     int
+	pool     pool
+	queue    ring[*chain] // enqueued raises; the arguments wait in their chains
+	outputs  []Output
+	counts   Counters
+	config   Config
+	limits   Limits
+	timers   timers
+	self     attachment // stands for the kernel and the layer above
+	queueFew [leastRing]*chain
+	spotsFew [fewSpots]spot
+	wordsFew [fewWords]uint64
+	slotsFew [fewSlots]int32
+	chains   chainTable
 
-	trains     bool     // every micro-protocol takes them, and so does the layer below
 	trainsLive int      // messages alive that are trains
 	stepped    []stride // wire attributes that grow within a train
-	predicted  [MaxHeaderBytes]byte
+	drops      []Drops
+	rand       *rand.Rand // nil: nobody has asked for it
+	endpoint   Endpoint
+	attached   []*attachment
+	cells      []*cell
+	bitNames   []string // by bit
+	orders     int
 
 	lastBinding uint64
-	endpoint    Endpoint
+	binds       []bind // of a composite that is being made
+	places      []place
+	spots       []spot
+	cellMemory  []cell
+	words       []uint64
+	predicted   [MaxHeaderBytes]byte
 }
 
 type phase uint8
 
 const (
-	phaseNew phase = iota
+	phaseMade phase = iota // is being made
+	phaseNew
 	phaseOpen
 	phaseClosed
 )
@@ -77,22 +90,30 @@ func NewComposite(config Config, mps ...MicroProtocol) (*Composite, error) {
 	if config.Frames == nil {
 		config.Frames = plainFrames{config.Headroom}
 	}
-	c := &Composite{config: config, limits: limits, table: make([]tableSlot, 64)}
+	c := &Composite{config: config, limits: limits}
+	c.chains.slots, c.queue.buf = c.slotsFew[:], c.queueFew[:]
+	c.spots, c.words = c.spotsFew[:], c.wordsFew[:]
+	c.timers.init()
 	c.self.order = 1 << 30
 	c.pool.limit = limits.Messages
-	c.rand = rand.New(rand.NewPCG(config.Seed, uint64(hashName(config.Name))))
 	c.x = Exec{c: c, tracer: config.Tracer, cur: &c.self, maxDepth: limits.RaiseDepth}
-	err = ensure(c, forwardOn).insert(entry[*Message]{handle: (*Exec).goOn, owner: &c.self})
-	if err != nil {
-		return nil, err
-	}
+	c.attached, c.cells = make([]*attachment, 0, len(mps)), make([]*cell, 0, 4*fewCells)
+	c.binds = append(make([]bind, 0, fewBinds), bind{ensure(c, forwardOn), newEntry((*Exec).goOn, &c.self, 0, Normal)})
 	for _, mp := range mps {
 		if err := c.attach(mp, nil); err != nil {
 			return nil, fmt.Errorf("composite %s: %w", config.Name, err)
 		}
 	}
+	if err := c.insertAll(c.binds); err != nil {
+		return nil, fmt.Errorf("composite %s: %w", config.Name, err)
+	}
+	c.binds, c.phase = nil, phaseNew
+	c.findEndpoint()
 	return c, nil
 }
+
+// fewBinds is how many handlers most composites have at most.
+const fewBinds = 64
 
 // begin starts an entry point.
 func (c *Composite) begin(now Instant) error {
@@ -122,7 +143,8 @@ func (c *Composite) runQueue() {
 			c.x.Fail(fmt.Errorf("%w: events enqueue each other without end", ErrLimit))
 			break
 		}
-		c.queue.pop().chain.runWaiting(&c.x)
+		ch := c.queue.pop()
+		ch.turns.runWaiting(&c.x, ch)
 	}
 }
 
@@ -159,7 +181,7 @@ func (c *Composite) Close(now Instant) error {
 		_ = c.finish()
 	}
 	c.timers.removeIf(func(*timer) bool { return true })
-	c.queue = ring[queued]{}
+	c.queue = ring[*chain]{}
 	for _, m := range c.alive() {
 		if m.state == stateLive {
 			c.x.Drop(m, "closed")
@@ -214,7 +236,7 @@ func (c *Composite) Submit(now Instant, m *Message) error {
 		return err
 	}
 	c.counts.Submitted++
-	if ch := find(c, MessageFromUser); ch == nil || ch.size() == 0 {
+	if ch := c.chains.find(MessageFromUser.id); ch == nil || len(ch.entries) == 0 {
 		c.x.Drop(m, "unhandled")
 	} else {
 		Raise(&c.x, MessageFromUser, m)
@@ -304,7 +326,7 @@ func (c *Composite) Advance(now Instant) error {
 		if m, ok := t.arg.(*Message); ok && m != nil && (m.id != t.stamp || m.ended || m.state == stateFree) {
 			continue
 		}
-		t.chain.runTimer(&c.x, t.arg)
+		t.chain.turns.runTimer(&c.x, t.chain, t.arg)
 		if c.finish() != nil {
 			return c.err
 		}

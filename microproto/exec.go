@@ -14,7 +14,6 @@ type Exec struct {
 	depth    int
 	maxDepth int
 	stop     stopBits
-	none     Message // stands in for "no message" in run
 }
 
 type stopBits uint8
@@ -28,7 +27,13 @@ const (
 func (x *Exec) Now() Instant { return x.c.now }
 
 // Rand is the composite's random source, seeded from Config.Seed and Config.Name.
-func (x *Exec) Rand() *rand.Rand { return x.c.rand }
+func (x *Exec) Rand() *rand.Rand {
+	c := x.c
+	if c.rand == nil {
+		c.rand = rand.New(rand.NewPCG(c.config.Seed, uint64(hashName(c.config.Name))))
+	}
+	return c.rand
+}
 
 // HeaderBytes is the size of the header, MTU the largest frame below, MaxPayload
 // the difference: the largest payload of a segment.

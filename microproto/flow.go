@@ -60,7 +60,7 @@ func (x *Exec) goOn(m *Message) {
 	if m.dir == Up {
 		e = SegmentToUser
 	}
-	if ch := find(x.c, e); ch == nil || ch.size() == 0 {
+	if ch := x.c.chains.find(e.id); ch == nil || len(ch.entries) == 0 {
 		x.Drop(m, "unhandled")
 		return
 	}

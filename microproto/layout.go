@@ -41,7 +41,7 @@ func (c *Composite) relayout(attached []*attachment) error {
 	for _, a := range attached {
 		for _, p := range a.places {
 			if p.wire {
-				p.offset = offset
+				p.move(offset)
 				offset += p.size
 			}
 		}
@@ -64,13 +64,14 @@ func (c *Composite) assign(a, replaces *attachment) error {
 	}
 	for i, p := range a.places {
 		if q := predecessor(replaces, p, i); q != nil {
-			p.offset = q.offset
+			p.move(q.offset)
 			continue
 		}
 		p.offset = -1
 		for k := 0; !p.wire && k < maxLocalAttrs && p.offset < 0; k++ {
 			if taken&(1<<k) == 0 {
-				p.offset, taken = k, taken|1<<k
+				p.move(k)
+				taken |= 1 << k
 			}
 		}
 		if !p.wire && p.offset < 0 {

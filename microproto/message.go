@@ -19,6 +19,7 @@ type Message struct {
 
 	header []byte
 	id     uint64
+	next   *Message // that is free too
 	hold   HoldBit
 	has    uint32 // local attributes that are set
 	pins   int32  // running chains that carry it
@@ -69,7 +70,7 @@ func (m *Message) Peer() LinkAddr { return m.frame.Peer }
 // pool makes messages in chunks, up to a limit, and uses them again.
 type pool struct {
 	chunks  [][]Message
-	free    []*Message
+	free    *Message // the one that was put last
 	limit   int
 	made    int
 	live    int
@@ -87,16 +88,15 @@ const (
 // get returns a message without payload, attributes or holds and with a zeroed
 // header, nil when the limit is reached.
 func (p *pool) get() *Message {
-	n := len(p.free)
-	if n == 0 {
+	m := p.free
+	if m == nil {
 		if p.made >= p.limit {
 			return nil
 		}
 		p.grow()
-		n = len(p.free)
+		m = p.free
 	}
-	m := p.free[n-1]
-	p.free = p.free[:n-1]
+	p.free, m.next = m.next, nil
 	p.live++
 	p.lastID++
 	m.id = p.lastID
@@ -111,7 +111,7 @@ func (p *pool) put(m *Message) {
 	m.state, m.stage, m.ended = stateFree, stageNone, false
 	m.segments = 0
 	clear(m.header)
-	p.free = append(p.free, m)
+	m.next, p.free = p.free, m
 }
 
 func (p *pool) grow() {
@@ -121,7 +121,8 @@ func (p *pool) grow() {
 	p.made += n
 	p.cut(chunk)
 	for i := range chunk {
-		p.free = append(p.free, &chunk[n-1-i])
+		m := &chunk[n-1-i]
+		m.next, p.free = p.free, m
 	}
 }
 

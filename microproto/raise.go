@@ -3,20 +3,21 @@ package microproto
 import (
 	"fmt"
 	"time"
+	"unsafe"
 )
 
 // Raise runs the event's handlers now, nested in the present one, in their
 // order. It returns false if one of them halted, if the message it carries ended,
 // or if the composite failed. Past the raise depth bound the composite fails.
 func Raise[T any](x *Exec, e Event[T], arg T) (completed bool) {
-	ch := find(x.c, e)
+	ch := x.c.chains.find(e.id)
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceRaise, Event: e.Name(), Protocol: x.cur.name(), Message: messageID(arg)})
 	}
 	if ch == nil {
 		return x.stop&stopFailed == 0
 	}
-	return ch.run(x, arg)
+	return run(ch, x, arg)
 }
 
 // Enqueue raises the event after the current chain has ended, in the order of
@@ -32,12 +33,15 @@ func Enqueue[T any](x *Exec, e Event[T], arg T) {
 		return
 	}
 	ch := ensure(c, e)
-	id := messageID(arg)
+	id := uint64(0)
+	if ch.messages {
+		id = messageID(arg)
+	}
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceEnqueue, Event: e.Name(), Protocol: x.cur.name(), Message: id})
 	}
-	ch.waiting.push(waiting[T]{arg, id})
-	c.queue.push(queued{ch})
+	later[T](ch).push(waiting[T]{arg, id})
+	c.queue.push(ch)
 }
 
 // RaiseAfter raises the event once d has passed (d < 0 counts as 0); timers fire
@@ -48,9 +52,11 @@ func RaiseAfter[T any](x *Exec, e Event[*T], d time.Duration, arg *T) TimerID {
 		return 0
 	}
 	id := messageID(arg)
+	ch := ensure(x.c, e)
+	later[*T](ch)
 	t := x.c.timers.add(timer{
 		deadline: x.c.now.Add(max(d, 0)),
-		chain:    ensure(x.c, e),
+		chain:    ch,
 		arg:      arg,
 		stamp:    id,
 		owner:    x.cur,
@@ -64,10 +70,6 @@ func RaiseAfter[T any](x *Exec, e Event[*T], d time.Duration, arg *T) TimerID {
 	return t
 }
 
-// queued is one place in the composite's FIFO of events: the argument waits in
-// the chain, so that no argument is boxed.
-type queued struct{ chain runner }
-
 // messageID is the identity of the message that arg is, or 0.
 func messageID[T any](arg T) uint64 {
 	if m, ok := any(arg).(*Message); ok && m != nil {
@@ -77,17 +79,46 @@ func messageID[T any](arg T) uint64 {
 }
 
 // run is the hot path of the kernel.
-func (ch *chain[T]) run(x *Exec, arg T) bool {
+func run[T any](ch *chain, x *Exec, arg T) bool {
 	if x.depth >= x.maxDepth || x.stop&stopFailed != 0 {
 		return x.refuse(ch.event)
 	}
-	var m *Message
 	if ch.messages {
-		m, _ = any(arg).(*Message)
+		if m := *(**Message)(unsafe.Pointer(&arg)); m != nil {
+			return runMessage(ch, x, m)
+		}
 	}
-	if m == nil {
-		m = &x.none
+	cur, stop := x.cur, x.stop
+	x.stop = 0
+	x.depth++
+	entries, version := ch.entries, ch.version
+	for i := range entries {
+		e := &entries[i]
+		if ch.version != version && !ch.bound(e.id) {
+			continue
+		}
+		x.cur = e.owner
+		if x.tracer == nil {
+			handler[T](e)(x, arg)
+		} else {
+			r := ch.traceHandle(x, e, nil)
+			handler[T](e)(x, arg)
+			traceReturn(x, r)
+		}
+		if x.stop != 0 {
+			break
+		}
 	}
+	completed := x.stop == 0
+	x.stop = stop | x.stop&stopFailed
+	x.cur = cur
+	x.depth--
+	return completed
+}
+
+// runMessage is run of an event that carries a message, which stays as long as a chain
+// carries it.
+func runMessage(ch *chain, x *Exec, m *Message) bool {
 	cur, stop := x.cur, x.stop
 	x.stop = 0
 	x.depth++
@@ -100,9 +131,11 @@ func (ch *chain[T]) run(x *Exec, arg T) bool {
 		}
 		x.cur = e.owner
 		if x.tracer == nil {
-			e.handle(x, arg)
+			handler[*Message](e)(x, m)
 		} else {
-			ch.handleTraced(x, e, m, arg)
+			r := ch.traceHandle(x, e, m)
+			handler[*Message](e)(x, m)
+			traceReturn(x, r)
 		}
 		if x.stop != 0 || m.ended {
 			break
@@ -119,10 +152,18 @@ func (ch *chain[T]) run(x *Exec, arg T) bool {
 	return completed
 }
 
-func (ch *chain[T]) handleTraced(x *Exec, e *entry[T], m *Message, arg T) {
-	r := TraceRecord{Kind: TraceHandle, Event: ch.event.name, Protocol: e.owner.name(), Message: m.id, Header: m.header}
+// traceHandle tells that a handler starts, traceReturn that it has returned: of the message
+// as it was when it started.
+func (ch *chain) traceHandle(x *Exec, e *entry, m *Message) TraceRecord {
+	r := TraceRecord{Kind: TraceHandle, Event: ch.event.name, Protocol: e.owner.name()}
+	if m != nil {
+		r.Message, r.Header = m.id, m.header
+	}
 	x.trace(r)
-	e.handle(x, arg)
+	return r
+}
+
+func traceReturn(x *Exec, r TraceRecord) {
 	if x.tracer != nil {
 		r.Kind = TraceReturn
 		x.trace(r)
@@ -136,21 +177,21 @@ func (x *Exec) refuse(e *eventID) bool {
 	return false
 }
 
-func (ch *chain[T]) runWaiting(x *Exec) {
-	w := ch.waiting.pop()
+func (t *waitingTurns[T]) runWaiting(x *Exec, ch *chain) {
+	w := t.pop()
 	if w.stamp != 0 && w.stamp != messageID(w.arg) {
 		return
 	}
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceRun, Event: ch.event.name, Message: w.stamp})
 	}
-	ch.run(x, w.arg)
+	run(ch, x, w.arg)
 }
 
-func (ch *chain[T]) runTimer(x *Exec, arg any) {
+func (t *waitingTurns[T]) runTimer(x *Exec, ch *chain, arg any) {
 	a := arg.(T)
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceFire, Event: ch.event.name, Message: messageID(a)})
 	}
-	ch.run(x, a)
+	run(ch, x, a)
 }

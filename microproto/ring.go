@@ -8,6 +8,9 @@ type ring[T any] struct {
 	n    int
 }
 
+// leastRing is the length of a small one, a power of two.
+const leastRing = 2
+
 func (r *ring[T]) push(v T) {
 	if r.n == len(r.buf) {
 		r.grow()
@@ -26,7 +29,7 @@ func (r *ring[T]) pop() T {
 }
 
 func (r *ring[T]) grow() {
-	buf := make([]T, max(8, 2*len(r.buf)))
+	buf := make([]T, max(leastRing, 2*len(r.buf)))
 	for i := range r.n {
 		buf[i] = r.buf[(r.head+i)&(len(r.buf)-1)]
 	}

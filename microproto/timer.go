@@ -7,7 +7,7 @@ type TimerID uint64
 type timer struct {
 	deadline Instant
 	seq      uint64
-	chain    runner
+	chain    *chain
 	arg      any
 	stamp    uint64 // the message's identity, 0: not a message
 	owner    *attachment
@@ -22,6 +22,17 @@ type timers struct {
 	heap   []int32
 	free   []int32
 	seq    uint64
+	few    struct {
+		places     [fewTimers]timer
+		heap, free [fewTimers]int32
+	}
+}
+
+// Most composites have no more timers at once than these, which need no memory of their own.
+const fewTimers = 3
+
+func (t *timers) init() {
+	t.places, t.heap, t.free = t.few.places[:0], t.few.heap[:0], t.few.free[:0]
 }
 
 func (t *timers) add(n timer, limit int) TimerID {

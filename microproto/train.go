@@ -33,7 +33,7 @@ const (
 // SteppedAttr is WireAttr for one that grows within a train.
 func SteppedAttr[T Word](b *Binder, name string, s Step) Attr[T] {
 	a := WireAttr[T](b, name)
-	a.at.step = s
+	b.to.places[len(b.to.places)-1].step = s
 	return a
 }
 

@@ -24,13 +24,15 @@ const (
 // together are messages that have been started and wait for company. Their payloads are
 // still the user's.
 type together struct {
-	messages [bundleMost]struct {
-		tag   uint32
-		label uint64
-		data  []byte
-	}
+	messages []waitingMessage // bundleMost of them; nil before the first
 	n, bytes int
 	payload  []byte // of the bundle that is being made
+}
+
+type waitingMessage struct {
+	tag   uint32
+	label uint64
+	data  []byte
 }
 
 // bundleBytes is the length of a bundle of n messages with payloads of so many bytes.
@@ -50,11 +52,17 @@ func (s *Synchronous) SendMore(x *microproto.Exec, tag uint32, label uint64, dat
 			return 0, err
 		}
 	}
-	m := &t.messages[t.n]
-	m.tag, m.label, m.data = tag, label, data
+	t.add(tag, label, data)
+	return s.begin(data), nil
+}
+
+func (t *together) add(tag uint32, label uint64, data []byte) {
+	if t.messages == nil { // most sessions send nothing so small
+		t.messages = make([]waitingMessage, bundleMost)
+	}
+	t.messages[t.n] = waitingMessage{tag, label, data}
 	t.n++
 	t.bytes += len(data)
-	return s.begin(data), nil
 }
 
 // Flush implements microproto.Gatherer.

@@ -119,9 +119,7 @@ func FuzzBundle(f *testing.F) {
 		}
 		var g together
 		for i := 0; i < len(data) && g.n < bundleMost; i += 1 + g.n {
-			m := &g.messages[g.n]
-			m.tag, m.label, m.data = uint32(i), n, data[i:min(len(data), i+int(n%8))]
-			g.n, g.bytes = g.n+1, g.bytes+len(m.data)
+			g.add(uint32(i), n, data[i:min(len(data), i+int(n%8))])
 		}
 		if g.n > 1 {
 			p := g.pack()

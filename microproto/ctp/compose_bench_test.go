@@ -1,0 +1,41 @@
+package ctp
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkCompose is what the composite of a session takes to be made: time, the memory
+// allocated (B/op), and what of it stays while the session lives. A simulated cluster has
+// thousands of them.
+func BenchmarkCompose(b *testing.B) {
+	for _, column := range []struct {
+		name string
+		rows []string
+	}{{"sync intra", syncEther}, {"sync inter", syncInter}, {"async intra", asyncEther}} {
+		b.Run(column.name, func(b *testing.B) {
+			catalog := Catalog()
+			kept := make([]*microproto.Composite, 0, max(b.N, 1<<12))
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			b.ReportAllocs()
+			for b.Loop() {
+				rows, err := catalog.Build(column.rows, nil)
+				require.NoError(b, err)
+				c, err := microproto.NewComposite(microproto.Config{Name: "compose", MTU: 1472}, rows...)
+				require.NoError(b, err)
+				require.NoError(b, c.Open(0))
+				kept = append(kept, c)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(len(kept)), "B-kept/op")
+			b.ReportMetric(float64(after.HeapObjects-before.HeapObjects)/float64(len(kept)), "objects-kept/op")
+			runtime.KeepAlive(kept)
+		})
+	}
+}
