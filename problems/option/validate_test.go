@@ -59,8 +59,11 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 // Whatever passes Check is a problem that the solver takes: finite values, the payoff
 // nowhere above the boundary data, today's prices on a grid point.
 func TestWhatPassesIsAProblem(t *testing.T) {
-	passed := 0
-	defer func() { require.Greater(t, passed, 20) }()
+	passed, least := 0, 20
+	if testing.Short() { // a fifth of the draws
+		least = 2
+	}
+	defer func() { require.Greater(t, passed, least) }()
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.IntRange(1, 3).Draw(t, "assets")
 		o := &Option{
