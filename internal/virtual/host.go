@@ -60,6 +60,9 @@ func NewHost(w World, rank solver.Rank, n *p2psap.Node, p solver.Peer, rails int
 	_, copies := p.(*standIn)
 	for _, l := range p.Links() {
 		nb := newNeighbour(l, copies)
+		for i := range nb.buffers {
+			nb.buffers[i].number = len(nb.buffers)*len(h.neighbours) + i
+		}
 		h.neighbours = append(h.neighbours, nb)
 		h.byRank[l.Rank] = nb
 	}

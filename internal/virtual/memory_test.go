@@ -30,6 +30,21 @@ func TestLentMemory(t *testing.T) {
 	}
 }
 
+// What is true of the messages of an overlay stays when others are written, and when it grows.
+func TestOverlay(t *testing.T) {
+	o, kept := overlay{true: 4}, [][]byte{}
+	for i, n := range []int{8, 40, 4, 400, 12} {
+		b := o.room(i, n)
+		require.Len(t, b, n)
+		copy(b, []byte{byte(i), 1, 2, 3})
+		kept = append(kept, b)
+	}
+	for i, b := range kept {
+		require.Equal(t, []byte{byte(i), 1, 2, 3}, b[:4])
+	}
+	require.Less(t, len(o.memory), 430)
+}
+
 // Every length has the number of the size it is rounded up to, which wastes at most a quarter.
 func TestSizeOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -39,6 +39,7 @@ type neighbour struct {
 
 // outgoing is a face on its way; its memory is the session's until accepted.
 type outgoing struct {
+	number   int    // among those of the host
 	data     []byte // nil: none
 	held     bool   // it is still to be sent
 	transfer p2psap.Transfer

@@ -168,8 +168,7 @@ func (h *Host) pushFace(j *job) bool {
 			return false
 		}
 		j.packed, b.held = true, true
-		h.rooms.give(b.data)
-		b.data = h.rooms.take(j.op.Bytes)
+		h.lend(b, j.op.Bytes)
 		h.Peer.Pack(j.op, b.data)
 		if h.Late && h.left > 0 {
 			h.late = append(h.late, *j)
@@ -184,12 +183,27 @@ func (h *Host) pushFace(j *job) bool {
 	return true
 }
 
+// lend gives a face memory of n bytes for what it had; 0: none.
+func (h *Host) lend(b *outgoing, n int) {
+	s, stands := h.Peer.(*standIn)
+	switch {
+	case stands && n > 0:
+		b.data = s.sending.room(b.number, n)
+	case stands:
+		b.data = nil
+	default:
+		h.rooms.give(b.data)
+		if b.data = nil; n > 0 {
+			b.data = h.rooms.take(n)
+		}
+	}
+}
+
 // tidy gives back the memory of faces that the session is done with.
 func (nb *neighbour) tidy(h *Host) {
 	for i := range nb.buffers {
 		if b := &nb.buffers[i]; b.data != nil && !b.held && (nb.async || h.Node.Accepted(nb.halo) >= b.transfer) {
-			h.rooms.give(b.data)
-			b.data = nil
+			h.lend(b, 0)
 		}
 	}
 }

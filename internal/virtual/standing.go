@@ -15,12 +15,30 @@ type standIn struct {
 	links        []solver.Link
 	part         int // points of the relaxation asked for
 	faces        map[source][]byte
+	sending      overlay // of faces
 }
 
 // source is a slot of the halo sessions.
 type source struct {
 	from solver.Rank
 	tag  uint32
+}
+
+// overlay is memory of messages of which only the beginnings are true: they lie side by side, and
+// each message goes on over those behind it and an end that all have in common.
+type overlay struct {
+	memory []byte
+	true   int // bytes at most
+}
+
+// room is the memory of message number i, of n bytes.
+func (o *overlay) room(i, n int) []byte {
+	if most := (i+1)*o.true + n; most > len(o.memory) {
+		grown := make([]byte, most)
+		copy(grown, o.memory)
+		o.memory = grown
+	}
+	return o.memory[i*o.true:][:n:n]
 }
 
 // stand has every point of a peer's grid stand for side points a side.
@@ -33,6 +51,9 @@ func stand(p solver.Peer, side, dimension int) solver.Peer {
 		long := l
 		long.Slots, long.Sent = s.longer(l.Slots), s.longer(l.Sent)
 		s.links = append(s.links, long)
+		for _, n := range l.Sent {
+			s.sending.true = max(s.sending.true, n)
+		}
 	}
 	return s
 }
