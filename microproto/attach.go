@@ -139,6 +139,7 @@ func (c *Composite) commit(b *Binder) error {
 		}
 	}
 	c.findEndpoint()
+	c.planAhead()
 	if c.x.tracer != nil {
 		c.x.trace(TraceRecord{Kind: TraceAttach, Protocol: b.to.name()})
 	}
@@ -218,6 +219,7 @@ func (c *Composite) detach(name string) (State, error) {
 		return nil, fmt.Errorf("detach %s: %w", name, err)
 	}
 	c.findEndpoint()
+	c.planAhead()
 	return s, nil
 }
 

@@ -178,5 +178,5 @@ func BindNow[T any](x *Exec, e Event[T], p Priority, h Handler[T]) (Binding, err
 	if err := ch.insert(n); err != nil {
 		return Binding{}, err
 	}
-	return Binding{ch, n.id}, nil
+	return Binding{ch, n.id()}, nil
 }

@@ -22,15 +22,20 @@ type chain struct {
 // eventID that NewEvent[T] made, so the chains of a composite lie in one array whatever
 // their events carry.
 type entry struct {
-	handle   unsafe.Pointer // Handler[T]
-	owner    *attachment
-	id       uint64
-	priority Priority
+	handle unsafe.Pointer // Handler[T]
+	owner  *attachment
+	tag    uint64 // the binding's number, and in the low bits its priority
 }
 
+const priorityBits = 16
+
 func newEntry[T any](h Handler[T], owner *attachment, id uint64, p Priority) entry {
-	return entry{*(*unsafe.Pointer)(unsafe.Pointer(&h)), owner, id, p}
+	return entry{*(*unsafe.Pointer)(unsafe.Pointer(&h)), owner, id<<priorityBits | uint64(uint16(p))}
 }
+
+func (e *entry) id() uint64 { return e.tag >> priorityBits }
+
+func (e *entry) priority() Priority { return Priority(e.tag) }
 
 // handler is an entry's handler, of a chain whose event carries T.
 func handler[T any](e *entry) Handler[T] { return *(*Handler[T])(unsafe.Pointer(&e.handle)) }
@@ -135,11 +140,11 @@ func later[T any](ch *chain) *waitingTurns[T] {
 // order is that in which handlers run.
 func (e *entry) order(f *entry) int {
 	switch {
-	case e.priority != f.priority:
-		return int(e.priority) - int(f.priority)
+	case e.priority() != f.priority():
+		return int(e.priority()) - int(f.priority())
 	case e.owner.order != f.owner.order:
 		return e.owner.order - f.owner.order
-	case e.id < f.id:
+	case e.id() < f.id():
 		return -1
 	}
 	return 1
@@ -178,7 +183,7 @@ func (ch *chain) remove(gone func(*entry) bool) bool {
 }
 
 func (ch *chain) unbind(id uint64) bool {
-	return ch.remove(func(e *entry) bool { return e.id == id })
+	return ch.remove(func(e *entry) bool { return e.id() == id })
 }
 
 func (ch *chain) unbindOwner(a *attachment) {
@@ -186,7 +191,7 @@ func (ch *chain) unbindOwner(a *attachment) {
 }
 
 func (ch *chain) bound(id uint64) bool {
-	return slices.ContainsFunc(ch.entries, func(e entry) bool { return e.id == id })
+	return slices.ContainsFunc(ch.entries, func(e entry) bool { return e.id() == id })
 }
 
 // bind is a handler that takes effect when its micro-protocol has attached.

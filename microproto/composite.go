@@ -29,6 +29,7 @@ type Config struct {
 // than the instructions between.
 type Composite struct {
 	x        Exec
+	ahead    ahead
 	now      Instant
 	err      error
 	running  bool
@@ -122,6 +123,9 @@ func (c *Composite) begin(now Instant) error {
 	}
 	if c.err != nil {
 		return c.err
+	}
+	if c.ahead.lines != nil && now != c.now { // else its turn is not over
+		c.ahead.look()
 	}
 	c.now = max(c.now, now)
 	c.running = true

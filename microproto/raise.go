@@ -94,7 +94,7 @@ func run[T any](ch *chain, x *Exec, arg T) bool {
 	entries, version := ch.entries, ch.version
 	for i := range entries {
 		e := &entries[i]
-		if ch.version != version && !ch.bound(e.id) {
+		if ch.version != version && !ch.bound(e.id()) {
 			continue
 		}
 		x.cur = e.owner
@@ -126,7 +126,7 @@ func runMessage(ch *chain, x *Exec, m *Message) bool {
 	entries, version := ch.entries, ch.version
 	for i := range entries {
 		e := &entries[i]
-		if ch.version != version && !ch.bound(e.id) {
+		if ch.version != version && !ch.bound(e.id()) {
 			continue
 		}
 		x.cur = e.owner

@@ -120,7 +120,7 @@ func BenchmarkDeadlineOfManySessions(b *testing.B) {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
 			n := Node{peersDue: microproto.Never}
 			for i := range count {
-				s := &session{id: SessionID(1<<16 | i), state: SessionLingering, until: microproto.Instant(1000 + i)}
+				s := &session{busy: busy{id: SessionID(1<<16 | i), state: SessionLingering, until: microproto.Instant(1000 + i)}}
 				n.sessions = append(n.sessions, s)
 				n.plan(s)
 			}

@@ -15,12 +15,6 @@ import (
 
 // change is what an end knows of the change that is wanted or under way.
 type change struct {
-	wanted microproto.Mode // by an Adapt that is not over; 0: none
-	count  uint64          // Adapts that are over
-	err    error           // how the last one ended
-
-	mine, theirs adapt           // what the ends have said; Cause 0: nothing
-	next         *channel        // as mine says; nil when this end cannot
 	agreed       bool            // the change will take place
 	frozen       bool            // this end has begun the new epoch, and said so
 	was          microproto.Mode // in the old epoch
@@ -28,10 +22,16 @@ type change struct {
 	careful      bool            // and both ends say so before they begin the new epoch:
 	told, heard  bool            // this one has, the other one has
 	answered     bool            // the other end has begun it too
-	answer       adapted
-	since        microproto.Instant // when both had said what they want
-	moves        bool               // to another rail
-	shelf        *change            // what was under way when this end asked to move; see move.go
+	moves        bool            // to another rail
+	mine, theirs adapt           // what the ends have said; Cause 0: nothing
+	next         *channel        // as mine says; nil when this end cannot
+
+	wanted microproto.Mode // by an Adapt that is not over; 0: none
+	count  uint64          // Adapts that are over
+	err    error           // how the last one ended
+	answer adapted
+	since  microproto.Instant // when both had said what they want
+	shelf  *change            // what was under way when this end asked to move; see move.go
 }
 
 // Adapt asks for a mode of communication. It is symmetric, as Open is: when both ends

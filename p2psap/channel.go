@@ -11,30 +11,31 @@ import (
 
 // channel is the data channel of a session in one epoch: a composition at work.
 type channel struct {
-	number      uint32 // changes of composition before it; the low byte is its epoch
-	conditions  Conditions
-	composition Composition
-	frameBytes  int
-	composite   *microproto.Composite
-	endpoint    microproto.Endpoint
-	gatherer    microproto.Gatherer   // the endpoint, if it is one and the mode is synchronous
-	prober      Prober                // nil: none of its micro-protocols is one
-	segmenter   Segmenter             // likewise
-	seal        *microproto.Composite // below it, in a session that is protected
-	header      header                // of outgoing frames
+	composite  *microproto.Composite
+	endpoint   microproto.Endpoint
+	gatherer   microproto.Gatherer // the endpoint, if it is one and the mode is synchronous
+	prober     Prober              // nil: none of its micro-protocols is one
+	conditions Conditions
+	header     header // of outgoing frames
+	held       bool   // its frames wait: the other end may not be ready for them
+	short      bool   // its frames are shorter than the links', as the path demands
+	// overflowed: a frame was lost that no micro-protocol repeats.
+	overflowed bool
+	// paced: a Replacer chooses what waits. A frame that gave way here would be missing
+	// at the other end, as if the network had lost it.
+	paced bool
 
 	ride
 
 	first     uint64 // transfers that were complete before the endpoint's first
 	inherited uint64 // unread messages that it was handed
 	taken     uint64 // messages that Receive has taken from it
-	short     bool   // its frames are shorter than the links', as the path demands
-	held      bool   // its frames wait: the other end may not be ready for them
-	// overflowed: a frame was lost that no micro-protocol repeats.
-	overflowed bool
-	// paced: a Replacer chooses what waits. A frame that gave way here would be missing
-	// at the other end, as if the network had lost it.
-	paced bool
+
+	frameBytes  int
+	seal        *microproto.Composite // below it, in a session that is protected
+	number      uint32                // changes of composition before it; the low byte is its epoch
+	composition Composition
+	segmenter   Segmenter // nil: none of its micro-protocols is one
 }
 
 func (c *channel) mode() microproto.Mode { return c.conditions.Mode }
@@ -92,6 +93,14 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	}
 	c.header = header{epoch: uint8(c.number), run: n.run, session: theirs.Session}
 	return nil
+}
+
+// openComposite opens a channel's composite, one of a crowd where the node is.
+func (n *Node) openComposite(now microproto.Instant, s *session, c *channel) error {
+	if n.config.Crowd {
+		c.composite.LookAhead(&s.busy, c)
+	}
+	return c.composite.Open(now)
 }
 
 // tracer is who sees the steps of a session's composites, nil: nobody.

@@ -43,10 +43,10 @@ func (n *Node) flush(now microproto.Instant, s *session) bool {
 		if c == nil || c.gatherer == nil || s.channel == nil {
 			continue
 		}
-		s.call = call{gatherer: c.gatherer}
-		err := c.composite.Do(now, s.doing.flush)
-		s.gathers = s.gathers || err == nil && errors.Is(s.call.err, microproto.ErrBusy)
-		s.call = call{}
+		n.call = call{gatherer: c.gatherer}
+		err := c.composite.Do(now, n.doing.flush)
+		s.gathers = s.gathers || err == nil && errors.Is(n.call.err, microproto.ErrBusy)
+		n.call = call{}
 		n.settle(now, s, c, err, -1)
 	}
 	n.plan(s)

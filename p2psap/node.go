@@ -71,6 +71,9 @@ type NodeConfig struct {
 	Watch       Watch         // when the composition follows what is measured
 	Limits      Limits
 	Tracer      microproto.Tracer // of every composite; nil: off; see SessionTracer
+	// Crowd tells that thousands of sessions take turns in this process, as those of a
+	// simulation: their composites look ahead, see microproto.Composite.LookAhead.
+	Crowd bool
 }
 
 // Back-off of control connections, and how long the end with the lower name
@@ -93,25 +96,27 @@ const (
 // It is a state machine: every entry point takes now and runs to completion, what
 // is to be done comes back from Drain and Frames. It is not safe for concurrent use.
 type Node struct {
-	config   NodeConfig
 	run      uint16
-	catalog  uint64
-	rand     *rand.Rand
-	peers    []*peer
-	conns    []*conn
-	sessions []*session // nil: free; a session's index is the low half of its number
 	lastPort uint16
 	lastGen  uint16
-	advanced microproto.Instant // when Advance ran last
-	agenda   agenda             // of the sessions
-	gathers  []SessionID        // sessions in which messages wait for company
-	peersDue microproto.Instant // when a peer or connection has something to do, or earlier: frames put it off
-	replans  bool               // the agenda and peersDue have to be made anew
-	out      []Output
-	rails    []*rail
-	scratch  []microproto.Output
-	counters NodeCounters
+	replans  bool // the agenda and peersDue have to be made anew
 	closed   bool
+	sessions []*session // nil: free; a session's index is the low half of its number
+	rails    []*rail
+	peersDue microproto.Instant // when a peer or connection has something to do, or earlier: frames put it off
+	agenda   agenda             // of the sessions
+	advanced microproto.Instant // when Advance ran last
+	scratch  []microproto.Output
+	out      []Output
+	call     call
+	doing    calls
+	counters NodeCounters
+	gathers  []SessionID // sessions in which messages wait for company
+	peers    []*peer
+	conns    []*conn
+	catalog  uint64
+	rand     *rand.Rand
+	config   NodeConfig
 }
 
 // NodeCounters count what a node refused, and why.
@@ -185,6 +190,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 		rand: rand.New(rand.NewPCG(c.Seed, 0x70327073617031)),
 	}
 	n.peersDue = microproto.Never
+	n.makeCalls()
 	n.addRails()
 	n.lastPort, n.lastGen = uint16(n.rand.Uint32()), uint16(n.rand.Uint32())
 	if n.config.Incarnation == 0 {

@@ -39,7 +39,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	if err != nil {
 		return 0, err
 	}
-	s := newSession(id, p, o)
+	s := &session{busy: busy{id: id, peer: p, state: SessionOpening}, options: o}
 	s.info.Why = p.finding.Why
 	n.lastPort++
 	if n.lastPort == 0 {
@@ -226,7 +226,7 @@ func (n *Node) ready(now microproto.Instant, s *session) error {
 		n.discard(now, s)
 		return err
 	}
-	if err := c.composite.Open(now); err != nil {
+	if err := n.openComposite(now, s, c); err != nil {
 		n.discard(now, s)
 		return err
 	}

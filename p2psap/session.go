@@ -30,71 +30,76 @@ func (s SessionState) String() string {
 
 // session is one end of a session.
 type session struct {
-	id      SessionID
-	peer    *peer
-	state   SessionState
-	err     error // why it ended
-	options OpenOptions
-	mine    open
-	theirs  open // Session 0: not yet
+	busy
 
+	err         error // why it ended
+	options     OpenOptions
+	mine        open
+	theirs      open       // Session 0: not yet
+	conditions  Conditions // of the channel; kept when it is gone
+	composition Composition
+	shield      *shield // of a sealed session that both ends have agreed on
+	granted     uint64  // bytes of the other end's queue that it had granted when the last channel ended
+	arrived     uint64  // transfers of the other end that were complete before the channel
+	news        uint64  // arrivals before the channel
+	estate      []bequest
+	past        SessionInfo // counters of channels that are over
+}
+
+// busy is the part of a session that every message touches.
+type busy struct {
+	id       SessionID
+	state    SessionState
+	touched  bool
+	sealed   bool // its frames are protected
+	gathers  bool // messages wait for company
+	peer     *peer
+	accepted Transfer // kept when the channel is gone
 	// channel is where the user's calls go; nil before agreement and after the end.
 	// former is the one of the epoch before, while it still brings transfers to
 	// their end.
 	channel, former *channel
-	conditions      Conditions // of the channel; kept when it is gone
-	composition     Composition
-	change          change
-	sealed          bool              // its frames are protected
-	shield          *shield           // of a sealed session that both ends have agreed on
-	legacy          microproto.Legacy // between two endpoints
+	remoteCount     uint64             // transfers that the other end said it had accepted
+	until           microproto.Instant // end of lingering
+	spent           uint64             // bytes of the other end's queue that all synchronous transfers took
 	kept            kept
-	spent           uint64 // bytes of the other end's queue that all synchronous transfers took
-	granted         uint64 // and that the other end had granted when the last channel ended
-	arrived         uint64 // transfers of the other end that were complete before the channel
-	news            uint64 // arrivals before the channel
-	estate          []bequest
 	watched         watched
 	probing         probing
-
-	touched     bool
-	gathers     bool               // messages wait for company
-	until       microproto.Instant // end of lingering
-	accepted    Transfer           // kept when the channel is gone
-	remoteCount uint64             // transfers that the other end said it had accepted
-	info        SessionInfo        // counters
-	past        SessionInfo        // counters of channels that are over
-
-	call  call
-	doing struct{ send, receive, flush func(x *microproto.Exec) } // made once: a closure a call would allocate
+	change          change
+	legacy          microproto.Legacy // between two endpoints
+	info            SessionInfo       // counters
 }
 
-// call holds the arguments and results of the endpoint call that is running.
+// call holds the arguments and results of the endpoint call that is running. A node runs
+// one at a time.
 type call struct {
+	endpoint microproto.Endpoint
+	gatherer microproto.Gatherer // of a flush, or of a message that others follow at once
 	tag      uint32
 	label    uint64
 	data     []byte
-	more     bool // others follow at once
-	gatherer microproto.Gatherer
 	labels   *[]microproto.SegmentLabel
 	arrival  microproto.Arrival
 	err      error
 }
 
-func newSession(id SessionID, p *peer, o OpenOptions) *session {
-	s := &session{id: id, peer: p, state: SessionOpening, options: o}
-	s.doing.send = func(x *microproto.Exec) {
-		if s.call.more {
-			_, s.call.err = s.channel.gatherer.SendMore(x, s.call.tag, s.call.label, s.call.data)
+// calls are what runs inside a composite, made once for a node: a closure a call would
+// allocate.
+type calls struct{ send, receive, flush func(x *microproto.Exec) }
+
+func (n *Node) makeCalls() {
+	c := &n.call
+	n.doing.send = func(x *microproto.Exec) {
+		if c.gatherer != nil {
+			_, c.err = c.gatherer.SendMore(x, c.tag, c.label, c.data)
 			return
 		}
-		_, s.call.err = s.channel.endpoint.Send(x, s.call.tag, s.call.label, s.call.data)
+		_, c.err = c.endpoint.Send(x, c.tag, c.label, c.data)
 	}
-	s.doing.flush = func(x *microproto.Exec) { s.call.err = s.call.gatherer.Flush(x) }
-	s.doing.receive = func(x *microproto.Exec) {
-		s.call.arrival, s.call.err = s.channel.endpoint.Receive(x, s.call.tag, s.call.data, s.call.labels)
+	n.doing.flush = func(x *microproto.Exec) { c.err = c.gatherer.Flush(x) }
+	n.doing.receive = func(x *microproto.Exec) {
+		c.arrival, c.err = c.endpoint.Receive(x, c.tag, c.data, c.labels)
 	}
-	return s
 }
 
 func (n *Node) session(id SessionID) *session {

@@ -63,15 +63,18 @@ func (n *Node) send(now microproto.Instant, id SessionID, tag Tag, label Label, 
 
 // submit gives the present endpoint a message; more tells that others follow at once.
 func (n *Node) submit(now microproto.Instant, s *session, tag Tag, label uint64, data []byte, more bool) error {
-	s.call = call{tag: uint32(tag), label: label, data: data, more: more}
+	n.call = call{endpoint: s.channel.endpoint, tag: uint32(tag), label: label, data: data}
+	if more {
+		n.call.gatherer = s.channel.gatherer
+	}
 	if more && !s.gathers {
 		s.gathers = true
 		n.gathers = append(n.gathers, s.id)
 	}
 	c := s.channel
-	err := c.composite.Do(now, s.doing.send)
-	cerr := s.call.err
-	s.call = call{}
+	err := c.composite.Do(now, n.doing.send)
+	cerr := n.call.err
+	n.call = call{}
 	n.settle(now, s, c, err, int64(tag))
 	n.plan(s)
 	return cmp.Or(err, cerr)
@@ -116,14 +119,20 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 			return a, err
 		}
 	}
-	s.call = call{tag: uint32(slot.Tag), data: slot.Data}
+	if s.channel.empty() {
+		if s.state == SessionRemoteClosed {
+			return Arrival{}, s.err
+		}
+		return Arrival{}, microproto.ErrNothing
+	}
+	n.call = call{endpoint: s.channel.endpoint, tag: uint32(slot.Tag), data: slot.Data}
 	if slot.Labels != nil {
-		s.call.labels = &slot.Labels
+		n.call.labels = &slot.Labels
 	}
 	c := s.channel
-	err = c.composite.Do(now, s.doing.receive)
-	a, cerr := s.call.arrival, s.call.err
-	s.call = call{}
+	err = c.composite.Do(now, n.doing.receive)
+	a, cerr := n.call.arrival, n.call.err
+	n.call = call{}
 	n.settle(now, s, c, err, -1)
 	n.plan(s)
 	if err == nil {
@@ -228,8 +237,14 @@ func (n *Node) Unread(id SessionID) uint64 {
 	case s.channel.mode() == microproto.ModeAsynchronous:
 		return uint64(len(s.legacy.Unread))
 	}
-	return s.channel.inherited + s.channel.endpoint.Arrivals() - s.channel.taken
+	return s.channel.unread()
 }
+
+// unread is the number of messages that wait in a synchronous endpoint.
+func (c *channel) unread() uint64 { return c.inherited + c.endpoint.Arrivals() - c.taken }
+
+// empty tells that a Receive would find nothing, under whatever tag.
+func (c *channel) empty() bool { return c.mode() == microproto.ModeSynchronous && c.unread() == 0 }
 
 // Info describes a session.
 func (n *Node) Info(id SessionID) (SessionInfo, error) {

@@ -1,6 +1,7 @@
 package ctp
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -37,5 +38,30 @@ func BenchmarkCompose(b *testing.B) {
 			b.ReportMetric(float64(after.HeapObjects-before.HeapObjects)/float64(len(kept)), "objects-kept/op")
 			runtime.KeepAlive(kept)
 		})
+	}
+}
+
+// BenchmarkCrowd is a message, both ends and its acknowledgement, where so many pairs of ends
+// take turns that no cache holds them; and where one does.
+func BenchmarkCrowd(b *testing.B) {
+	for _, pairs := range []int{1, 1024} {
+		for _, ahead := range []bool{false, true} {
+			b.Run(fmt.Sprintf("pairs=%d/ahead=%v", pairs, ahead), func(b *testing.B) {
+				crowd := make([]*exchange, pairs)
+				for i := range crowd {
+					crowd[i] = newExchange(b, syncEther, 1, 512, 0)
+					for _, c := range crowd[i].ends {
+						if ahead {
+							c.LookAhead()
+						}
+					}
+					crowd[i].turn()
+				}
+				b.ResetTimer()
+				for i := 0; b.Loop(); i++ {
+					crowd[i%pairs].turn()
+				}
+			})
+		}
 	}
 }
