@@ -6,15 +6,17 @@ import (
 	"context"
 	"errors"
 	"time"
-)
 
-// probed is what a link of the lab takes beyond what it emulates.
-type probed struct{ frame, late time.Duration }
+	"github.com/p2pdc/p2pdc/internal/cluster"
+)
 
 var errNoLab = errors.New("runs in the lab: only Linux has network namespaces")
 
-// labProbe needs network namespaces, which only Linux has.
-func labProbe() (probed, error) { return probed{}, errNoLab }
+// labModel needs network namespaces, which only Linux has.
+func (*homeCase) labModel(context.Context) (*cluster.Description, error) { return nil, errNoLab }
 
 // labRun needs them too.
-func (b *bench) labRun(context.Context, *homeCase, *rehearsed, string, uint64) error { return errNoLab }
+func (*bench) labRun(context.Context, *homeCase, *rehearsed, string, uint64) error { return errNoLab }
+
+// ownTime is not asked for where the system does not count the processors' time.
+func ownTime() time.Duration { return 0 }

@@ -12,23 +12,94 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/cluster"
+	machine "github.com/p2pdc/p2pdc/internal/cluster/calibration"
 	"github.com/p2pdc/p2pdc/internal/netlab"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// labProbe measures what emulating the link of the lab takes.
-func labProbe() (p probed, err error) {
+// What is on the wire around each frame's payload: the headers of IP and UDP, and the wire's own,
+// which the system counts; and what a wire of the lab lets pass at once (internal/netlab, Wire).
+const (
+	homeLinkFrame = 28
+	homeWireFrame = 42
+	homeWireBurst = 4 * homeLabMTU
+)
+
+// labModel calibrates this machine in the lab, over the link that the peers will have. The frames
+// are carried by the cores of the peers: what that takes is measured too.
+func (c *homeCase) labModel(ctx context.Context) (d *cluster.Description, err error) {
 	err = inLab(func(tb netlab.Reporter) (err error) {
-		p, err = probe(emulated(netlab.New(tb), 1))
-		return err
+		identity, err := driver.NewIdentity([]byte("the secret of this calibration"), "calibration")
+		if err != nil {
+			return err
+		}
+		l := netlab.New(tb)
+		ends, link := c.join(l, 1)
+		var p probed
+		if link != nil {
+			if p, err = probe(link); err != nil {
+				return err
+			}
+		}
+		w := &machine.Wire{Identity: identity, Rate: homeLabRate, Queue: homeLabQueue, Frame: homeWireFrame}
+		w.Open = func(end, mtu int) (microproto.Link, error) {
+			inside := &linkInside{host: ends[end].Host}
+			return inside, inside.host.Do(func() (err error) {
+				inside.Link, err = ether.Open(ether.Config{Listen: ends[end].IPv4.String(), MTU: mtu})
+				return err
+			})
+		}
+		if c.where == labLink {
+			w.Latency, w.Threads, w.Frame = homeLabDelay, 1, homeLinkFrame
+			w.Spent = func() time.Duration { return used(unix.RUSAGE_SELF) - used(unix.RUSAGE_THREAD) }
+		}
+		d, err = machine.ThisMachine(ctx, machine.Block{N: homeLabN, Peers: 2, MTU: homeLabMTU, Asynchronous: c.scheme == "async", Wire: w})
+		if err != nil {
+			return err
+		}
+		n, class := &d.Networks[0], &d.Classes[0]
+		n.Frame, n.Shaper = w.Frame, cluster.Shaper{Rate: homeLabRate, Burst: homeWireBurst, Queue: homeLabQueue}
+		if c.where == labLink {
+			n.Shaper.Burst = 0
+			n.Latency = homeLabDelay + max(0, p.late-class.Wake.Takes)
+			if c.scheme == "sync" {
+				class.Send.Segment += p.frame
+			}
+		}
+		return nil
 	})
-	return p, err
+	return d, err
 }
 
-// emulated is the link of the lab that delays.
-func emulated(l *netlab.Lab, seed uint64) *netlab.Link {
-	c := netlab.Conditions{Rate: homeLabRate, QueueBytes: homeLabQueue, Delay: homeLabDelay}
-	return l.Emulate(l.Host("a"), l.Host("b"), netlab.Emulation{MTU: homeLabMTU, Forth: c, Back: c, Seed: seed})
+// linkInside is a link of a host of the lab that a node outside it uses.
+type linkInside struct {
+	*ether.Link
+	host *netlab.Host
+}
+
+// Accept asks the routes of the host.
+func (l *linkInside) Accept(offer []byte) (at microproto.LinkAddr, err error) {
+	err = l.host.Do(func() (err error) { at, err = l.Link.Accept(offer); return err })
+	return at, err
+}
+
+// join lays the wire of a case, or the link that a thread emulates.
+func (c *homeCase) join(l *netlab.Lab, seed uint64) (ends [2]netlab.End, link *netlab.Link) {
+	a, b := l.Host("a"), l.Host("b")
+	if c.where == labWire {
+		ends[0], ends[1] = l.Join(a, b, netlab.Wire{MTU: homeLabMTU, Rate: homeLabRate, Queue: homeLabQueue})
+		return ends, nil
+	}
+	k := netlab.Conditions{Rate: homeLabRate, QueueBytes: homeLabQueue, Delay: homeLabDelay}
+	link = l.Emulate(a, b, netlab.Emulation{MTU: homeLabMTU, Forth: k, Back: k, Seed: seed})
+	return [2]netlab.End{link.A, link.B}, link
 }
 
 // labRun is a run of two peers on two hosts of the lab.
@@ -36,13 +107,8 @@ func (b *bench) labRun(ctx context.Context, c *homeCase, r *rehearsed, bin strin
 	ctx, cancel := context.WithTimeout(ctx, homeLabTime)
 	defer cancel()
 	return inLab(func(tb netlab.Reporter) error {
-		l, ends := netlab.New(tb), [2]netlab.End{}
-		if c.where == labWire {
-			ends[0], ends[1] = l.Join(l.Host("a"), l.Host("b"), netlab.Wire{MTU: homeLabMTU, Rate: homeLabRate, Queue: homeLabQueue})
-		} else {
-			link := emulated(l, seed)
-			ends = [2]netlab.End{link.A, link.B}
-		}
+		l := netlab.New(tb)
+		ends, _ := c.join(l, seed)
 		secret := filepath.Join(b.tmp, "secret")
 		if err := os.WriteFile(secret, []byte("the secret of these runs"), 0o600); err != nil {
 			return err

@@ -133,6 +133,9 @@ func bound(at unix.Sockaddr) (int, error) {
 	return fd, nil
 }
 
+// ownTime is the processor time of this process and of the children that it has waited for.
+func ownTime() time.Duration { return used(unix.RUSAGE_SELF) + used(unix.RUSAGE_CHILDREN) }
+
 // used is the processor time of the process or the calling thread.
 func used(who int) time.Duration {
 	var u unix.Rusage

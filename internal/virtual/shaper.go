@@ -21,18 +21,14 @@ func newShaper(s *cluster.Shaper) shaper {
 	return shaper{each, time.Duration(float64(s.Burst) * each), time.Duration(float64(s.Queue) * each)}
 }
 
-// shape takes a flight, whose frames are ready evenly between its first and its last, through
-// the shaper and the line behind it, frame by frame. What does not fit the shaper's queue is
-// lost; it returns how many frames are.
+// shape takes a flight through the shaper and the line behind it, frame by frame. Frames that
+// leave as one come there as one, when the last is ready: what finds room between two flights
+// depends on it. What does not fit the shaper's queue is lost; it returns how many frames are.
 func (l *line) shape(f *flight, w *way) (lost int) {
-	s, all := &w.shaper, int(f.count)
-	gap := time.Duration(0)
-	if all > 1 {
-		gap = f.last.Sub(f.first) / time.Duration(all-1)
-	}
+	s, all, came := &w.shaper, int(f.count), f.last
 	begins, leaves := microproto.Never, microproto.Instant(0)
 	for i := range all {
-		came, bytes := f.first.Add(time.Duration(i)*gap), int(f.unit)
+		bytes := int(f.unit)
 		if i == all-1 {
 			bytes = len(f.frame.Data) - i*bytes
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/cluster"
@@ -24,7 +25,7 @@ func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
 		return nil, fmt.Errorf("this-machine: %w", err)
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nothing but what is measured takes the cores
-	cores := runtime.GOMAXPROCS(0)
+	cores := max(1, runtime.GOMAXPROCS(0)-b.Wire.threads())
 	peers, err := newPeers(b)
 	if err != nil {
 		return nil, fmt.Errorf("this-machine: %w", err)
@@ -46,7 +47,7 @@ func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
 			fmt.Sprintf("relaxation, part, jitter: measured, %v, the %d peers of a core in turns on one core, %d rounds of %v; medians, quartiles", b, perCore(b, cores), rounds, pass),
 			fmt.Sprintf("crowding, straggle: measured, the same on %d cores at once; sweeps beyond four deviations", min(cores, b.Peers)),
 			fmt.Sprintf("send, receive: measured over loopback, messages of %d to %d bytes by an MTU of %d, %v each, with the peers of a core relaxing in between; residuals of the fit up to %.0f %%; faces packed and read",
-				lengths[0], lengths[len(lengths)-1], b.MTU, exchangeTime, 100*m.worst),
+				m.shortest, m.longest, b.MTU, exchangeTime, 100*m.worst),
 			fmt.Sprintf("wake: measured, mean of %d threads that had waited for %v", wakes, asleep),
 			"rate, latency: what loopback takes is in the costs of sending and receiving",
 		},
@@ -67,6 +68,21 @@ type traffic struct {
 	wake          cluster.Wake
 	poll          time.Duration
 	worst         float64 // residual of an exchange, relative
+	shortest      int     // message that was timed
+	longest       int
+}
+
+// flooded is messages on a wire that is full, which asynchronous peers meet there.
+func (t *traffic) flooded(w *wire, tag int, other func() error) error {
+	f, err := w.flood(tag, other)
+	if err != nil {
+		return err
+	}
+	n := w.lengths[tag]
+	segments := (n + w.ends[0].Info().SegmentSize - 1) / w.ends[0].Info().SegmentSize
+	t.send.Message = max(0, t.send.Message+f.send-t.send.Of(segments, n))
+	t.receive.Segment += f.carry
+	return nil
 }
 
 // perCore is how many peers a core has.
@@ -76,18 +92,35 @@ func perCore(b Block, cores int) int { return (b.Peers + cores - 1) / cores }
 func messages(ctx context.Context, b Block, peers []*relaxer, cores int) (t traffic, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	w, err := open(ctx, b.MTU)
+	face := 0
+	for _, l := range peers[0].peer.Links() {
+		for _, n := range l.Sent {
+			face = max(face, n)
+		}
+	}
+	w, err := open(ctx, &b, lengthsAround(face))
 	defer w.close()
 	if err != nil {
 		return t, err
 	}
+	if b.Peers > cores { // as peers do on a machine that has fewer cores than they are
+		for _, n := range w.nodes {
+			n.WaitAtOnce()
+		}
+	}
 	busy := turns{peers: peers[:min(len(peers), perCore(b, cores))]}
+	t.shortest, t.longest = w.lengths[0], w.lengths[len(w.lengths)-1]
 	all, err := w.exchanges(busy.once)
 	if err != nil {
 		return t, err
 	}
 	if t.send, t.receive, err = Costs(all); err != nil {
 		return t, err
+	}
+	if b.Asynchronous && b.Wire != nil {
+		if err := t.flooded(w, slices.Index(w.lengths, face), busy.once); err != nil {
+			return t, err
+		}
 	}
 	for _, e := range all {
 		sum, was := t.send.Of(e.Segments, e.Bytes)+t.receive.Of(e.Segments, e.Bytes), e.Send+e.Receive
@@ -99,6 +132,6 @@ func messages(ctx context.Context, b Block, peers []*relaxer, cores int) (t traf
 	if b.Peers <= cores {
 		t.wake.After = looks
 	}
-	t.wake.Takes, err = w.waking(t.receive.Of(1, lengths[0]))
+	t.wake.Takes, err = w.waking(t.receive.Of(1, w.lengths[0]) + b.Wire.lag())
 	return t, err
 }

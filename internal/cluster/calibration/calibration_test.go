@@ -2,8 +2,10 @@ package calibration
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,7 +13,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
+	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/internal/cluster"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 // The description is one that can be modelled, and its figures are those of a machine of
@@ -203,4 +208,53 @@ func TestStraggle(t *testing.T) {
 	require.InEpsilon(t, 3*time.Millisecond, s.For, 0.05)
 	require.Zero(t, straggle(nil, 0))
 	require.Zero(t, straggle([]sweep{{relaxing: 100}, {relaxing: 100}}, 0))
+}
+
+// Over a wire of its own, with protected sessions and asynchronous messages, a description comes
+// out too; what carrying takes is the receiver's.
+func TestWire(t *testing.T) {
+	identity, err := driver.NewIdentity([]byte("the secret of a calibration"), "test")
+	require.NoError(t, err)
+	spent := time.Duration(0)
+	w := &Wire{Identity: identity, Rate: 1e9, Queue: 1 << 18, Frame: 42, Spent: func() time.Duration { spent += 10 * time.Second; return spent }}
+	w.Open = func(_, mtu int) (microproto.Link, error) {
+		return ether.Open(ether.Config{Listen: "127.0.0.1", MTU: mtu})
+	}
+	d, err := ThisMachine(context.Background(), Block{N: 16, Peers: 2, MTU: 1500, Asynchronous: true, Wire: w})
+	require.NoError(t, err)
+	require.NoError(t, d.Check())
+	// Ten seconds of carrying, while two ways carried some 100 000 to 400 000 frames of 1.5 kB.
+	require.Greater(t, d.Classes[0].Receive.Segment, 10*time.Microsecond)
+	w.Open = func(int, int) (microproto.Link, error) { return nil, errors.New("no such wire") }
+	_, err = ThisMachine(context.Background(), Block{N: 16, Peers: 2, MTU: 1500, Wire: w})
+	require.ErrorContains(t, err, "no such wire")
+}
+
+// Messages are timed where a run has them.
+func TestLengths(t *testing.T) {
+	require.Equal(t, lengths, lengthsAround(0))
+	for _, face := range []int{8, 200, 8 << 10, 32 << 10, 1 << 20} {
+		l := lengthsAround(face)
+		require.Contains(t, l, face)
+		require.True(t, slices.IsSorted(l))
+		require.GreaterOrEqual(t, len(l), 4)
+		for _, n := range l {
+			require.Zero(t, n%8, "slots hold values of 8 bytes")
+			require.Positive(t, n)
+		}
+	}
+}
+
+// Messages of one segment each do not tell what a segment costs.
+func TestCostsOfOneSegment(t *testing.T) {
+	var all []Exchange
+	for _, n := range lengthsAround(8 << 10) {
+		d := time.Duration(3000 + 2*n)
+		all = append(all, Exchange{n, 1, d, d})
+	}
+	s, _, err := Costs(all)
+	require.NoError(t, err)
+	require.Zero(t, s.Segment)
+	require.InDelta(t, 3000, float64(s.Message), 20)
+	require.InDelta(t, 2, s.Byte, 1e-2)
 }

@@ -5,20 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// lengths of the messages that are timed: a few within one segment of loopback, and some of
-// several.
+// lengths of the messages that are timed where nothing is known of a run: a few within one
+// segment of loopback, and some of several.
 var lengths = []int{8, 8 << 10, 32 << 10, 56 << 10, 120 << 10, 250 << 10}
+
+// lengthsAround are those of a run whose faces have so many bytes: agreement, faces, and what
+// lies around them. Costs are a line through what messages of all lengths take, which is not one,
+// so it should be close where a run needs it.
+func lengthsAround(face int) []int {
+	if face == 0 {
+		return lengths
+	}
+	out := []int{8, 1 << 10, 8 << 10}
+	for _, n := range []int{face / 4, face / 2, face, 2 * face} {
+		out = append(out, max(8, n&^7))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
 
 const (
 	exchangeTime = 50 * time.Millisecond  // that each length is timed
@@ -34,28 +49,40 @@ type Exchange struct {
 	Receive         time.Duration // from its return until the other end has the message, and its acknowledgement is on its way
 }
 
-// wire is two nodes of this process, joined over loopback by the protocol and the driver that
-// runs have.
+// wire is two nodes of this process, joined over loopback or a Wire by the protocol and the
+// driver that runs have.
 type wire struct {
-	nodes [2]*driver.Node
-	ends  [2]*driver.Socket
-	slots [2]p2psap.Slot
+	of      *Wire
+	mode    microproto.Mode
+	lengths []int // by tag
+	nodes   [2]*driver.Node
+	ends    [2]*driver.Socket
+	slots   [2][]p2psap.Slot
 }
 
-func open(ctx context.Context, mtu int) (*wire, error) {
-	w := &wire{}
+func open(ctx context.Context, b *Block, lengths []int) (*wire, error) {
+	w := &wire{of: b.Wire, mode: microproto.ModeSynchronous, lengths: lengths}
+	if b.Asynchronous {
+		w.mode = microproto.ModeAsynchronous
+	}
+	var specs []p2psap.SlotSpec
+	for tag, n := range lengths {
+		specs = append(specs, p2psap.SlotSpec{Tag: p2psap.Tag(tag), Length: n})
+	}
 	for i := range w.nodes {
-		link, err := ether.Open(ether.Config{Listen: "127.0.0.1", MTU: mtu})
+		c := driver.Config{
+			Name: name(i), Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "calibration", Version: "1",
+		}
+		err := w.of.link(&c, i, b.MTU)
 		if err != nil {
 			return w, err
 		}
-		w.nodes[i], err = driver.New(driver.Config{
-			Name: name(i), Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "calibration", Version: "1",
-		})
-		if err != nil {
+		if w.nodes[i], err = driver.New(c); err != nil {
 			return w, err
 		}
-		w.slots[i].Data = make([]byte, lengths[len(lengths)-1])
+		for tag, n := range lengths {
+			w.slots[i] = append(w.slots[i], p2psap.Slot{Tag: p2psap.Tag(tag), Data: make([]byte, n)})
+		}
 	}
 	errs := make(chan error, 2)
 	for i := range w.nodes {
@@ -64,7 +91,7 @@ func open(ctx context.Context, mtu int) (*wire, error) {
 			err := w.nodes[i].Connect(ctx, name(other), w.nodes[other].ControlAddr().String())
 			if err == nil {
 				w.ends[i], err = w.nodes[i].Open(ctx, name(other), p2psap.OpenOptions{
-					Name: "calibration", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Length: len(w.slots[i].Data)}},
+					Name: "calibration", Mode: w.mode, Slots: specs,
 				})
 			}
 			errs <- err
@@ -83,44 +110,51 @@ func (w *wire) close() {
 	}
 }
 
-// pass sends a message from end i and takes it in at the other, on one thread.
-func (w *wire) pass(i, bytes int) (send, receive time.Duration, err error) {
+// send sends a message of a tag's length from end i.
+func (w *wire) send(i, tag int) (took time.Duration, err error) {
 	begin := time.Now()
-	for {
-		_, err = w.ends[i].TrySend(0, 0, w.slots[i].Data[:bytes])
+	for label := p2psap.Label(0); ; {
+		if w.mode == microproto.ModeAsynchronous {
+			label = p2psap.Label(begin.UnixNano())
+		}
+		_, err = w.ends[i].TrySend(p2psap.Tag(tag), label, w.slots[i][tag].Data)
 		if err == nil {
-			break
+			return time.Since(begin), nil
 		}
 		if !errors.Is(err, microproto.ErrBusy) || time.Since(begin) > patience {
-			return 0, 0, err
+			return 0, err
 		}
 		w.nodes[i].Pump()
 		w.nodes[1-i].Pump()
 	}
+}
+
+// receive takes it in at the other end, on the same thread.
+func (w *wire) receive(i, tag int) (took time.Duration, err error) {
 	sent := time.Now()
 	for {
 		w.nodes[1-i].Pump()
-		_, fresh, err := w.ends[1-i].Poll(&w.slots[1-i])
+		_, fresh, err := w.ends[1-i].Poll(&w.slots[1-i][tag])
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 		if fresh {
-			return sent.Sub(begin), time.Since(sent), nil
+			return time.Since(sent), nil
 		}
 		if time.Since(sent) > patience {
-			return 0, 0, errors.New("a message over loopback does not come")
+			return 0, errors.New("a message does not come")
 		}
 		w.nodes[i].Pump()
 	}
 }
 
 // exchanges times messages of every length, there and back. Before each the core does something
-// else.
+// else, and on a Wire until the message must have come.
 func (w *wire) exchanges(other func() error) ([]Exchange, error) {
 	// As in a peer of one thread: nobody else of the process takes in what comes.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + w.of.threads()))
 	var out []Exchange
-	for _, n := range lengths {
+	for tag, n := range w.lengths {
 		var sends, receives []float64
 		before := w.ends[0].Info()
 		for begin := time.Now(); time.Since(begin) < exchangeTime; {
@@ -128,7 +162,16 @@ func (w *wire) exchanges(other func() error) ([]Exchange, error) {
 				if err := other(); err != nil {
 					return nil, err
 				}
-				s, r, err := w.pass(i, n)
+				s, err := w.send(i, tag)
+				if err != nil {
+					return nil, err
+				}
+				for due := time.Now().Add(w.of.carries(n)); time.Now().Before(due); {
+					if err := other(); err != nil {
+						return nil, err
+					}
+				}
+				r, err := w.receive(i, tag)
 				if err != nil {
 					return nil, err
 				}
@@ -155,14 +198,14 @@ func (w *wire) waking(looking time.Duration) (time.Duration, error) {
 	for range wakes {
 		errs := make(chan error, 1)
 		go func() {
-			_, err := w.ends[1].Receive(ctx, &w.slots[1])
+			_, err := w.ends[1].Receive(ctx, &w.slots[1][0])
 			came <- time.Now()
 			errs <- err
 		}()
 		for begin := time.Now(); time.Since(begin) < asleep; { // who sends has not slept
 			runtime.Gosched()
 		}
-		if _, err := w.ends[0].TrySend(0, 0, w.slots[0].Data[:lengths[0]]); err != nil {
+		if _, err := w.send(0, 0); err != nil {
 			return 0, err
 		}
 		sent := time.Now()
@@ -181,7 +224,7 @@ func (w *wire) idlePoll() (time.Duration, error) {
 	for range 500 {
 		begin := time.Now()
 		w.nodes[0].Pump()
-		_, _, err := w.ends[0].Poll(&w.slots[0])
+		_, _, err := w.ends[0].Poll(&w.slots[0][0])
 		if err != nil {
 			return 0, err
 		}

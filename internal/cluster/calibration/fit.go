@@ -41,6 +41,9 @@ func Costs(of []Exchange) (send, receive cluster.Cost, err error) {
 // one that is most so is left out and the others are fitted again.
 func cost(of []Exchange, took func(e *Exchange) time.Duration) (cluster.Cost, error) {
 	in := []int{0, 1, 2}
+	if !slices.ContainsFunc(of, func(e Exchange) bool { return e.Segments != of[0].Segments }) {
+		in = []int{0, 2} // what a segment costs is the message's then
+	}
 	for len(in) > 0 {
 		a, b := mat.NewDense(len(of), len(in), nil), mat.NewVecDense(len(of), nil)
 		for i := range of {

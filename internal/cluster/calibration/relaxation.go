@@ -15,7 +15,12 @@ import (
 // side, cut as runs are. How fast it is depends on the caches that the blocks of the peers on a
 // core fit, and on their shape. The zero Block is a whole grid of 96 points a side, which fits
 // none of a core's. MTU is that of messages; 0: loopback's.
-type Block struct{ N, Peers, MTU int }
+// Messages are those of lockstep, or Asynchronous, over loopback or a Wire.
+type Block struct {
+	N, Peers, MTU int
+	Asynchronous  bool
+	Wire          *Wire
+}
 
 func (b Block) orDefault() (Block, error) {
 	if b.N == 0 && b.Peers == 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) calibrateCommand() *cobra.Command {
-	var out string
+	var out, scheme string
 	var n, peers, mtu int
 	c := &cobra.Command{
 		Use:   "calibrate",
@@ -22,7 +22,8 @@ func (a *app) calibrateCommand() *cobra.Command {
 messages between its processes cost, in about a second; it must be doing nothing else.
 What it writes is the model this-machine with its figures, for --model FILE: peers
 are processes that share the cores (docs/simulation.md). Caches matter: with --n and
---peers the relaxation is measured on a block as those runs have.`,
+--peers the relaxation is measured on a block as those runs have. Messages are those of
+--scheme: asynchronous ones are not acknowledged, and cost less.`,
 		Example: "  obstacle calibrate --n 64 --peers 2 --out this-machine.yaml",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -32,12 +33,15 @@ are processes that share the cores (docs/simulation.md). Caches matter: with --n
 			if mtu != 0 && (mtu < ether.MinMTU || mtu > ether.MaxMTU) {
 				return usage("--mtu %d: there should be %d to %d bytes, or 0 for loopback's", mtu, ether.MinMTU, ether.MaxMTU)
 			}
+			if scheme != "sync" && scheme != "async" {
+				return usage("--scheme %q: want sync or async", scheme)
+			}
 			if out != "" {
 				if err := writable(out); err != nil {
 					return err
 				}
 			}
-			d, err := calibration.ThisMachine(c.Context(), calibration.Block{N: n, Peers: peers, MTU: mtu})
+			d, err := calibration.ThisMachine(c.Context(), calibration.Block{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"})
 			if err != nil {
 				return failed(err)
 			}
@@ -47,6 +51,7 @@ are processes that share the cores (docs/simulation.md). Caches matter: with --n
 	c.Flags().IntVar(&n, "n", 96, "points a side of the grid")
 	c.Flags().IntVar(&peers, "peers", 1, "peers that have a block of it each")
 	c.Flags().IntVar(&mtu, "mtu", 0, "largest IP packet of messages, in bytes (0: loopback's)")
+	c.Flags().StringVar(&scheme, "scheme", "sync", "scheme whose messages are timed: sync or async")
 	c.Flags().StringVar(&out, "out", "", "file to write; otherwise the model is printed")
 	return c
 }
