@@ -151,16 +151,18 @@ func (p *stride) step(b []byte, n uint64) {
 // couple writes the frames of a train, one behind the other; only their headers when f
 // has a Body.
 func (c *Composite) couple(f *Frame, m *Message) {
-	h, at, last := len(m.header), 0, m.header
+	// The header is stepped here, and not in the frame: that may be in no cache, and to read
+	// what was just written there has to wait for it.
+	h, at := len(m.header), 0
+	next := c.predicted[:h]
+	copy(next, m.header)
 	for i := range int(m.segments) {
-		to := f.Data[at:]
-		copy(to, last)
-		if last = to[:h]; i > 0 {
-			c.stepHeader(last, 1, int(m.unit))
+		if i > 0 {
+			c.stepHeader(next, 1, int(m.unit))
 		}
-		at += h
+		at += copy(f.Data[at:], next)
 		if f.Body == nil {
-			at += copy(to[h:], m.Piece(i))
+			at += copy(f.Data[at:], m.Piece(i))
 		}
 	}
 	f.Segment = h + int(m.unit)

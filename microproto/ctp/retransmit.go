@@ -66,7 +66,7 @@ type Retransmit struct {
 // same message until it is cut.
 type entry struct {
 	m      *microproto.Message
-	length int
+	length int32
 	sacked bool
 	round  uint32 // of the time-out after which it was last sent again
 	mark   uint32 // sentNext when it was last sent
@@ -162,7 +162,7 @@ func (r *Retransmit) keep(x *microproto.Exec, m *microproto.Message) {
 	r.position += uint64(k*x.HeaderBytes() + n)
 	r.end.Set(m, r.position)
 	for i := range k {
-		r.entries.push(entry{m: m, length: min(m.Unit(), n-i*m.Unit())})
+		r.entries.push(entry{m: m, length: int32(min(m.Unit(), n-i*m.Unit()))})
 	}
 	// Those let go by an acknowledgement may still be on their way; a congestion window
 	// keeps the order itself.
@@ -306,7 +306,7 @@ func (r *Retransmit) settle(e *entry) {
 	if !e.sacked {
 		e.sacked = true
 		r.inCount--
-		r.inFlight -= e.length
+		r.inFlight -= int(e.length)
 	}
 }
 
