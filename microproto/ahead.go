@@ -2,7 +2,6 @@ package microproto
 
 import (
 	"reflect"
-	"slices"
 	"unsafe"
 )
 
@@ -36,8 +35,7 @@ func (a *ahead) look() {
 // add notes the lines of n bytes.
 func (a *ahead) add(p unsafe.Pointer, n uintptr) {
 	for at := uintptr(0); at < n; at += lineBytes - (uintptr(p)+at)%lineBytes {
-		q := (*byte)(unsafe.Add(p, at))
-		if !slices.ContainsFunc(a.lines, func(l *byte) bool { return lineOf(l) == lineOf(q) }) {
+		if q := (*byte)(unsafe.Add(p, at)); !a.has(q) {
 			a.lines = append(a.lines, q)
 		}
 	}
@@ -53,6 +51,15 @@ func (c *Composite) LookAhead(beside ...any) {
 	}
 	c.ahead.beside = append([]any{}, beside...)
 	c.planAhead()
+}
+
+func (a *ahead) has(q *byte) bool {
+	for i := len(a.lines) - 1; i >= 0; i-- { // it is rarely far back
+		if lineOf(a.lines[i]) == lineOf(q) {
+			return true
+		}
+	}
+	return false
 }
 
 func lineOf(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) / lineBytes }
