@@ -31,9 +31,8 @@ const (
 const (
 	homeTaken   = 3
 	homeRepeats = 2
-	homeSpare   = 75 * time.Second
+	homeSpare   = 45 * time.Second
 	homeWarm    = 2 * time.Second
-	homeLongest = 20 * time.Second // virtual time of a prediction
 )
 
 // The link of the lab between two peers, and their grid.
@@ -45,6 +44,14 @@ const (
 	homeLabMTU   = 1500
 	homeLabTime  = 2 * time.Minute // that a run may take
 )
+
+// longest is how much virtual time a prediction may take: on a flooded wire there may be no verdict.
+func (p homePlace) longest() time.Duration {
+	if p == onLoopback {
+		return time.Minute
+	}
+	return 6 * time.Second
+}
 
 var homePeers = []int{1, 2, 4, 8}
 
@@ -206,8 +213,8 @@ func (b *bench) predict(ctx context.Context, c *homeCase, bin string) error {
 			return err
 		}
 		r := &of[i]
-		err := b.rehearse(ctx, r, n, bin, "simulate", "--model", file, "--machines", strconv.Itoa(c.peers), "--scheme", c.scheme, "--max-time", homeLongest.String())
-		if err != nil && !r.Converged && r.Seconds >= homeLongest.Seconds() {
+		err := b.rehearse(ctx, r, n, bin, "simulate", "--model", file, "--machines", strconv.Itoa(c.peers), "--scheme", c.scheme, "--max-time", c.where.longest().String())
+		if err != nil && !r.Converged && r.Seconds >= c.where.longest().Seconds() {
 			return nil // counted as that long
 		}
 		return err
@@ -251,7 +258,7 @@ func (c *homeCase) account(cores int) []measurement {
 	taken := over("home", c.String()+": taken by others", "%", c.taken)
 	taken.Note = fmt.Sprintf("%d rounds done again", c.repeated)
 	if c.endless > 0 {
-		predicted.Note = fmt.Sprintf("%d of %d without a verdict within %v", c.endless, 2*len(c.predicted), homeLongest)
+		predicted.Note = fmt.Sprintf("%d of %d without a verdict within %v", c.endless, 2*len(c.predicted), c.where.longest())
 	}
 	off := func(name string, predicted, median, limit float64) measurement {
 		return over("home", c.String()+": "+name, "%", []float64{100 * (predicted/median - 1)}).between(-limit, limit)

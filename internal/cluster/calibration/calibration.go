@@ -126,7 +126,7 @@ func messages(ctx context.Context, b Block, peers []*relaxer, cores int) (t traf
 		sum, was := t.send.Of(e.Segments, e.Bytes)+t.receive.Of(e.Segments, e.Bytes), e.Send+e.Receive
 		t.worst = max(t.worst, max(float64(sum-was), float64(was-sum))/float64(max(1, was)))
 	}
-	if t.poll, err = w.idlePoll(); err != nil {
+	if t.poll, err = w.idlePoll(busy.once); err != nil {
 		return t, err
 	}
 	if b.Peers <= cores {

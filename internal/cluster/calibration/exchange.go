@@ -218,14 +218,18 @@ func (w *wire) waking(looking time.Duration) (time.Duration, error) {
 	return max(0, time.Duration(stat.Mean(late, nil))-looking), nil // a run pays for the rare long ones, too
 }
 
-// idlePoll is what it takes to look at the network when nothing has come.
-func (w *wire) idlePoll() (time.Duration, error) {
+// idlePoll is what it takes to look at the network when nothing has come, after the core has
+// done something else.
+func (w *wire) idlePoll(other func() error) (time.Duration, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + w.of.threads()))
 	var times []float64
-	for range 500 {
+	for start := time.Now(); time.Since(start) < exchangeTime; {
+		if err := other(); err != nil {
+			return 0, err
+		}
 		begin := time.Now()
 		w.nodes[0].Pump()
-		_, _, err := w.ends[0].Poll(&w.slots[0][0])
-		if err != nil {
+		if _, _, err := w.ends[0].Poll(&w.slots[0][0]); err != nil {
 			return 0, err
 		}
 		times = append(times, float64(time.Since(begin)))

@@ -88,7 +88,7 @@ func (t *turns) once() error {
 // of them, of so long each.
 const (
 	pass   = 20 * time.Millisecond
-	rounds = 25
+	rounds = 15
 )
 
 // speed is what the relaxation of a block takes.
