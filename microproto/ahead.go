@@ -32,6 +32,13 @@ func (a *ahead) look() {
 	}
 }
 
+// lookAhead fetches what the end of a frame needs: another end has touched it last.
+func (f *Frame) lookAhead() {
+	if f.buf != nil {
+		_ = f.buf.refs.Load()
+	}
+}
+
 // add notes the lines of n bytes.
 func (a *ahead) add(p unsafe.Pointer, n uintptr) {
 	for at := uintptr(0); at < n; at += lineBytes - (uintptr(p)+at)%lineBytes {

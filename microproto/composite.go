@@ -265,6 +265,7 @@ func (c *Composite) Input(now Instant, f Frame) error {
 		return ErrReentrant
 	}
 	c.counts.BytesIn += uint64(len(f.Data))
+	f.lookAhead()
 	if err := c.ready(now); err != nil {
 		c.counts.FramesIn++
 		c.refuseFrame(&f, "not open")

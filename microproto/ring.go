@@ -24,7 +24,9 @@ func (r *ring[T]) pop() T {
 	v := r.buf[r.head]
 	r.buf[r.head] = zero
 	r.head = (r.head + 1) & (len(r.buf) - 1)
-	r.n--
+	if r.n--; r.n == 0 {
+		r.head = 0 // so that a short queue touches the same memory again and again
+	}
 	return v
 }
 

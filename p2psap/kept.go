@@ -22,7 +22,7 @@ func (k *kept) at(i int) *keptTransfer { return &k.ring[(k.first+i)&(len(k.ring)
 
 func (k *kept) push(t keptTransfer) {
 	if k.n == len(k.ring) {
-		bigger := make([]keptTransfer, max(8, 2*len(k.ring)))
+		bigger := make([]keptTransfer, max(2, 2*len(k.ring)))
 		for i := range k.n {
 			bigger[i] = *k.at(i)
 		}
@@ -37,7 +37,9 @@ func (k *kept) forget(to uint64) {
 	for k.n > 0 && k.base < to {
 		*k.at(0) = keptTransfer{}
 		k.first = (k.first + 1) & (len(k.ring) - 1)
-		k.n--
+		if k.n--; k.n == 0 {
+			k.first = 0 // so that few transfers touch the same memory again and again
+		}
 		k.base++
 		k.submitted = max(k.submitted-1, 0)
 	}

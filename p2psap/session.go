@@ -31,6 +31,11 @@ func (s SessionState) String() string {
 // session is one end of a session.
 type session struct {
 	busy
+	watched watched
+	probing probing
+	change  change
+	legacy  microproto.Legacy // between two endpoints
+	info    SessionInfo       // counters
 
 	err         error // why it ended
 	options     OpenOptions
@@ -63,11 +68,6 @@ type busy struct {
 	until           microproto.Instant // end of lingering
 	spent           uint64             // bytes of the other end's queue that all synchronous transfers took
 	kept            kept
-	watched         watched
-	probing         probing
-	change          change
-	legacy          microproto.Legacy // between two endpoints
-	info            SessionInfo       // counters
 }
 
 // call holds the arguments and results of the endpoint call that is running. A node runs

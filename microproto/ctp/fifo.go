@@ -9,7 +9,7 @@ type fifo[T any] struct {
 
 func (f *fifo[T]) push(v T) {
 	if f.n == len(f.ring) {
-		bigger := make([]T, max(8, 2*len(f.ring)))
+		bigger := make([]T, max(2, 2*len(f.ring)))
 		for i := range f.n {
 			bigger[i] = *f.at(i)
 		}
@@ -27,5 +27,7 @@ func (f *fifo[T]) pop() {
 	var zero T
 	*f.at(0) = zero
 	f.first = (f.first + 1) & (len(f.ring) - 1)
-	f.n--
+	if f.n--; f.n == 0 {
+		f.first = 0 // so that a short queue touches the same memory again and again
+	}
 }
