@@ -113,7 +113,7 @@ func newNetwork(seed uint64, configs []Config) (*network, error) {
 	return n, nil
 }
 
-const maxEvents = 1_000_000
+const maxEvents = 10_000_000
 
 func (n *network) run() error {
 	for {
