@@ -78,19 +78,21 @@ func messageID[T any](arg T) uint64 {
 	return 0
 }
 
-// run is the hot path of the kernel.
+// run is the hot path of the kernel. A message stays as long as a chain carries it.
 func run[T any](ch *chain, x *Exec, arg T) bool {
 	if x.depth >= x.maxDepth || x.stop&stopFailed != 0 {
 		return x.refuse(ch.event)
 	}
+	var m *Message
 	if ch.messages {
-		if m := *(**Message)(unsafe.Pointer(&arg)); m != nil {
-			return runMessage(ch, x, m)
-		}
+		m = *(**Message)(unsafe.Pointer(&arg))
 	}
 	cur, stop := x.cur, x.stop
 	x.stop = 0
 	x.depth++
+	if m != nil {
+		m.pins++
+	}
 	entries, version := ch.entries, ch.version
 	for i := range entries {
 		e := &entries[i]
@@ -100,53 +102,23 @@ func run[T any](ch *chain, x *Exec, arg T) bool {
 		x.cur = e.owner
 		if x.tracer == nil {
 			handler[T](e)(x, arg)
-		} else {
-			r := ch.traceHandle(x, e, nil)
-			handler[T](e)(x, arg)
-			traceReturn(x, r)
-		}
-		if x.stop != 0 {
-			break
-		}
-	}
-	completed := x.stop == 0
-	x.stop = stop | x.stop&stopFailed
-	x.cur = cur
-	x.depth--
-	return completed
-}
-
-// runMessage is run of an event that carries a message, which stays as long as a chain
-// carries it.
-func runMessage(ch *chain, x *Exec, m *Message) bool {
-	cur, stop := x.cur, x.stop
-	x.stop = 0
-	x.depth++
-	m.pins++
-	entries, version := ch.entries, ch.version
-	for i := range entries {
-		e := &entries[i]
-		if ch.version != version && !ch.bound(e.id()) {
-			continue
-		}
-		x.cur = e.owner
-		if x.tracer == nil {
-			handler[*Message](e)(x, m)
 		} else {
 			r := ch.traceHandle(x, e, m)
-			handler[*Message](e)(x, m)
+			handler[T](e)(x, arg)
 			traceReturn(x, r)
 		}
-		if x.stop != 0 || m.ended {
+		if x.stop != 0 || m != nil && m.ended {
 			break
 		}
 	}
-	completed := x.stop == 0 && !m.ended
+	completed := x.stop == 0 && (m == nil || !m.ended)
 	x.stop = stop | x.stop&stopFailed
 	x.cur = cur
 	x.depth--
-	m.pins--
-	if m.ended && m.pins == 0 {
+	if m == nil {
+		return completed
+	}
+	if m.pins--; m.ended && m.pins == 0 {
 		x.c.free(m)
 	}
 	return completed
