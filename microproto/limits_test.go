@@ -187,6 +187,26 @@ func TestAChainEndsWithItsMessage(t *testing.T) {
 	require.Zero(t, c.Counters().Live)
 }
 
+// A message that ends in a chain within another one is nobody else's before both are through.
+func TestAMessageStaysWhileAChainCarriesIt(t *testing.T) {
+	c := composite(t, microproto.Config{}, of("p", func(b *binder) {
+		microproto.Bind(b, microproto.SegmentAcked, 0, func(x *exec, m *message) { x.Done(m) })
+		microproto.Bind(b, microproto.SegmentFromUser, 0, func(x *exec, m *message) {
+			microproto.Raise(x, microproto.SegmentAcked, m)
+			other, err := x.NewMessage(microproto.Down)
+			require.NoError(t, err)
+			require.NotSame(t, m, other)
+			x.Done(other)
+		})
+	}))
+	do(t, c, func(x *exec) {
+		m, err := x.NewMessage(microproto.Down)
+		require.NoError(t, err)
+		microproto.Raise(x, microproto.SegmentFromUser, m)
+	})
+	require.Zero(t, c.Counters().Live)
+}
+
 func TestEntryPointsAreNotReentrant(t *testing.T) {
 	c := composite(t, microproto.Config{}, of("p", func(*binder) {}))
 	do(t, c, func(*exec) {
