@@ -274,6 +274,8 @@ func (m *multigrid) judged(totals []float64) float64 {
 	return m.squares
 }
 
+func (m *multigrid) magnitudes() kernel.Sum { return m.block.magnitudes(m.u, m.own) }
+
 func (m *multigrid) done() (Iteration, float64) { return 1, m.cost }
 
 func (m *multigrid) rhythm() (every, lag Iteration, fixed bool) { return 1, 0, true }

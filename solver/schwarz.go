@@ -241,6 +241,9 @@ func (w *schwarz) thaw() {
 	w.frozen = nil
 }
 
+// magnitudes are those of what was assembled to be measured.
+func (w *schwarz) magnitudes() kernel.Sum { return w.block.magnitudes(w.work, w.inside) }
+
 func (w *schwarz) packFrozen(f *face, dst []byte) { w.ownPart.Pack(dst, w.frozen, f.own) }
 
 // room is an array of the own box that the next iterate may go to.
