@@ -53,6 +53,11 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	if options == nil {
 		options = microproto.Options{}
 	}
+	if column, err := ColumnOf(c.conditions); err == nil && !column.Intra {
+		if first := s.peer.measure.initialTimeout(); first > 0 {
+			options[OptionRTOInitial] = int64(first)
+		}
+	}
 	maps.Copy(options, s.options.Options)
 	options[OptionReceiveBytes] = int64(s.options.ReceiveBytes)
 	options[OptionPeerReceiveBytes] = int64(theirs.ReceiveBytes)
