@@ -70,7 +70,7 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
 	}
 	config := microproto.Config{
-		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id)<<16 ^ uint64(c.number)<<32,
+		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id&0xffff)<<16 ^ uint64(c.number)<<32,
 		MTU: c.frameBytes, Headroom: c.rail.link.Caps(c.mode()).Headroom, Frames: c.rail.link,
 		Train: c.rail.link.Caps(c.mode()).Train, Gather: c.rail.link.Caps(c.mode()).Gather,
 		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
