@@ -64,6 +64,7 @@ func table() []row {
 		{pkg: "internal/cluster", core: true, may: []string{gonum}},
 		{pkg: "internal/cluster/calibration", may: []string{"internal/cluster", "solver", "microproto", "microproto/ctp", "p2psap", "p2psap/driver", "ether", gonum}},
 		{pkg: "internal/cluster/file", may: []string{"internal/cluster", "internal/yamldoc", "internal/spelling", goyaml}},
+		{pkg: "internal/await"},
 		{pkg: "internal/spelling", core: true},
 		{pkg: "internal/yamldoc", may: []string{"internal/spelling", goyaml}},
 		{pkg: "internal/virtual", may: []string{"internal/cluster", "microproto/...", "p2psap", "solver", "internal/kernel", gonum}},
