@@ -1,7 +1,6 @@
 package virtual
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -81,9 +80,7 @@ func TestDrawnModels(t *testing.T) {
 			}
 		}
 		run.Until = time.Minute
-		ctx, end := context.WithTimeout(context.Background(), 30*time.Second) // it takes milliseconds, in the worst of cases a second
-		defer end()
-		out, err := Play(ctx, run)
+		out, err := Play(t.Context(), run)
 		require.NoError(r, err)
 		require.Equal(r, solver.Converged, out.Reason)
 		require.LessOrEqual(r, out.Residual, 1e-3)
