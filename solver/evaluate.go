@@ -31,13 +31,14 @@ const evaluationPoints = 1 << 20
 // point, slab by slab, on the executor (nil: Sequential). u is only read.
 // All sums are exact, so the result depends neither on slabs nor on threads.
 func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
-	if err := p.validateHead(); err != nil {
+	p, in, err := p.inRange()
+	if err != nil {
 		return Evaluation{}, err
 	}
 	if p.Evolution != nil {
 		return Evaluation{}, p.refuse("it is nonstationary: a vector is judged as the end of one of its steps")
 	}
-	return evaluate(p, nil, 0, u, e)
+	return evaluate(p, in, nil, 0, u, e)
 }
 
 // EvaluateStep judges u as the end of time step m, 1 ≤ m ≤ Steps, which began with
@@ -46,13 +47,27 @@ func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
 // what this step adds at most to the distance from the solution of the scheme, with
 // which errors of steps before it do not grow: their sum bounds the error at the end.
 func EvaluateStep(p *Problem, m int, before, u []float64, e Executor) (Evaluation, error) {
-	if err := p.validateHead(); err != nil {
+	p, in, err := p.inRange()
+	if err != nil {
 		return Evaluation{}, err
 	}
 	if p.Evolution == nil || m < 1 || m > p.Evolution.Steps || len(before) != p.Points() {
 		return Evaluation{}, p.refuse("no step %d that begins with %d values", m, len(before))
 	}
-	return evaluate(p.AtStep(m), before, p.Evolution.Step(), u, e)
+	return evaluate(p.AtStep(m), in, before, p.Evolution.Step(), u, e)
+}
+
+// unscale multiplies what has the unit of values or residuals by 2^k.
+func (e *Evaluation) unscale(k scale) {
+	if k == 0 {
+		return
+	}
+	for _, v := range []*float64{&e.ResidualInf, &e.MaxError, &e.Sum, &e.Force[0], &e.Force[1]} {
+		*v = k.times(*v)
+	}
+	// Data too small for a float64 in the scaled problem are 0 there: by less than that.
+	e.ErrorBound = k.outward(e.ErrorBound*(1+8*unitRoundoff)+lostData, 1)
+	e.Certificate.Rounding = k.outward(e.Certificate.Rounding+lostData, 1)
 }
 
 // AtStart is u(0) of a nonstationary problem on the whole grid, from values [z][y][x]
@@ -77,7 +92,8 @@ func MaxError(p *Problem, u []float64) float64 {
 	return worst
 }
 
-func evaluate(p *Problem, before []float64, dt float64, u []float64, e Executor) (Evaluation, error) {
+// evaluate judges values in the user's units by a problem in range.
+func evaluate(p *Problem, in units, before []float64, dt float64, u []float64, e Executor) (Evaluation, error) {
 	if len(u) != p.Points() {
 		return Evaluation{}, p.refuse("a vector of %d values to evaluate; the grid has %d points", len(u), p.Points())
 	}
@@ -88,7 +104,7 @@ func evaluate(p *Problem, before []float64, dt float64, u []float64, e Executor)
 	if err != nil {
 		return Evaluation{}, err
 	}
-	j := judgement{p: p, before: before, dt: dt, u: u, profile: t}
+	j := judgement{p: p, units: in, before: in.copied(before), dt: dt, u: in.copied(u), profile: t}
 	total, err := j.slabs(e)
 	for i := 0; i < profileAttempts && err == nil && t != nil && total.signs == "" && total.poor(); i++ {
 		if err = j.refine(i, e); err == nil {
@@ -98,14 +114,16 @@ func evaluate(p *Problem, before []float64, dt float64, u []float64, e Executor)
 	if err != nil {
 		return Evaluation{}, err
 	}
-	out := total.evaluation(p)
+	out := total.evaluation(&j)
 	total.certify(&j, &out, e)
+	out.unscale(-in.scale)
 	return out, nil
 }
 
 // judgement is what all slabs share.
 type judgement struct {
 	p       *Problem
+	units   units
 	before  []float64 // of a time step, which is dt long
 	dt      float64
 	u       []float64
@@ -232,9 +250,10 @@ func (s *slabResult) merge(o *slabResult) {
 	s.signs, s.outside = cmp.Or(s.signs, o.signs), cmp.Or(s.outside, o.outside)
 }
 
-func (s *slabResult) evaluation(p *Problem) Evaluation {
+func (s *slabResult) evaluation(j *judgement) Evaluation {
+	p := j.p
 	out := Evaluation{
-		RelativeResidual: relative(s.residual.L2(), s.reference.L2()),
+		RelativeResidual: relative(s.residual.L2(), j.units.reference(s.reference.L2())),
 		ResidualInf:      s.residual.Max,
 		ErrorBound:       math.NaN(),
 		MaxError:         math.NaN(),

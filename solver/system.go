@@ -204,8 +204,18 @@ func SolveBy(p *Problem, m MethodConfig, tol float64, most int, e Executor) (Sol
 	if !(tol > 0) {
 		return Solved{}, fmt.Errorf("solver: the tolerance is %v; it must be positive", tol)
 	}
+	p, in, err := p.inRange()
+	if err != nil {
+		return Solved{}, err
+	}
+	out, err := solveStepsBy(p, in, m, tol, most, e)
+	(-in.scale).apply(out.U)
+	return out, err
+}
+
+func solveStepsBy(p *Problem, in units, m MethodConfig, tol float64, most int, e Executor) (Solved, error) {
 	if p.Evolution == nil {
-		return solveBy(p, m, tol, most, e, nil, 0)
+		return solveBy(p, in, m, tol, most, e, nil, 0)
 	}
 	before, err := p.before(Box{Hi: p.N}, nil)
 	if err != nil {
@@ -213,7 +223,7 @@ func SolveBy(p *Problem, m MethodConfig, tol float64, most int, e Executor) (Sol
 	}
 	var all Solved
 	for step := 1; step <= p.Evolution.Steps; step++ {
-		one, err := solveBy(p.AtStep(step), m, tol, most, e, before, p.Evolution.Step())
+		one, err := solveBy(p.AtStep(step), in, m, tol, most, e, before, p.Evolution.Step())
 		if err != nil {
 			return Solved{}, err
 		}
@@ -229,7 +239,7 @@ func SolveBy(p *Problem, m MethodConfig, tol float64, most int, e Executor) (Sol
 }
 
 // solveBy solves a stationary problem, or a time step of length dt from before.
-func solveBy(p *Problem, c MethodConfig, tol float64, most int, e Executor, before []float64, dt float64) (Solved, error) {
+func solveBy(p *Problem, in units, c MethodConfig, tol float64, most int, e Executor, before []float64, dt float64) (Solved, error) {
 	b, err := newBlock(p, Box{Hi: p.N})
 	if err != nil {
 		return Solved{}, err
@@ -250,7 +260,10 @@ func solveBy(p *Problem, c MethodConfig, tol float64, most int, e Executor, befo
 		sweep.Residual(&n, u, b.layout.Interior())
 		return n.L2()
 	}
-	reference := measure()
+	reference := in.reference(measure())
+	if !finite(reference) {
+		return Solved{}, p.refuseMagnitude()
+	}
 	warm, err := b.start(u, before)
 	if err != nil {
 		return Solved{}, err
