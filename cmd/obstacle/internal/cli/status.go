@@ -10,19 +10,19 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 // Bounds of the status server: it answers one question, in a moment, to a few.
 const (
 	statusTime        = 5 * time.Second
 	statusHeaderBytes = 4 << 10
-	statusConns       = 32       // at a time; more are closed
+	statusConns       = 32       // at a time; past that, older ones are closed
 	statusBytes       = 64 << 20 // that a client reads at most
 )
 
@@ -37,16 +37,14 @@ func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(
 		a.log.Warn().Msgf("--status: whoever reaches %v can read what this run is doing", at)
 	}
 	fmt.Fprintf(a.err, "status at %s: obstacle stack --live %s\n", l.Addr(), l.Addr())
-	var conns atomic.Int64
+	pending := driver.NewPending(statusConns)
 	server := &http.Server{
 		ConnState: func(c net.Conn, s http.ConnState) {
 			switch s {
 			case http.StateNew:
-				if conns.Add(1) > statusConns {
-					_ = c.Close()
-				}
+				pending.Add(c)
 			case http.StateClosed, http.StateHijacked:
-				conns.Add(-1)
+				pending.Remove(c)
 			}
 		},
 		ReadTimeout: statusTime, WriteTimeout: statusTime, IdleTimeout: statusTime, MaxHeaderBytes: statusHeaderBytes,
@@ -61,6 +59,7 @@ func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(
 			_ = json.NewEncoder(out).Encode(live)
 		}),
 	}
+	server.SetKeepAlivesEnabled(false)
 	var done sync.WaitGroup
 	done.Go(func() { _ = server.Serve(l) })
 	return func() { _ = server.Close(); done.Wait() }, nil
