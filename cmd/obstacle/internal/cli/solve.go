@@ -185,12 +185,18 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 	return o, nil
 }
 
-// interrupts makes of the first signal a polite request, and of the second the
-// end of ctx.
+// interrupts turns the first signal into a request to stop, and the second into the end of
+// ctx. A hang-up counts (the terminal or the ssh connection is gone) unless it was ignored
+// from the start, as nohup does. Nobody reading the log is no reason to lose the answer: a
+// write to a broken pipe fails, and does not end the program.
 func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	polite, signals := make(chan struct{}), make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	signal.Ignore(syscall.SIGPIPE)
 	go func() {
 		select {
 		case <-signals:
