@@ -266,6 +266,58 @@ func TestNobodyComesInTime(t *testing.T) {
 	require.ErrorContains(t, r.err, "2 of 2 peers did not join within 50ms")
 }
 
+// A peer started by hand that leaves before all have come, whatever the way, gives up its
+// place. Another one takes it; where none comes, the error names the one that left.
+func TestPlaceOfAPeerThatLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		leave func(c *rendezvous.Conn)
+		want  string
+	}{
+		"cannot take part": {func(c *rendezvous.Conn) { _ = c.Send(rendezvous.Result{Reason: Failed, Error: "no port", Lost: -1}) }, "cannot take part: no port"},
+		"closes":           {func(c *rendezvous.Conn) { c.Close() }, "left before the start: end of stream"},
+		"falls silent":     {func(*rendezvous.Conn) {}, "has been silent for more than 100ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, replaced := range []bool{true, false} {
+				r := rehearse(t, func(p *Plan) {
+					p.PeerTimeout = 100 * time.Millisecond
+					if !replaced {
+						p.JoinTime = 400 * time.Millisecond
+					}
+				})
+				address := <-r.address
+				first := r.seatOne(address, 1)
+				c.leave(first)
+				_, err := first.Receive(rendezvous.KindBye)
+				require.Error(t, err, "the launcher closes the connection")
+				if replaced {
+					r.address <- address
+					for _, p := range r.join() {
+						p.block()
+						p.result(Converged, "", -1)
+					}
+					require.Equal(t, Converged, r.end().Reason)
+					continue
+				}
+				<-r.done
+				require.ErrorContains(t, r.err, "2 of 2 peers did not join within 400ms (--join-timeout); the last one that left: peer 1 (pid 7 on h) "+c.want)
+			}
+		})
+	}
+}
+
+// seatOne takes a place of the run and says nothing more.
+func (r *rehearsal) seatOne(address string, rank int) *rendezvous.Conn {
+	r.t.Helper()
+	c, err := net.Dial("tcp", address)
+	require.NoError(r.t, err)
+	conn := rendezvous.NewConn(c, time.Second)
+	r.t.Cleanup(func() { conn.Close() })
+	_, err = conn.Join(r.plan.Identity, rendezvous.Join{Seat: rank, Host: "h", Pid: 7}, 5*time.Second)
+	require.NoError(r.t, err)
+	return conn
+}
+
 func TestLoopbackAmongHostsIsRefused(t *testing.T) {
 	r := rehearse(t, nil)
 	address := <-r.address
