@@ -59,7 +59,7 @@ type Plan struct {
 
 	// Steps is told u(0) and the end of every time step, one after the other, from
 	// goroutines of the run; u is only valid during the call. May be nil.
-	Steps func(m int, t float64, u []float64) error
+	Steps func(m int, t float64, u []float64)
 
 	Interrupt <-chan struct{} // closed: end with the best iterate
 	Status    *Status         // kept up to date; nil: nobody wants to know

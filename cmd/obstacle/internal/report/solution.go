@@ -85,7 +85,7 @@ type Solution struct {
 	Sessions    []Session `json:"sessions"` // each as either end saw it
 	PerPeer     []Peer    `json:"per_peer"`
 	Probes      []Probe   `json:"probes"`
-	Outputs     []string  `json:"outputs"`
+	Outputs     []Output  `json:"outputs"`
 	Seed        uint64    `json:"seed"`
 	Version     string    `json:"version"`
 }

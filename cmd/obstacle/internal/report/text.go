@@ -72,8 +72,8 @@ func (s *Solution) Text(w io.Writer) {
 		}
 		fmt.Fprintln(t)
 	}
-	for _, o := range s.Outputs {
-		fmt.Fprintf(t, "written\t%s\n", o)
+	for i := range s.Outputs {
+		s.Outputs[i].line(t, "\t")
 	}
 }
 
