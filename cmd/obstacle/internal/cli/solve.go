@@ -126,6 +126,9 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 	s.Outputs = a.write(w, o, steps, out, end)
 	s.OutputSeconds = time.Since(writing).Seconds()
 	s.LauncherPeak = host.PeakBytes()
+	if s.Converged && s.Reason == launch.Failed {
+		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
+	}
 	err = a.print(s, s.Text)
 	return cmp.Or(err, unwritten(s.Outputs), failed(wrong), verdict(s))
 }
@@ -257,6 +260,9 @@ func verdict(s *report.Solution) error {
 		}
 		return failed(fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: this is a fault of the program", s.Tolerance, float64(s.RelativeResidual)))
 	case launch.Failed:
+		if s.Converged { // what lost peers left was filled, and the whole meets the tolerance
+			return nil
+		}
 		return failed(errors.New(s.Failure))
 	}
 	return &exitError{code: ExitStopped}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver"
 )
 
 // outcome sums up; the peers may go.
@@ -41,13 +42,17 @@ func (r *run) outcome() *Outcome {
 		o.Hosts = append(o.Hosts, rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label})
 	}
 	if r.series == nil {
-		r.fill(o)
+		r.holes = r.empty(o)
 	}
 	if r.failure != nil || len(o.Missing) > 0 {
 		o.Reason = Failed
 		o.Failure = "a block did not come whole"
 		if r.failure != nil {
 			o.Failure = r.failure.text
+		} else {
+			for _, m := range r.members {
+				m.tell(rendezvous.Lost{Rank: -1, Why: o.Failure})
+			}
 		}
 	}
 	if r.series != nil {
@@ -65,22 +70,24 @@ func (r *run) halt(m *member) {
 	endsWithin(killTime, m.ended)
 }
 
-// fill puts starting values where no peer's block has come. In a run that has failed,
-// planes may have been on their way between two peers.
-func (r *run) fill(o *Outcome) {
+// empty puts starting values where no peer's block has come, and returns these boxes. In a
+// run that has failed, planes may have been on their way between two peers.
+func (r *run) empty(o *Outcome) (holes []solver.Box) {
 	if !r.Balance {
 		for _, rank := range o.Missing {
-			startingValues(r.Problem, r.Initial, r.members[rank].box, r.vector())
+			holes = append(holes, r.members[rank].box)
 		}
-		return
+	} else {
+		holes = r.claims.gaps(func(rank int) bool { return !r.members[rank].missing() })
+		if len(holes) > 0 && r.failure == nil {
+			axis := r.claims.axis
+			r.failure = &failure{closed, -1, fmt.Sprintf("no peer has the planes %d to %d", holes[0].Lo[axis], holes[0].Hi[axis])}
+		}
 	}
-	gaps := r.claims.gaps(func(rank int) bool { return !r.members[rank].missing() })
-	for _, gap := range gaps {
-		startingValues(r.Problem, r.Initial, gap, r.vector())
+	for _, b := range holes {
+		startingValues(r.Problem, r.Initial, b, r.vector())
 	}
-	if len(gaps) > 0 && r.failure == nil {
-		r.failure = &failure{closed, -1, fmt.Sprintf("no peer has the planes %d to %d", gaps[0].Lo[r.claims.axis], gaps[0].Hi[r.claims.axis])}
-	}
+	return holes
 }
 
 // worse is the reason that describes a run of two peers best. They agree unless

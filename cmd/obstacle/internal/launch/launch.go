@@ -43,9 +43,10 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	if r.series, err = newSeries(&p); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	r.ctx = ctx
-	defer r.release(cancel)
+	children, cancel := context.WithCancel(ctx)
+	r.ctx = children
+	release := sync.OnceFunc(func() { r.release(cancel) })
+	defer release()
 	if err := r.gather(); err != nil {
 		return nil, err
 	}
@@ -53,7 +54,10 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 		return nil, err
 	}
 	r.watch()
-	return r.outcome(), nil
+	o := r.outcome()
+	release() // before the launcher computes: the peers have their memory still
+	r.fill(ctx, o)
+	return o, nil
 }
 
 // run is a run in progress. Its fields belong to the goroutine of Run; the
@@ -69,9 +73,10 @@ type run struct {
 	listener net.Listener
 	members  []*member
 	u        []float64
-	room     sync.Once // makes u
-	claims   *claims   // whose values are placed in u
-	series   *series   // nil: the problem is stationary
+	room     sync.Once    // makes u
+	claims   *claims      // whose values are placed in u
+	holes    []solver.Box // of u, where none are
+	series   *series      // nil: the problem is stationary
 	happen   chan occurrence
 	refused  atomic.Int64 // connections that were sent away
 

@@ -232,8 +232,13 @@ func TestFailuresOfOnePeer(t *testing.T) {
 			require.Contains(t, o.Failure, c.want)
 			require.Equal(t, []int{1}, o.Missing)
 			require.Equal(t, 1.0, o.U[0], "the block that came is kept")
-			start := r.plan.Problem.At(2, 2, 3)
-			require.Equal(t, max(0, r.plan.Problem.Obstacle(start)), o.U[1+4*(1+4*2)], "the other holds starting values")
+			box := r.plan.Partition.Box(1)
+			require.Len(t, o.Filled, 1)
+			require.Equal(t, box, o.Filled[0].Box)
+			require.LessOrEqual(t, o.Filled[0].Residual, r.plan.Tolerance)
+			want, err := solver.SolveSequential(r.plan.Problem.Inner(box, o.U, nil), solver.InTurn, 1e-10, 0, 0, 0)
+			require.NoError(t, err)
+			require.InDeltaSlice(t, want.U, blocks.Within(o.U, r.plan.Problem.N, box), 1e-5, "the other is filled from its face")
 		})
 	}
 }
