@@ -40,6 +40,7 @@ type Node struct {
 	armed    microproto.Instant
 	full     bool // the link takes nothing until writable
 	closing  bool // Close has been called
+	aborted  bool // Abort has been called
 	closed   bool // nothing works any more
 	lost     error
 	arrived  bool    // something happened since WaitAny returned
