@@ -70,7 +70,7 @@ func TestSessionOverTheLink(t *testing.T) {
 				require.Error(t, a.Free(face))
 			})
 			na, nb := nodes(t, a, b)
-			sa, sb := sockets(t, na, nb, p2psap.OpenOptions{Name: "halo", Mode: microproto.ModeSynchronous})
+			sa, sb := sockets(t, na, nb, p2psap.OpenOptions{Name: "halo", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Tag: 1, Length: size}}})
 			require.Equal(t, p2psap.InfiniBand, sa.Info().Conditions.Network)
 			ctx := await.Context(t)
 			before := a.Stats()
