@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -9,10 +10,12 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ether"
@@ -67,6 +70,50 @@ func TestProtectionNeedsAnIdentity(t *testing.T) {
 	require.ErrorContains(t, err, "needs a secret")
 	_, err = NewSaltedIdentity(nil, "test")
 	require.ErrorContains(t, err, "needs a secret")
+}
+
+// A node is unprotected only where its configuration says so, and then says so itself.
+func TestPlainNodesSayThatTheyAre(t *testing.T) {
+	_, err := New(Config{Name: "a", Link: closedLink{}})
+	require.ErrorContains(t, err, `node "a" has no Identity: make one with driver.NewIdentity`)
+	require.ErrorContains(t, err, "or set Config.Plain")
+	_, err = New(Config{Name: "a", Link: closedLink{}, Plain: true, Identity: identity(t, theKey)})
+	require.ErrorContains(t, err, `node "a" has an Identity and is Plain: choose one`)
+	for _, plain := range []bool{true, false} {
+		var said bytes.Buffer
+		n := start(t, "a", func(c *Config) {
+			c.Log = zerolog.New(&said)
+			if !plain {
+				c.Identity = identity(t, theKey)
+			}
+		})
+		require.NoError(t, n.Close())
+		require.Equal(t, plain, strings.Contains(said.String(), "this node is unprotected"), said.String())
+	}
+}
+
+// The name of a live peer cannot be taken, by a plain node or by one that has the key; the
+// second one says why it does not get in.
+func TestSecondNodeOfAName(t *testing.T) {
+	for name, change := range map[string]func(*Config){"plain": nil, "protected": known(p2psap.ProtectAlways)} {
+		t.Run(name, func(t *testing.T) {
+			a, b, again := start(t, "a", change), start(t, "b", change), start(t, "b", change)
+			join(t, a, b)
+			sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+			defer cancel()
+			err := again.Connect(ctx, "a", a.ControlAddr().String())
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, `the name "b" is in use by another peer, from which it still hears`)
+			require.Positive(t, a.Stats().Refused)
+			_, err = sb.Send(limit(t), 2, 1, make([]byte, 8))
+			require.NoError(t, err)
+			_, err = sa.Receive(limit(t), &p2psap.Slot{Tag: 2, Data: make([]byte, 8)})
+			require.NoError(t, err)
+			require.NoError(t, b.Close()) // says goodbye
+			require.NoError(t, again.Connect(limit(t), "a", a.ControlAddr().String()))
+		})
+	}
 }
 
 type closedLink struct{ microproto.Link }
