@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"io"
 	"net"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -61,6 +62,46 @@ func TestPlainInsideAHost(t *testing.T) {
 	join(t, a, b)
 	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))
 	require.Nil(t, sa.Info().Protection)
+}
+
+// seenAt is a connection whose other end seems to be at an address.
+type seenAt struct {
+	net.Conn
+	address string
+}
+
+func (c seenAt) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.address))
+}
+
+// Nodes whose host has the same identity, as copies of a running virtual machine have, but
+// whose control connection leaves the host, protect their frames by themselves.
+func TestCopiesOfAHostAreProtected(t *testing.T) {
+	a, b := start(t, "a", known(p2psap.ProtectDefault)), start(t, "b", known(p2psap.ProtectDefault))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	far, err := l.Accept()
+	require.NoError(t, err)
+	for _, end := range []struct {
+		n       *Node
+		conn    net.Conn
+		peer    string
+		dialled string
+	}{{a, far, "b", ""}, {b, near, "a", "a"}} {
+		end.n.mu.Lock()
+		require.NoError(t, end.n.core.Connect(end.n.now(), end.peer, ""))
+		end.n.attach(seenAt{end.conn, "203.0.113.78:7"}, end.dialled)
+		end.n.leave()
+	}
+	require.NoError(t, a.Connect(limit(t), "b", ""))
+	require.NoError(t, b.Connect(limit(t), "a", ""))
+	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+	require.Equal(t, p2psap.ProtectionStack(), sa.Info().Protection)
+	require.Equal(t, p2psap.ProtectionStack(), sb.Info().Protection)
+	require.Contains(t, sa.Info().Why, "different hosts")
 }
 
 func TestProtectionNeedsAnIdentity(t *testing.T) {
