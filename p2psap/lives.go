@@ -40,7 +40,8 @@ func (n *Node) taken(now microproto.Instant, p *peer, h *hello) bool {
 // tries again.
 func (n *Node) refuseForNow(now microproto.Instant, c *conn, name string) {
 	n.counters.Refused++
-	reason := fmt.Sprintf("the name %q is in use by another peer, from which it still hears; it is free once that one is silent for %v or closes", name, n.config.PeerTimeout)
+	reason := fmt.Sprintf("the name %q is in use by another peer, from which it still hears; "+
+		"it is free once that one is silent for %v or closes", name, n.config.PeerTimeout)
 	if c.dialled == "" {
 		w := make(writer, 0, 64)
 		envelope{kind: kindRefusal}.append(&w)

@@ -67,7 +67,8 @@ func TestSameHost(t *testing.T) {
 	require.NoError(t, err)
 	for _, a := range own {
 		p := netip.MustParsePrefix(a.String())
-		require.True(t, sameHost(at("203.0.113.77:1"), net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.Addr(), 1))), "%v is an address of this host", a)
+		there := net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.Addr(), 1))
+		require.True(t, sameHost(at("203.0.113.77:1"), there), "%v is an address of this host", a)
 	}
 	near, far := net.Pipe()
 	require.False(t, sameHost(near.LocalAddr(), far.RemoteAddr()), "no IP address")

@@ -99,7 +99,8 @@ func (r *run) greet(c net.Conn, pending *driver.Pending) {
 	conn := rendezvous.NewConn(c, r.PeerTimeout)
 	j, err := conn.Admit(r.Identity)
 	if !pending.Remove(c) {
-		err = fmt.Errorf("%s sent no greeting: closed to make room, as more than %d connections waited", conn.Remote(), r.strangers())
+		err = fmt.Errorf("%s sent no greeting: closed to make room, as more than %d connections waited",
+			conn.Remote(), r.strangers())
 	}
 	if err != nil {
 		if n := r.refused.Add(1); n <= maxRefusals {
