@@ -122,7 +122,7 @@ func newSession(ctx context.Context, host, call string, mode microproto.Mode, i 
 		protect = p2psap.ProtectAlways
 	}
 	node, err := driver.New(driver.Config{
-		Identity: i, Protect: protect,
+		Identity: i, Plain: i == nil, Protect: protect,
 		Name: names[me], Link: link, Listen: net.JoinHostPort(host, "0"), Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 		Run: "bench", Cluster: "bench",
 	})

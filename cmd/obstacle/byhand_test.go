@@ -261,7 +261,7 @@ func TestSilentConnectionsAtTheRendezvous(t *testing.T) {
 	require.Equal(t, 0, r.wait(patience))
 	require.Equal(t, 0, first.wait(patience))
 	require.Equal(t, 0, second.wait(patience))
-	require.GreaterOrEqual(t, r.solution().Refused["rendezvous.stranger"], uint64(400))
+	require.Positive(t, r.solution().Refused["rendezvous.stranger"])
 }
 
 // closedByPeer reports whether the other end has closed a connection on which it sends

@@ -38,7 +38,7 @@ the tolerance (time, sweeps, interrupt); the best iterate is then still written.
 
 A run that spans machines: give --rendezvous ADDR and --secret-file FILE; solve
 then starts no peers but waits for --peers of them, each started by hand with
-obstacle peer.`,
+obstacle peer. obstacle secret makes the file.`,
 		Example: `  obstacle solve membrane --n 32 --peers 2 --scheme async --out membrane.vti
   obstacle solve membrane --n 16 --format json`,
 		Args: oneArgument("problem"),

@@ -13,7 +13,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// maxStrangers bounds the connections that have not been admitted yet; see driver.Pending.
+// maxStrangers bounds the connections of strangers that have not been sent away yet; see
+// driver.Pending.
 const maxStrangers = 64
 
 // maxRefusals bounds the lines of log that strangers can cause.
@@ -70,7 +71,7 @@ func (r *run) spawn() error {
 // admit greets every connection until the run is over. Strangers and peers that do not
 // match are refused; connections that do not come to the point make room for newer ones.
 func (r *run) admit(l net.Listener) {
-	pending := driver.NewPending(maxStrangers)
+	pending := driver.NewPending(r.strangers())
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -90,12 +91,16 @@ func (r *run) admit(l net.Listener) {
 	}
 }
 
+// strangers bounds the connections that have not been admitted yet: all peers may come at once.
+func (r *run) strangers() int { return maxStrangers + len(r.members) }
+
 // greet does the launcher's half of the greeting.
 func (r *run) greet(c net.Conn, pending *driver.Pending) {
 	conn := rendezvous.NewConn(c, r.PeerTimeout)
 	j, err := conn.Admit(r.Identity)
 	if !pending.Remove(c) {
-		err = fmt.Errorf("%s sent no greeting: closed to make room, as more than %d connections waited", conn.Remote(), maxStrangers)
+		err = fmt.Errorf("%s sent no greeting: closed to make room, as more than %d connections waited",
+			conn.Remote(), r.strangers())
 	}
 	if err != nil {
 		if n := r.refused.Add(1); n <= maxRefusals {
