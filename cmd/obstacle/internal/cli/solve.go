@@ -55,7 +55,7 @@ obstacle peer. obstacle secret makes the file.`,
 	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point (repeatable)")
 	q.enclosing.add(f)
 	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
-	f.StringVar(&q.metrics, "metrics", "", "address to serve metrics at")
+	f.StringVar(&q.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: serve metrics for Prometheus at http://HOST:PORT/metrics")
 	f.StringVar(&q.status, "status", "", "HOST:PORT to answer at what the run is doing: obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file that holds the run's secret")
@@ -94,6 +94,14 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	steps, err := newRecorder(w, out, every)
 	if err != nil {
 		return err
+	}
+	if q.metrics != "" {
+		q.live = &launch.Status{}
+		stop, err := a.serveMetrics(q, w, q.live)
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
 	ctx, interrupt, stop := interrupts(ctx)
 	defer stop()
@@ -168,9 +176,11 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 	if err != nil {
 		return nil, err
 	}
-	plan.Interrupt, plan.Steps = interrupt, steps.step
+	plan.Interrupt, plan.Steps, plan.Status = interrupt, steps.step, q.live
 	if q.status != "" {
-		plan.Status = &launch.Status{}
+		if plan.Status == nil {
+			plan.Status = &launch.Status{}
+		}
 		stop, err := a.serveStatus(q.status, w, plan.Status)
 		if err != nil {
 			return nil, err
@@ -188,6 +198,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 		defer bar.Done()
 	}
 	o, err := launch.Run(ctx, plan)
+	plan.Status.Enter(launch.Judging)
 	switch {
 	case errors.Is(err, launch.ErrInterrupted):
 		return nil, &exitError{ExitStopped, err}

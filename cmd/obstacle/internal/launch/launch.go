@@ -136,6 +136,7 @@ func (r *run) watch() {
 		m.quiet = 0
 		m.tell(rendezvous.Start{})
 	}
+	r.Status.Enter(Solving)
 	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Msg("started")
 	look := time.NewTicker(r.every)
 	defer look.Stop()
@@ -230,6 +231,7 @@ func exitText(err error) string {
 func (r *run) receive(m *member, msg rendezvous.Message) {
 	switch msg := msg.(type) {
 	case rendezvous.Beat:
+		r.Status.setSweeps(m.rank, msg.Sweep)
 		if m.rank == 0 {
 			if r.beat.Sweep == 0 && msg.Sweep > 0 {
 				r.Log.Info().Msg("relaxing")
@@ -304,6 +306,7 @@ func (r *run) fail(f failure) {
 		r.failure = &f
 		level = zerolog.WarnLevel
 	}
+	r.Status.setLost(f.rank)
 	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
 	if first {
 		for _, m := range r.members { // also those that have given their results: their run failed

@@ -217,40 +217,20 @@ func refused(o *launch.Outcome) map[string]uint64 {
 	return out
 }
 
-// traffic adds up the halo sessions. What one end sent and the other has not
-// received by the end of the run is lost, or was still on its way. A message of an
-// asynchronous session is lost with any of its segments; one that was replaced by
-// a newer one before it was read is not.
+// traffic adds up the halo sessions.
 func (s *Solution) traffic(o *launch.Outcome) {
-	var segmentsIn uint64
-	var lost int64
-	asynchronous := false
+	var t Traffic
 	for _, p := range o.Peers {
+		t.Add(p.Sessions)
 		for _, h := range p.Sessions {
-			if !strings.HasPrefix(h.Name, rendezvous.HaloPrefix) {
-				continue
-			}
-			s.Messages += h.MessagesSent
-			s.Bytes += h.BytesSent
-			s.SegmentsSent += h.SegmentsSent
-			segmentsIn += h.SegmentsReceived
-			if h.Mode == "sync" {
-				lost += int64(h.MessagesSent) - int64(h.MessagesReceived)
-			} else {
-				asynchronous = true
-			}
-			s.Retransmitted += h.Retransmitted
-			s.ValuesReplaced += h.Overwritten
-			if len(s.Composition) == 0 {
+			if len(s.Composition) == 0 && strings.HasPrefix(h.Name, rendezvous.HaloPrefix) {
 				s.Composition = h.Composition
 			}
 		}
 	}
-	s.SegmentsLost = s.SegmentsSent - min(segmentsIn, s.SegmentsSent)
-	s.MessagesLost = uint64(max(lost, 0))
-	if asynchronous {
-		s.MessagesLost = min(s.SegmentsLost, s.Messages)
-	}
+	s.Messages, s.Bytes, s.MessagesLost = t.Messages, t.Bytes, t.MessagesLost()
+	s.SegmentsSent, s.SegmentsLost = t.Segments, t.SegmentsLost()
+	s.Retransmitted, s.ValuesReplaced = t.Retransmitted, t.Replaced
 }
 
 // Efficiency is t(1)/(P·t(P)), not a number when a time is missing.
