@@ -22,6 +22,10 @@ type block struct {
 	steady   bool      // lower and upper are those of every time step
 	exec     Executor  // of what goes through all points; nil: Sequential
 
+	follows bool       // keeps d once built
+	around  Box        // of which d is kept: the block, and what lies around it
+	d       *diffusion // nil: constant, or not kept
+
 	allocate func(n int) []float64 // Config.Allocate; nil: the built-in one
 }
 
@@ -49,7 +53,12 @@ func (b *block) move(p *Problem, box Box) error {
 func (b *block) build(p *Problem) error {
 	b.problem = p
 	var err error
-	if b.operator, b.diagonal, err = newStencil(p).operator(b.box, b.layout, b.operator.Arrays); err != nil {
+	st := newStencil(p)
+	if b.follows && !st.constant() {
+		st.d = p.diffusion(b.around.Lo, b.around.Hi)
+		b.d = st.d
+	}
+	if b.operator, b.diagonal, err = st.operator(b.box, b.layout, b.operator.Arrays); err != nil {
 		return err
 	}
 	source := kernel.Field{Value: p.Source.Value}

@@ -54,7 +54,7 @@ func TestRunsStagnate(t *testing.T) {
 			requireSameBits(t, want.U, n.assemble(p, c.Partition))
 		}
 	})
-	require.Greater(t, stagnated, 10)
+	require.Positive(t, stagnated)
 }
 
 // Asynchronous runs do, as far as snapshots tell.
@@ -90,7 +90,7 @@ func TestAsynchronousRunsStagnate(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, o.Residual, e.RelativeResidual)
 	})
-	require.Greater(t, stagnated, 10)
+	require.Positive(t, stagnated)
 }
 
 // The residual that one point makes round the grid's: large grids stagnate far above ε.
