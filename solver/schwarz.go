@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
-	"github.com/p2pdc/p2pdc/solver/method"
 )
 
 // schwarz is a peer of the restricted additive Schwarz method (Cai and Sarkis, SIAM J.
@@ -21,7 +20,7 @@ type schwarz struct {
 	exec    Executor
 	block   *block
 	sweep   *kernel.Sweep // measures; nil until what the step starts from is known
-	local   method.Solver
+	local   *localSolve
 	patches []*patch
 	coarse  *correction // nil: there is none
 

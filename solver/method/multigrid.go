@@ -228,7 +228,7 @@ func (m *Multigrid) Start(u []float64) float64 {
 func (m *Multigrid) Cycle(u []float64) float64 {
 	m.levels[0].Values = u
 	work := m.all(m.cycle)
-	if len(m.levels) == 1 {
+	if len(m.levels) == 1 || m.options.Judged {
 		return work
 	}
 	v := m.guard.Judge(m.residual)
