@@ -131,7 +131,12 @@ func (q *request) resolve(ref string) (*work, error) {
 	if _, err := q.reconfigures(); err != nil {
 		return nil, err
 	}
-	w, err := q.numeric(ref, nil, 1)
+	// Labels of as many clusters as there will be, which decide whether hybrid is in lockstep.
+	some, err := q.someClusters()
+	if err != nil {
+		return nil, err
+	}
+	w, err := q.numeric(ref, some, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +148,9 @@ func (q *request) resolve(ref string) (*work, error) {
 	}
 	if q.scheme == "hybrid" && w.label == nil {
 		return nil, usage("--scheme hybrid: which peers form a cluster has to be said: give --clusters C or --topology FILE")
+	}
+	if err := q.fits(w, len(some)); err != nil {
+		return nil, badInput(err)
 	}
 	if w.slow, err = slowdowns(q.slow, w.peers); err != nil {
 		return nil, badInput(err)

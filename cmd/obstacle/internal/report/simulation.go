@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -129,6 +130,35 @@ func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
 	}
 	s.ages(r.Staleness[:])
 	return s
+}
+
+// Refused are the figures of a run that was not possible: why.
+func Refused(scheme string, machines int, why error) Simulated {
+	nan := finite.NaN()
+	return Simulated{
+		Scheme: scheme, Machines: machines, Reason: ReasonRefused, Failure: why.Error(),
+		Efficiency: nan, Met: nan, MetSweeps: nan, Comparable: nan, Residual: nan, MeanAge: nan,
+	}
+}
+
+// ReasonRefused is the reason of a run that was not started.
+const ReasonRefused = "refused"
+
+// MarshalJSON leaves out, of a run that was not started, what is not known.
+func (r SimulatedRow) MarshalJSON() ([]byte, error) {
+	type row SimulatedRow
+	if r.Reason != ReasonRefused {
+		return json.Marshal(row(r))
+	}
+	return json.Marshal(struct {
+		Method    string        `json:"method"`
+		Scheme    string        `json:"scheme"`
+		Machines  int           `json:"machines"`
+		Seconds   finite.Number `json:"seconds"`
+		Converged bool          `json:"converged"`
+		Reason    string        `json:"reason"`
+		Failure   string        `json:"failure"`
+	}{r.Method, r.Scheme, r.Machines, finite.NaN(), false, r.Reason, r.Failure})
 }
 
 // Alone is one machine's run until it met the tolerance.

@@ -120,6 +120,10 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 	fmt.Fprintln(t, "method\tscheme\tmachines\tseconds\tmet\tcomparable\tefficiency\tequivalent sweeps\tresidual\trelaxing\tprotocol\tidle\tmessages\tsegments\tMB\tlost\tage")
 	for i := range c.Rows {
 		r := &c.Rows[i]
+		if r.Reason == ReasonRefused {
+			fmt.Fprintf(t, "%s\t%s\t%d%s\n", r.Method, r.Scheme, r.Machines, strings.Repeat("\t–", 14))
+			continue
+		}
 		efficiency, age, met, comparable := "–", "–", "–", "–"
 		if r.Efficiency.Is() {
 			efficiency = fmt.Sprintf("%.1f %%", 100*float64(r.Efficiency))
@@ -182,6 +186,13 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 	}}
 	for i := range c.Rows {
 		r := &c.Rows[i]
+		if r.Reason == ReasonRefused {
+			line := make([]string, len(lines[0]))
+			line[0], line[1], line[4], line[5], line[6] = c.Model, c.Problem, r.Method, r.Scheme, strconv.Itoa(r.Machines)
+			line[12], line[13] = "false", r.Failure
+			lines = append(lines, line)
+			continue
+		}
 		ages := strings.Trim(fmt.Sprint(r.Staleness), "[]")
 		lines = append(lines, []string{
 			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"), strconv.Itoa(c.StandIn), r.Method, r.Scheme, strconv.Itoa(r.Machines),
