@@ -198,6 +198,9 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, err
 		if _, err := choice.Scheme(s, nil); err != nil {
 			return nil, badInput(err)
 		}
+		if s == "hybrid" && q.clusters == 0 && q.topology == "" {
+			return nil, errNoClusters
+		}
 		for _, p := range peers {
 			if p < 1 {
 				return nil, usage("--peers %d: want 1 or more", p)

@@ -147,7 +147,7 @@ func (q *request) resolve(ref string) (*work, error) {
 		return nil, err
 	}
 	if q.scheme == "hybrid" && w.label == nil {
-		return nil, usage("--scheme hybrid: which peers form a cluster has to be said: give --clusters C or --topology FILE")
+		return nil, errNoClusters
 	}
 	if err := q.fits(w, len(some)); err != nil {
 		return nil, badInput(err)
@@ -165,6 +165,8 @@ func (q *request) resolve(ref string) (*work, error) {
 	}
 	return w, nil
 }
+
+var errNoClusters = usage("--scheme hybrid: which peers form a cluster has to be said: give --clusters C or --topology FILE")
 
 // numeric is the part of resolve that a simulated run has too: scheme, method and problem,
 // whose grid is side times coarser than the flags say. clusters are the labels that hybrid
