@@ -31,13 +31,14 @@ const evaluationPoints = 1 << 20
 // point, slab by slab, on the executor (nil: Sequential). u is only read.
 // All sums are exact, so the result depends neither on slabs nor on threads.
 func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
-	if err := p.validateHead(); err != nil {
+	p, in, err := p.inRange()
+	if err != nil {
 		return Evaluation{}, err
 	}
 	if p.Evolution != nil {
 		return Evaluation{}, p.refuse("it is nonstationary: a vector is judged as the end of one of its steps")
 	}
-	out, _, err := evaluate(p, nil, 0, u, nil, e)
+	out, _, err := evaluate(p, in, nil, 0, u, nil, e)
 	return out, err
 }
 
@@ -53,13 +54,27 @@ func EvaluateStep(p *Problem, m int, before, u []float64, e Executor) (Evaluatio
 
 // evaluateStep is EvaluateStep with the profile of another step, which may serve here, too.
 func evaluateStep(p *Problem, m int, before, u []float64, t *cubicTransfer, e Executor) (Evaluation, *cubicTransfer, error) {
-	if err := p.validateHead(); err != nil {
+	p, in, err := p.inRange()
+	if err != nil {
 		return Evaluation{}, nil, err
 	}
 	if p.Evolution == nil || m < 1 || m > p.Evolution.Steps || len(before) != p.Points() {
 		return Evaluation{}, nil, p.refuse("no step %d that begins with %d values", m, len(before))
 	}
-	return evaluate(p.AtStep(m), before, p.Evolution.Step(), u, t, e)
+	return evaluate(p.AtStep(m), in, before, p.Evolution.Step(), u, t, e)
+}
+
+// unscale multiplies what has the unit of values or residuals by 2^k.
+func (e *Evaluation) unscale(k scale) {
+	if k == 0 {
+		return
+	}
+	for _, v := range []*float64{&e.ResidualInf, &e.MaxError, &e.Sum, &e.Force[0], &e.Force[1]} {
+		*v = k.times(*v)
+	}
+	// Data too small for a float64 in the scaled problem are 0 there: by less than that.
+	e.ErrorBound = k.outward(e.ErrorBound*(1+8*unitRoundoff)+lostData, 1)
+	e.Certificate.Rounding = k.outward(e.Certificate.Rounding+lostData, 1)
 }
 
 // AtStart is u(0) of a nonstationary problem on the whole grid, from values [z][y][x]
@@ -84,16 +99,16 @@ func MaxError(p *Problem, u []float64) float64 {
 	return worst
 }
 
-// evaluate judges u, and returns the profile behind the bound, if there is one. It begins
-// with profile t; nil: one is made.
-func evaluate(p *Problem, before []float64, dt float64, u []float64, t *cubicTransfer, e Executor) (Evaluation, *cubicTransfer, error) {
+// evaluate judges values in the user's units by a problem in range, and returns the profile
+// behind the bound, if there is one. It begins with profile t; nil: one is made.
+func evaluate(p *Problem, in units, before []float64, dt float64, u []float64, t *cubicTransfer, e Executor) (Evaluation, *cubicTransfer, error) {
 	if len(u) != p.Points() {
 		return Evaluation{}, nil, p.refuse("a vector of %d values to evaluate; the grid has %d points", len(u), p.Points())
 	}
 	if e == nil {
 		e = Sequential{}
 	}
-	j := judgement{p: p, before: before, dt: dt, u: u, profile: t}
+	j := judgement{p: p, units: in, before: in.copied(before), dt: dt, u: in.copied(u), profile: t}
 	if t == nil {
 		if err := j.firstProfile(e); err != nil {
 			return Evaluation{}, nil, err
@@ -106,14 +121,16 @@ func evaluate(p *Problem, before []float64, dt float64, u []float64, t *cubicTra
 	if err != nil {
 		return Evaluation{}, nil, err
 	}
-	out := total.evaluation(p)
+	out := total.evaluation(&j)
 	total.certify(&j, &out, e)
+	out.unscale(-in.scale)
 	return out, j.profile, nil
 }
 
 // judgement is what all slabs share.
 type judgement struct {
 	p       *Problem
+	units   units
 	before  []float64 // of a time step, which is dt long
 	dt      float64
 	u       []float64
@@ -243,9 +260,10 @@ func (s *slabResult) merge(o *slabResult) {
 	s.signs, s.outside = cmp.Or(s.signs, o.signs), cmp.Or(s.outside, o.outside)
 }
 
-func (s *slabResult) evaluation(p *Problem) Evaluation {
+func (s *slabResult) evaluation(j *judgement) Evaluation {
+	p := j.p
 	out := Evaluation{
-		RelativeResidual: relative(s.residual.L2(), s.reference.L2()),
+		RelativeResidual: relative(s.residual.L2(), j.units.reference(s.reference.L2())),
 		ResidualInf:      s.residual.Max,
 		ErrorBound:       math.NaN(),
 		MaxError:         math.NaN(),
