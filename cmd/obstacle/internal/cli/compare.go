@@ -255,7 +255,7 @@ func (a *app) once(ctx context.Context, t *trial, interrupt <-chan struct{}) err
 		r.Residual = max(r.Residual, s.RelativeResidual)
 		return &exitError{exitCode(err), errors.New(cmp.Or(err.Error(), "stopped before the tolerance: "+s.Reason))}
 	}
-	r.seconds, r.sweeps = append(r.seconds, s.Seconds), append(r.sweeps, s.SequentialEquivalentSweeps)
+	r.seconds, r.sweeps = append(r.seconds, float64(s.Seconds)), append(r.sweeps, s.SequentialEquivalentSweeps)
 	r.Residual = max(r.Residual, s.RelativeResidual)
 	r.Messages, r.Bytes, r.Planes = &s.Messages, &s.Bytes, &s.PlanesMoved
 	r.Converged = r.Converged && s.Converged

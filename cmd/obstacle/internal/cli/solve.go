@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/progress"
@@ -141,7 +142,7 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 		s.Outputs = append(s.Outputs, name)
 	}
 	s.OutputSeconds = time.Since(writing).Seconds()
-	s.LauncherPeak = host.PeakBytes()
+	s.LauncherPeak = finite.Measured(host.PeakBytes())
 	if err := a.print(s, s.Text); err != nil {
 		return err
 	}
@@ -214,6 +215,7 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
 		Peers: w.peers, Threads: w.threads, Chosen: w.chosen, InProcess: q.inProcess, Partition: slices.Clone(parts[:d]), Balance: w.balanced,
+		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,
 		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []string{}, Seed: q.seed, Version: build.Version(),
 	}
 }
