@@ -15,7 +15,9 @@ type Enclosure struct {
 	// Contact is how many points are in contact with the lower obstacle for certain, and
 	// how many may be.
 	Contact [2]int
-	Sweeps  int // of relaxation that improved the first two vectors
+	// UpperContact is the same for the upper obstacle.
+	UpperContact [2]int
+	Sweeps       int // of relaxation that improved the first two vectors
 }
 
 // enclosureVisit is how many sweeps a slab gets at a time.
@@ -206,6 +208,15 @@ func (n *encloser) finish() error {
 			}
 			if lower <= phi {
 				n.Contact[1]++
+			}
+		}
+		if p.Upper != nil {
+			psi := p.Upper(p.At(idx[0], idx[1], idx[2]))
+			if lower >= psi {
+				n.UpperContact[0]++
+			}
+			if upper >= psi {
+				n.UpperContact[1]++
 			}
 		}
 		return true

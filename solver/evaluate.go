@@ -16,6 +16,7 @@ type Evaluation struct {
 	ErrorBound       float64    // of ‖u − u*‖∞, u* the discrete solution, rounding included; NaN: no bound known
 	MaxError         float64    // at the grid points, against Exact; NaN: no exact solution
 	ContactPoints    int        // points with u = φ
+	UpperPoints      int        // points with u = ψ
 	Sum              float64    // Σu/((nx+1)(ny+1)(nz+1)), unused axes count 1
 	Force            [2]float64 // A·u − f summed over the points on φ and on ψ, times a cell's volume
 
@@ -159,7 +160,7 @@ func (j *judgement) slabs(e Executor) (slabResult, error) {
 type slabResult struct {
 	residual, reference kernel.Norm
 	sum                 kernel.Sum
-	contact             int
+	contact, upper      int
 	maxError            float64
 	force               forces
 	err                 error
@@ -217,6 +218,7 @@ func (s *slabResult) look(w *slab, stepper *kernel.Sweep) (err error) {
 		if p.Obstacle != nil {
 			s.contact += t.lower
 		}
+		s.upper += t.upper
 		if t.outside >= 0 && s.outside == "" {
 			s.outside = fmt.Sprintf("at %v the value %v is not between the obstacles, %v and %v",
 				p.place([3]int{first[0] + t.outside, first[1], first[2]}), row[t.outside], phi[t.outside], psi[t.outside])
@@ -245,7 +247,7 @@ func (s *slabResult) merge(o *slabResult) {
 	s.residual.Merge(&o.residual)
 	s.reference.Merge(&o.reference)
 	s.sum.Merge(&o.sum)
-	s.contact += o.contact
+	s.contact, s.upper = s.contact+o.contact, s.upper+o.upper
 	s.force.merge(&o.force)
 	if o.maxError > s.maxError || math.IsNaN(o.maxError) {
 		s.maxError = o.maxError
@@ -268,6 +270,7 @@ func (s *slabResult) evaluation(j *judgement) Evaluation {
 		ErrorBound:       math.NaN(),
 		MaxError:         math.NaN(),
 		ContactPoints:    s.contact,
+		UpperPoints:      s.upper,
 		Sum:              s.sum.Float64(),
 		Force:            s.force.totals(p),
 	}

@@ -50,13 +50,22 @@ type multigrid struct {
 	cost    float64
 }
 
+// checkGathered refuses boxes so thin that one peer would have to hold too large a grid.
+func (c *Config) checkGathered() error {
+	if c.Partition.Peers() == 1 {
+		return nil
+	}
+	plan := c.planLevels()
+	if n := plan.hierarchy.Grids[plan.gathered]; boxPoints(n) > maxGatherPoints {
+		return fmt.Errorf("solver: multigrid: the boxes of %d peers are too thin to hold a coarser grid of the %v points, too many for one peer: use fewer peers, or boxes rather than slabs",
+			c.Partition.Peers(), n)
+	}
+	return nil
+}
+
 func newMultigrid(g *Levels) (*multigrid, error) {
 	c := &g.config
 	m := &multigrid{g: g, plan: c.planLevels()}
-	if n := m.plan.hierarchy.Grids; len(g.wires) > 0 && boxPoints(n[m.plan.gathered]) > maxGatherPoints {
-		return nil, fmt.Errorf("solver: multigrid: the boxes of %d peers are too thin to hold a coarser grid of the %v points, too many for one peer: use fewer peers, or boxes rather than slabs",
-			c.Partition.Peers(), n[m.plan.gathered])
-	}
 	window := g.box
 	if len(m.plan.parts) > 1 {
 		window = m.plan.window(0, c.Rank)

@@ -37,14 +37,8 @@ type schwarz struct {
 
 // newSchwarz builds the region's arrays.
 func newSchwarz(c Config) (*schwarz, error) {
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
-	}
-	if c.Order != Jacobi {
-		return nil, fmt.Errorf("solver: the order %v is one of the Richardson method; Schwarz has none (--order jacobi)", c.Order)
-	}
-	if c.Method.Flexible && c.Scheme.Name() != Asynchronous().Name() {
-		return nil, fmt.Errorf("solver: values of a solve that is going on may only be read in the asynchronous scheme; the scheme is %s (--flexible)", c.Scheme.Name())
 	}
 	w := &schwarz{party: party{config: c, tree: treeOf(c.Partition, c.Rank)}, overlap: c.Method.Overlap, exec: c.Executor}
 	w.subject = w

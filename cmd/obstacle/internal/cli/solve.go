@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/progress"
@@ -133,7 +134,7 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 	writing := time.Now()
 	s.Outputs = a.write(w, o, steps, out, end)
 	s.OutputSeconds = time.Since(writing).Seconds()
-	s.LauncherPeak = host.PeakBytes()
+	s.LauncherPeak = finite.Measured(host.PeakBytes())
 	if s.Converged && s.Reason == launch.Failed {
 		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
 	}
@@ -144,7 +145,8 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 // notJudged is the evaluation of an answer that cannot be judged.
 func notJudged(why error) solver.Evaluation {
 	nan := math.NaN()
-	return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, Force: [2]float64{nan, nan},
+	return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan,
+		ContactPoints: int(finite.Unknown), UpperPoints: int(finite.Unknown), Force: [2]float64{nan, nan},
 		Certificate: solver.Certificate{Inverse: nan, Why: why.Error()}}
 }
 
@@ -254,6 +256,7 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
 		Peers: w.peers, Threads: w.threads, Chosen: w.chosen, InProcess: q.inProcess, Partition: slices.Clone(parts[:d]), Balance: w.balanced,
+		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,
 		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.seed, Version: build.Version(),
 	}
 }

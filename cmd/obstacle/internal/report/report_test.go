@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver"
@@ -45,9 +46,9 @@ func TestIterates(t *testing.T) {
 func TestAdd(t *testing.T) {
 	s := example(t, "sync")
 	require.True(t, s.Converged)
-	require.Equal(t, []uint64{10, 30}, s.Sweeps)
+	require.Equal(t, []finite.Count{10, 30}, s.Sweeps)
 	require.Equal(t, (10*16+30*48)/64.0, s.SequentialEquivalentSweeps)
-	require.Equal(t, 2.0, s.Seconds, "of the slowest peer")
+	require.EqualValues(t, 2.0, s.Seconds, "of the slowest peer")
 	require.EqualValues(t, 40, s.Messages)
 	require.EqualValues(t, 320, s.Bytes)
 	require.EqualValues(t, 23, s.MessagesLost)
