@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	conn := rendezvous.NewConn(c, sendTime)
+	conn := rendezvous.NewConn(c, 0)
 	defer conn.Close()
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
@@ -116,9 +116,6 @@ func oneLine(err error) string {
 	}
 	return strings.Join(lines, "; ")
 }
-
-// sendTime bounds a message to the launcher.
-const sendTime = 30 * time.Second
 
 // errOver says that the launcher has ended the run, or itself.
 var errOver = errors.New("the launcher has left")
