@@ -192,7 +192,7 @@ func TestPeersWithALongRoundTripConnect(t *testing.T) {
 					a, b := node("a", "10.0.0.1/24", 1), node("b", "10.0.0.2/24", 2)
 					w.connect()
 					up := func() bool { return a.Locality("b") != 0 && b.Locality("a") != 0 }
-					require.True(t, w.until(4*time.Second+5*rtt, up), "not connected after %v", w.now)
+					require.True(t, w.until(2*time.Second+7*rtt/2, up), "not connected after %v", w.now)
 					requireUp(t, a, b)
 					require.Equal(t, OtherCluster, a.Locality("b"))
 					sa, err := a.Open(w.now, "b", syncOptions("s"))
