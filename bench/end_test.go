@@ -138,7 +138,7 @@ func TestLostDatagramsAreCounted(t *testing.T) {
 			t.Parallel()
 			lines := []string{"latency 8 20", "calls 8 20", "latency 8 20"}
 			if name == "many" {
-				lines = []string{"latency 8 40"}
+				lines = []string{"latency 8 16"}
 			}
 			lost := 0
 			leader, other := serveBoth(t, kindFloor, lines, func(at string) string { return losing(t, at, lose) })
