@@ -3,10 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -62,13 +65,16 @@ func TestPeersByHand(t *testing.T) {
 	require.Equal(t, second.cmd.Process.Pid, s.PerPeer[1].Pid)
 }
 
+// A peer that was started for another problem is sent away, and the run waits on.
 func TestPeerOfAnotherProblem(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--problem", "ball3d")
 	require.Equal(t, 1, p.wait(patience))
 	p.said("different problems: the run solves membrane .*, this peer was started for ball3d")
-	require.Equal(t, 1, r.wait(patience))
-	r.said("peer 0 .* cannot take part: different problems")
+	r.said("refused the peer .*: different problems")
+	p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--problem", "membrane")
+	require.Equal(t, 0, p.wait(patience))
+	require.Equal(t, 0, r.wait(patience))
 }
 
 func TestInterruptOfAPeerEndsTheRunPolitely(t *testing.T) {
@@ -105,12 +111,22 @@ func TestPortsInUse(t *testing.T) {
 	require.Equal(t, 1, r.wait(patience))
 	r.said(fmt.Sprintf("no rendezvous at 127.0.0.1:%d: .*address already in use", port))
 
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "1")
-	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--port-range", fmt.Sprintf("%d-%d", port, port))
+	// A peer that cannot listen leaves its place to another one.
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "2")
+	join := func(more ...string) *running {
+		return start(t, append([]string{"peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1"}, more...)...)
+	}
+	a := join()
+	r.said(`"rank":0.*peer joined`)
+	p := join("--port-range", fmt.Sprintf("%d-%d", port, port))
 	require.Equal(t, 1, p.wait(patience))
 	p.said(fmt.Sprintf("%d.*address already in use", port))
-	require.Equal(t, 1, r.wait(patience))
-	r.said(fmt.Sprintf("cannot take part: .*%d", port))
+	r.said(fmt.Sprintf("cannot take part: .*%d.*the run waits for another peer in its place", port))
+	b := join()
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, a.wait(patience))
+	require.Equal(t, 0, b.wait(patience))
+	require.Equal(t, b.cmd.Process.Pid, r.solution().PerPeer[1].Pid)
 }
 
 // A peer of another version is refused, both ends name the versions, and the run
@@ -130,7 +146,7 @@ func TestOtherVersions(t *testing.T) {
 	require.Equal(t, 0, p.wait(patience))
 	require.Equal(t, 0, r.wait(patience))
 
-	keys, err := driver.NewIdentity([]byte("the secret of this run"), "rendezvous")
+	keys, err := driver.NewSaltedIdentity([]byte("the secret of this run"), "rendezvous")
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -141,8 +157,8 @@ func TestOtherVersions(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		over := keys.Server(c)
-		if over.Handshake() != nil {
+		over, err := keys.Server(t.Context(), c)
+		if err != nil {
 			return
 		}
 		conn := rendezvous.NewConn(over, patience)
@@ -162,6 +178,104 @@ func TestPeersByHandEndWithTheLauncher(t *testing.T) {
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	r.said(`"relaxing"`)
 	r.signal(syscall.SIGKILL)
-	a.wait(patience) // not after the time-out
-	b.wait(patience)
+	require.Equal(t, 1, a.wait(patience)) // not after the time-out
+	require.Equal(t, 1, b.wait(patience))
+	a.said("the launcher at .* left before the run was over")
+}
+
+// Of a run that has failed all peers exit with 1, and at once: the survivors wait neither for
+// the peer timeout nor for what they sent to the lost peer.
+func TestPeersByHandOfAFailedRun(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			r, address, secret := waiting(t, "solve", "membrane", "--n", "96", "--tol", "1e-13", "--peers", "3", "--scheme", scheme, "--peer-timeout", "10m")
+			var all []*running
+			for rank := range 3 {
+				all = append(all, start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--seat", fmt.Sprint(rank)))
+			}
+			r.said(`"relaxing"`)
+			all[1].signal(syscall.SIGKILL)
+			require.Equal(t, 1, r.wait(patience))
+			require.Equal(t, []int{1}, r.solution().MissingBlocks)
+			for _, rank := range []int{0, 2} {
+				require.Equal(t, 1, all[rank].wait(patience))
+				all[rank].said("obstacle: peer 1 .* closed its connection")
+			}
+		})
+	}
+}
+
+// A secret that comes by standard input, whose end it is: the peer goes on.
+func TestSecretByStandardInput(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	join := func(stdin io.Reader) *running {
+		return startWith(t, stdin, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", "-")
+	}
+	file, err := os.Open(secret)
+	require.NoError(t, err)
+	defer file.Close()
+	first := join(file)
+	second := join(strings.NewReader("the secret of this run")) // a pipe, and no end of the line
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, first.wait(patience))
+	require.Equal(t, 0, second.wait(patience))
+	require.True(t, r.solution().Converged)
+
+	// What it failed of it says itself: no launcher stands before the same person.
+	r, address, _ = waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
+	wrong := startWith(t, strings.NewReader("the secret of this run\n"), "peer", "--rendezvous", address, "--problem", "ball3d", "--secret-file", "-")
+	require.Equal(t, 1, wrong.wait(patience))
+	wrong.said("different problems")
+	require.Equal(t, 1, r.wait(patience))
+
+	solve := startWith(t, strings.NewReader("the secret of this run\n"), "solve", "membrane", "--n", "10", "--peers", "1", "--rendezvous", "127.0.0.1:0", "--secret-file", "-")
+	address = solve.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+	require.Equal(t, 0, start(t, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", secret).wait(patience))
+	require.Equal(t, 0, solve.wait(patience))
+}
+
+// Several hundred connections that say nothing, or say it byte by byte, do not close the
+// rendezvous: the peers join and solve while the newest of them still stand.
+func TestSilentConnectionsAtTheRendezvous(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	var strangers []*net.TCPConn
+	for i := range 500 {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = c.Write([]byte{22, 3, 1, 2, 0, 1}[:i%7])
+		require.NoError(t, err)
+		strangers = append(strangers, c.(*net.TCPConn))
+	}
+	first := start(t, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", secret)
+	second := start(t, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", secret)
+	r.pid(0)
+	r.pid(1)
+	standing := 0
+	for _, c := range strangers {
+		if !closedByPeer(t, c) {
+			standing++
+		}
+	}
+	require.Positive(t, standing, "the peers joined only when the last stranger's time was over")
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, first.wait(patience))
+	require.Equal(t, 0, second.wait(patience))
+	require.Positive(t, r.solution().Refused["rendezvous.stranger"])
+}
+
+// closedByPeer reports whether the other end has closed a connection on which it sends
+// nothing.
+func closedByPeer(t *testing.T, c *net.TCPConn) bool {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	require.NoError(t, err)
+	var n int
+	var failed error
+	require.NoError(t, raw.Read(func(fd uintptr) bool {
+		n, failed = syscall.Read(int(fd), make([]byte, 1))
+		return true // without waiting
+	}))
+	require.LessOrEqual(t, n, 0, "a stranger was sent something")
+	return !errors.Is(failed, syscall.EAGAIN)
 }

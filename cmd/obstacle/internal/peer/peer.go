@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -33,7 +31,7 @@ type Options struct {
 	Rendezvous string // HOST:PORT of the launcher
 	Identity   rendezvous.Identity
 	Seat       int           // the rank wanted; -1: any
-	DialTime   time.Duration // a rendezvous that is not there yet is tried again for so long
+	DialTime   time.Duration // a rendezvous that is not there yet, or does not answer, is tried again for so long
 	WaitTime   time.Duration // the launcher may take so long to answer
 
 	Listen            string     // host of the control channel and the link; "": all addresses
@@ -58,31 +56,29 @@ type Options struct {
 	Log       zerolog.Logger
 }
 
-// Run takes part in one run and returns when it is over: nil when this peer did
-// its part, also in a run that was stopped early. It returns within seconds of
-// the end of ctx or of the connection to the launcher.
+// Run takes part in one run and returns when it is over: nil when the run ended as its
+// launcher wanted, also when it was stopped early. It returns within seconds of the end of
+// ctx or of the connection to the launcher, with an error then.
 func Run(ctx context.Context, o Options) error {
-	c, err := dial(ctx, o.Rendezvous, o.DialTime)
+	conn, w, err := enter(ctx, &o)
 	if err != nil {
 		return err
 	}
-	conn := rendezvous.NewConn(c, sendTime)
 	defer conn.Close()
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
-	name, _ := os.Hostname()
-	w, err := conn.Join(o.Identity, rendezvous.Join{Seat: o.Seat, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}, o.WaitTime)
-	if err != nil {
-		return err
-	}
 	timeout := time.Duration(w.PeerTimeoutMS) * time.Millisecond
 	if err := conn.EndWhenCut(timeout + launch.StopTime); err != nil {
 		o.Log.Debug().Err(err).Msg("a cut connection to the launcher will be noticed late")
 	}
 	p := &peer{Options: o, conn: conn, welcome: w, log: o.Log.With().Int("rank", w.Rank).Logger()}
 	err = p.takePart(ctx)
-	if err == nil || errors.Is(err, errOver) {
-		return nil
+	var told *ToldError
+	switch {
+	case err == nil || errors.As(err, &told):
+		return err
+	case errors.Is(err, errOver):
+		return &ToldError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
 	}
 	said := oneLine(err)
 	if conn.Send(rendezvous.Result{Reason: launch.Failed, Error: said, Lost: lostRank(err)}) == nil {
@@ -91,7 +87,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.New(said)
 }
 
-// ToldError is a failure of which the launcher has been told.
+// ToldError is a failure that the launcher knows of, or has caused by its end.
 type ToldError struct{ What string }
 
 func (e *ToldError) Error() string { return e.What }
@@ -138,36 +134,6 @@ func nodeName(rank int) string { return namePrefix + strconv.Itoa(rank) }
 
 const namePrefix = "peer-"
 
-// notYet tells whether an address may answer later: nobody listens there yet, or
-// the network is still coming up.
-func notYet(err error) bool {
-	for _, e := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-func dial(ctx context.Context, address string, patience time.Duration) (net.Conn, error) {
-	d := net.Dialer{Timeout: rendezvous.GreetingTime}
-	deadline := time.Now().Add(patience)
-	for {
-		c, err := d.DialContext(ctx, "tcp", address)
-		if err == nil {
-			return c, nil
-		}
-		if !notYet(err) || time.Now().After(deadline) {
-			return nil, fmt.Errorf("no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 // listen opens the links and the node, and tells the launcher where.
 func (p *peer) listen() error {
 	protect, err := p.protection()
@@ -178,7 +144,7 @@ func (p *peer) listen() error {
 	if err != nil {
 		return err
 	}
-	identity, err := p.Identity.Control(p.welcome.Run)
+	identity, err := p.welcome.Control()
 	if err != nil {
 		return err
 	}
@@ -199,7 +165,7 @@ func (p *peer) listen() error {
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
 		Catalog: p.Catalog, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: p.welcome.Run, Version: p.Identity.Program,
-		PeerTimeout: p.timeout(), Linger: linger, Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
+		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
 		Log: p.log, Tracer: p.Tracer,
 	})
 	if err != nil {
@@ -207,11 +173,6 @@ func (p *peer) listen() error {
 	}
 	return p.conn.Send(rendezvous.Listen{Control: p.advertised()})
 }
-
-// linger is how long a peer that has its verdict stays for what it sent last, on which a slow
-// neighbour's verdict may depends: as long as retransmissions over a poor network may take. One
-// that is gone is lost before, by the peer timeout.
-const linger = time.Minute
 
 // note is what a link has to say.
 func (p *peer) note(line string) { p.log.Info().Msg(line) }
