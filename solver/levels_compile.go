@@ -107,7 +107,7 @@ func (m *multigrid) translate(list []method.Stage, j join) (out []stage, work fl
 		if s.Kind == method.Measure && m.shared() || s.Kind == method.Prolong && m.meets(s.Level) {
 			return false
 		}
-		return f != nil && f.faces[0] == nil
+		return f != nil && f.faces[0] == nil && f.Joins(s)
 	})
 	for i, s := range list {
 		corners := i+1 < len(list) && list[i+1].Level == s.Level-1 &&

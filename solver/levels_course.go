@@ -110,6 +110,9 @@ func (c *course) begin(p *Problem) error {
 	if c.reference, err = c.method.build(p, values, dt); err != nil {
 		return err
 	}
+	if err = p.checkReference(&c.reference); err != nil {
+		return err
+	}
 	if values == nil {
 		values = g.config.Initial
 	}
@@ -229,7 +232,7 @@ func (c *course) judge(totals []float64) {
 	if c.measured {
 		if k == 0 {
 			n := len(totals) - 1
-			c.norm0, totals = math.Sqrt(totals[n]), totals[:n]
+			c.norm0, totals = c.g.config.units.reference(math.Sqrt(totals[n])), totals[:n]
 		}
 		tol := c.g.config.Tolerance
 		c.residual, reason = r.judge(k, math.Sqrt(c.method.judged(totals)), c.norm0, tol)

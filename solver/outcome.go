@@ -140,14 +140,11 @@ func (r rhythm) judge(k Iteration, norm, reference, tolerance float64) (float64,
 	return rel, Running
 }
 
-// relative residual: nothing left is 0 whatever it is measured by; a reference of
-// 0 (u⁰ solves the problem, the start was another) measures in absolute terms.
+// relative is a residual against a reference (see units.reference); nothing left is 0
+// whatever it is measured by.
 func relative(norm, reference float64) float64 {
-	switch {
-	case norm == 0:
+	if norm == 0 {
 		return 0
-	case reference == 0:
-		return norm
 	}
 	return norm / reference
 }

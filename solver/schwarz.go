@@ -275,9 +275,10 @@ func (w *schwarz) hear(f *face, m *message) error {
 func (w *schwarz) Solution(dst []float64) {
 	if w.steps.of > 0 {
 		copy(dst, w.steps.before)
-		return
+	} else {
+		w.dense(dst)
 	}
-	w.dense(dst)
+	(-w.config.units.scale).apply(dst)
 }
 
 // answer is the block that was judged, and its iterate, or the newest one. In lockstep the

@@ -151,7 +151,7 @@ func (e *snapshotEnd) advance() {
 		return
 	}
 	if e.number == 0 {
-		e.norm0 = norm(&e.sums.start)
+		e.norm0 = e.p.config.units.reference(norm(&e.sums.start))
 	}
 	n := norm(&e.sums.squares)
 	rel, reason := relative(n, e.norm0), Running
@@ -225,9 +225,6 @@ func (e *snapshotEnd) consider() {
 
 // bound is the residual that ends the run, NaN before it is known.
 func (e *snapshotEnd) bound() float64 {
-	if e.norm0 == 0 {
-		return e.p.config.Tolerance // as relative does
-	}
 	return e.p.config.Tolerance * e.norm0
 }
 

@@ -124,7 +124,7 @@ func (e *lockstepEnd) advance() {
 		return
 	}
 	if e.check == 0 {
-		e.norm0 = norm(&e.sums.start)
+		e.norm0 = e.p.config.units.reference(norm(&e.sums.start))
 	}
 	m := message{kind: msgVerdict, number: uint64(e.check), a: e.residual, b: e.norm0, iterate: e.due}
 	if e.measures() {

@@ -50,14 +50,25 @@ func start(t *testing.T, args ...string) *running {
 	return startIn(t, func(f func() error) error { return f() }, args...)
 }
 
+// startWith is start with a standard input.
+func startWith(t *testing.T, stdin io.Reader, args ...string) *running {
+	t.Helper()
+	return startBy(t, func(f func() error) error { return f() }, stdin, args...)
+}
+
 // startIn is start in a place that do enters.
 func startIn(t *testing.T, do func(f func() error) error, args ...string) *running {
+	t.Helper()
+	return startBy(t, do, nil, args...)
+}
+
+func startBy(t *testing.T, do func(f func() error) error, stdin io.Reader, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, done: make(chan struct{}), pids: map[int]int{}}
 	r.news = sync.NewCond(&r.mu)
 	r.cmd = exec.Command(os.Args[0], append(args, "--log-level", "info", "--log-format", "json")...)
 	r.cmd.Env = append(os.Environ(), asProgram+"=1")
-	r.cmd.Stdout = &r.stdout
+	r.cmd.Stdin, r.cmd.Stdout = stdin, &r.stdout
 	errs, err := r.cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, do(r.cmd.Start))

@@ -52,6 +52,15 @@ func TestLiveCompositions(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(said), "400 Bad Request")
 
+	// Connections that say nothing keep nobody from being answered.
+	for range 100 {
+		silent, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer silent.Close()
+	}
+	crowded := start(t, "stack", "--live", address)
+	require.Equal(t, 0, crowded.wait(patience))
+
 	r.signal(syscall.SIGINT)
 	require.Equal(t, 3, r.wait(patience))
 	gone := start(t, "stack", "--live", address)

@@ -64,7 +64,7 @@ func (n *Node) dial(peer, addr string) {
 	conn, err := d.DialContext(n.dialling, "tcp", addr)
 	if err == nil && n.config.Identity != nil {
 		tcp := conn
-		if conn, err = n.shake(n.config.Identity.Client(tcp)); err != nil {
+		if conn, err = n.shake(n.config.Identity.Client, tcp); err != nil {
 			_ = tcp.Close()
 			err = Explain(err)
 		}

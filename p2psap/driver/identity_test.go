@@ -2,14 +2,10 @@ package driver
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"hash/fnv"
 	"io"
-	"math/big"
 	"net"
 	"runtime"
 	"sync"
@@ -25,19 +21,20 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-func identity(t *testing.T, secret string) *Identity {
+func identity(t *testing.T, key Key) *Identity {
 	t.Helper()
-	i, err := NewIdentity([]byte(secret), "test")
+	i, err := NewKeyIdentity(key, "test")
 	require.NoError(t, err)
 	return i
 }
 
-const theSecret = "the secret that the peers of this run share"
+// theKey is that of the run, otherKey that of another one.
+var theKey, otherKey = Key{1}, Key{2}
 
 // known makes a node one of the run.
 func known(p p2psap.Protection) func(*Config) {
 	return func(c *Config) {
-		i, err := NewIdentity([]byte(theSecret), "test")
+		i, err := NewKeyIdentity(theKey, "test")
 		if err != nil {
 			panic(err)
 		}
@@ -67,51 +64,48 @@ func TestProtectionNeedsAnIdentity(t *testing.T) {
 	_, err := New(Config{Name: "a", Link: closedLink{}, Protect: p2psap.ProtectAuto})
 	require.ErrorContains(t, err, `node "a": protection auto needs an Identity`)
 	_, err = NewIdentity(nil, "test")
-	require.Error(t, err)
+	require.ErrorContains(t, err, "needs a secret")
+	_, err = NewSaltedIdentity(nil, "test")
+	require.ErrorContains(t, err, "needs a secret")
 }
 
 type closedLink struct{ microproto.Link }
 
 func (closedLink) Close() error { return nil }
 
-func TestShortSecretsAreStretched(t *testing.T) {
-	a, b := identity(t, "short"), identity(t, "short")
-	require.True(t, a.server.Certificates[0].PrivateKey.(ed25519.PrivateKey).Equal(b.server.Certificates[0].PrivateKey))
-	require.NotEqual(t, a.server.Certificates[0].Leaf.PublicKey, a.client.Certificates[0].Leaf.PublicKey, "both ends have one key")
-	other, err := NewIdentity([]byte("short"), "other")
-	require.NoError(t, err)
-	require.NotEqual(t, a.server.Certificates[0].Leaf.PublicKey, other.server.Certificates[0].Leaf.PublicKey)
-}
-
 // stranger is one way to come to the control port without the run's secret; it
 // returns when the node has ended the connection.
 type stranger func(t *testing.T, tcp net.Conn)
 
 func strangers(t *testing.T) map[string]stranger {
-	handshake := func(c *tls.Config) stranger {
+	// first does the TLS handshake and sends a first message.
+	first := func(message func(tls *tls.Conn) []byte) stranger {
 		return func(t *testing.T, tcp net.Conn) {
-			c.InsecureSkipVerify = true
-			conn := tls.Client(tcp, c)
-			if conn.Handshake() == nil { // the other end's word comes with the first read
-				_, err := conn.Read(make([]byte, 1))
-				require.Error(t, err)
-			}
+			conn := tls.Client(tcp, &tls.Config{InsecureSkipVerify: true})
+			require.NoError(t, conn.Handshake())
+			_, err := conn.Write(message(conn))
+			require.NoError(t, err)
 		}
 	}
-	wrong := identity(t, "the secret of another run, as good as this").client
-	_, key, err := ed25519.GenerateKey(rand.Reader)
+	prove := func(i *Identity, role string) stranger {
+		return first(func(conn *tls.Conn) []byte {
+			p, err := i.proof(conn, role, conn.ConnectionState().PeerCertificates[0])
+			require.NoError(t, err)
+			return p.append(nil)
+		})
+	}
+	purpose, err := NewKeyIdentity(theKey, "another purpose")
 	require.NoError(t, err)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)}, &x509.Certificate{SerialNumber: big.NewInt(1)}, key.Public(), key)
-	require.NoError(t, err)
-	run := identity(t, theSecret)
 	return map[string]stranger{
-		"another secret":     handshake(&tls.Config{Certificates: wrong.Certificates}),
-		"no secret":          handshake(&tls.Config{}),
-		"a key of its own":   handshake(&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}),
-		"the listener's key": handshake(&tls.Config{Certificates: run.server.Certificates}),
-		"a certificate without its key": handshake(&tls.Config{Certificates: []tls.Certificate{
-			{Certificate: run.client.Certificates[0].Certificate, PrivateKey: key}}}),
-		"TLS 1.2": handshake(&tls.Config{Certificates: run.client.Certificates, MaxVersion: tls.VersionTLS12}),
+		"another key":         prove(identity(t, otherKey), roleDialler),
+		"another purpose":     prove(purpose, roleDialler),
+		"the listener's role": prove(identity(t, theKey), roleListener),
+		"a hello at once": first(func(*tls.Conn) []byte {
+			return append([]byte{0, 0, 0, 60}, make([]byte, 60)...)
+		}),
+		"TLS 1.2": func(t *testing.T, tcp net.Conn) {
+			require.Error(t, tls.Client(tcp, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}).Handshake())
+		},
 		"plain bytes": func(t *testing.T, tcp net.Conn) {
 			hello := append([]byte{0, 0, 0, 40}, []byte("P2\x01\x01 a hello as it was before there was TLS")...)
 			_, err := tcp.Write(hello)
@@ -170,7 +164,7 @@ func TestSilentStrangersAreBoundedInTime(t *testing.T) {
 func waiting(n *Node) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return len(n.strangers)
+	return n.pending.Len()
 }
 
 // comeSilently connects so many times to a node and says nothing, or part of a record a
@@ -209,7 +203,7 @@ func comeSilently(t *testing.T, a *Node, strangers int) {
 // Who dials is told why it does not get in, and does not talk to an impostor either.
 func TestDiallingStrangers(t *testing.T) {
 	a := start(t, "a", known(p2psap.ProtectAuto))
-	other := start(t, "b", func(c *Config) { c.Identity = identity(t, "the secret of another run, as good as this") })
+	other := start(t, "b", func(c *Config) { c.Identity = identity(t, otherKey) })
 	err := connectOnce(t, other, "a", a.ControlAddr())
 	require.ErrorIs(t, err, ErrStranger)
 	require.ErrorContains(t, err, "does not know the run's secret")

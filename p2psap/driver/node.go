@@ -56,8 +56,7 @@ type Node struct {
 	free      []*waiter
 	stats     Stats
 
-	// Accepted connections whose handshake is not over, oldest first.
-	strangers []net.Conn
+	pending *Pending // accepted connections whose handshake is not over
 
 	writable atomic.Bool                 // the link has called back
 	looking  atomic.Bool                 // a caller takes in what comes
@@ -92,7 +91,7 @@ func New(c Config) (*Node, error) {
 	}
 	n := &Node{
 		config: c, log: c.Log, start: time.Now(), done: make(chan struct{}), armed: microproto.Never,
-		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
+		pending: NewPending(c.handshakes()), conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
 	}
 	fail := func(err error) (*Node, error) {
 		_ = c.closeLinks()

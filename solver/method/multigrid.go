@@ -35,7 +35,7 @@ type Multigrid struct {
 
 // bound are the parts of stages, bound once.
 type bound struct {
-	restrict, prolong, data, interpolate, restore, measure, energy func(piece int, b kernel.Box)
+	restrict, prolong, data, interpolate, restore, measure, energy, defect func(piece int, b kernel.Box)
 
 	rows func(worker, lo, hi, z int) // measures them
 }
@@ -88,7 +88,7 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 		return err
 	}
 	smoothing := DefaultSmoothing(m.options)
-	alone := func(Stage) bool { return true }
+	alone := func(s Stage) bool { return m.levels[s.Level].Joins(s) }
 	m.cycle, m.start = Fused(h.Cycle(smoothing, 0), alone), Fused(h.Start(smoothing), alone)
 	if len(m.levels) == 1 { // a handful of points
 		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
@@ -100,6 +100,7 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 
 func (m *Multigrid) build(o Options) error {
 	s, h := &m.system, &m.hierarchy
+	edges := m.edges()
 	for i, n := range h.Grids {
 		c := LevelConfig{Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Walls: true}
 		layout, err := kernel.NewLayout(h.Dim, n)
@@ -109,7 +110,7 @@ func (m *Multigrid) build(o Options) error {
 		c.Part = kernel.Whole(layout)
 		if i == 0 {
 			c.Part = kernel.Whole(s.Layout)
-		} else if c.Operator, err = m.operatorOf(i, layout); err != nil {
+		} else if c.Operator, err = m.operatorOf(i, layout, edges); err != nil {
 			return err
 		}
 		c.Parity = 0
@@ -124,16 +125,30 @@ func (m *Multigrid) build(o Options) error {
 			if err = m.levels[i-1].Over(l, o.Kernel); err != nil {
 				return err
 			}
+			m.levels[i-1].Follow(l, edges[i-1], edges[i])
 		}
 	}
 	return nil
 }
 
+// edges are the diffusion on all levels; nil each where it is constant or not known.
+func (m *Multigrid) edges() []*Edges {
+	out := make([]*Edges, len(m.hierarchy.Grids))
+	if m.system.Edges == nil || len(out) == 1 {
+		return out
+	}
+	out[0] = m.system.Edges()
+	for i := 1; i < len(out) && out[0] != nil; i++ {
+		out[i] = out[i-1].Below(m.hierarchy.Grids[i])
+	}
+	return out
+}
+
 // operatorOf is the operator of level i, of that layout, below level 0; those before it have theirs.
-func (m *Multigrid) operatorOf(i int, layout kernel.Layout) (op kernel.Operator, err error) {
+func (m *Multigrid) operatorOf(i int, layout kernel.Layout, edges []*Edges) (op kernel.Operator, err error) {
 	fine, n := m.levels[i-1], m.hierarchy.Grids[i]
 	if m.system.Coarse != nil {
-		op, err = m.system.Coarse(n)
+		op, err = m.system.Coarse(n, edges[i])
 	} else {
 		op, err = Average(fine.Part.Layout, layout, fine.operator)
 	}
@@ -156,6 +171,7 @@ func (m *Multigrid) bind() {
 			l := m.levels[0]
 			l.Sweep.Residual(&m.norms[worker], l.Values, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}})
 		},
+		defect: func(_ int, b kernel.Box) { m.levels[m.stage.Level].Defect(b) },
 		energy: func(i int, b kernel.Box) { m.levels[0].Sweep.Energy(&m.sums[i], m.keep, m.levels[0].Values, b) },
 	}
 }
@@ -264,7 +280,12 @@ func (m *Multigrid) run(s Stage) float64 {
 func (m *Multigrid) transfer(l, c *Level, box kernel.Box) {
 	switch s := m.stage; s.Kind {
 	case Restrict:
-		l.Descend(s.Sweeps, s.Omega, m.executor(l))
+		if l.weights != nil {
+			m.team.each(box, m.do.defect)
+			l.Contacts(grown(l.Part.Layout))
+		} else {
+			l.Descend(s.Sweeps, s.Omega, m.executor(l))
+		}
 		m.team.each(c.Part.Layout.Interior(), m.do.restrict)
 		c.Wall(m.hierarchy.Dim == 1)
 	case Prolong:

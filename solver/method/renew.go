@@ -47,16 +47,20 @@ func (m *Multigrid) Renew(s System) error {
 		return m.init(s, h)
 	}
 	m.system = s
+	edges := m.edges()
 	for i, l := range m.levels {
 		op, err := s.Operator, error(nil)
 		if i > 0 {
-			op, err = m.operatorOf(i, l.Part.Layout)
+			op, err = m.operatorOf(i, l.Part.Layout, edges)
 		}
 		if err == nil {
 			err = l.Renew(op, s.Source, s.Lower, s.Upper)
 		}
 		if err != nil {
 			return err
+		}
+		if i > 0 {
+			m.levels[i-1].Follow(l, edges[i-1], edges[i])
 		}
 	}
 	m.guard = Safeguard{Symmetric: s.Symmetric}

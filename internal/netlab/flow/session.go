@@ -109,7 +109,7 @@ func (e *end) protection() (*driver.Identity, p2psap.Protection, error) {
 	if !e.Protected {
 		return nil, p2psap.ProtectNever, nil
 	}
-	identity, err := driver.NewIdentity([]byte("what the ends of a flow share"), "flow")
+	identity, err := driver.NewKeyIdentity(driver.Key{}, "flow")
 	return identity, p2psap.ProtectAlways, err
 }
 

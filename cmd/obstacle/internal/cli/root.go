@@ -80,12 +80,12 @@ processes that exchange halos directly, over P2PSAP.`,
 	root.AddCommand(a.solveCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(), a.checkCommand(), a.problemsCommand(),
 		a.clustersCommand(),
 		a.calibrateCommand(),
-		a.stackCommand(), a.peerCommand(), a.doctorCommand(), a.versionCommand())
+		a.stackCommand(), a.peerCommand(), a.secretCommand(), a.doctorCommand(), a.versionCommand())
 	return root
 }
 
 func commandNames() []string {
-	return []string{"solve", "compare", "simulate", "convergence", "check", "problems", "clusters", "calibrate", "stack", "peer", "doctor", "version", "completion", "help"}
+	return []string{"solve", "compare", "simulate", "convergence", "check", "problems", "clusters", "calibrate", "stack", "peer", "secret", "doctor", "version", "completion", "help"}
 }
 
 // start looks at the flags that every command has.

@@ -6,19 +6,19 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/metrics"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 // Bounds of the servers of a run: they answer short questions, to a few.
 const (
 	serveTime        = 5 * time.Second
 	serveHeaderBytes = 4 << 10
-	serveConns       = 32 // at a time; more are closed
+	serveConns       = 32 // at a time; past that, older ones are closed
 )
 
 // serve answers at the address of a flag, over HTTP, until stop is called.
@@ -30,21 +30,20 @@ func (a *app) serve(flag, address string, h http.Handler) (at net.Addr, stop fun
 	if at, is := l.Addr().(*net.TCPAddr); is && !at.IP.IsLoopback() {
 		a.log.Warn().Msgf("%s: whoever reaches %v can read what this run is doing", flag, at)
 	}
-	var conns atomic.Int64
+	pending := driver.NewPending(serveConns)
 	server := &http.Server{
 		ConnState: func(c net.Conn, s http.ConnState) {
 			switch s {
 			case http.StateNew:
-				if conns.Add(1) > serveConns {
-					_ = c.Close()
-				}
+				pending.Add(c)
 			case http.StateClosed, http.StateHijacked:
-				conns.Add(-1)
+				pending.Remove(c)
 			}
 		},
 		ReadHeaderTimeout: serveTime, ReadTimeout: serveTime, WriteTimeout: 2 * serveTime, IdleTimeout: serveTime,
 		MaxHeaderBytes: serveHeaderBytes, Handler: h,
 	}
+	server.SetKeepAlivesEnabled(false)
 	var done sync.WaitGroup
 	done.Go(func() { _ = server.Serve(l) })
 	return l.Addr(), func() { _ = server.Close(); done.Wait() }, nil

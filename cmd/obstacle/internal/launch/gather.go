@@ -12,9 +12,10 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// maxStrangers bounds the connections that have not been admitted yet.
+// maxStrangers bounds the connections that have not been admitted yet; see driver.Pending.
 const maxStrangers = 64
 
 // maxRefusals bounds the lines of log that strangers can cause.
@@ -66,10 +67,10 @@ func (r *run) spawn() error {
 	return nil
 }
 
-// admit greets whoever connects until the run is over; strangers and peers that
-// do not match are refused and trouble nobody.
+// admit greets every connection until the run is over. Strangers and peers that do not
+// match are refused; connections that do not come to the point make room for newer ones.
 func (r *run) admit(l net.Listener) {
-	door := make(chan struct{}, maxStrangers)
+	pending := driver.NewPending(maxStrangers)
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -84,31 +85,29 @@ func (r *run) admit(l net.Listener) {
 				return
 			}
 		}
-		// Past the bound whoever comes waits in the kernel's queue: strangers have
-		// their time, and a peer behind them must not be sent away.
-		select {
-		case door <- struct{}{}:
-		case <-r.over:
-			c.Close()
-			return
+		pending.Add(c)
+		go r.greet(c, pending)
+	}
+}
+
+// greet does the launcher's half of the greeting.
+func (r *run) greet(c net.Conn, pending *driver.Pending) {
+	conn := rendezvous.NewConn(c, r.PeerTimeout)
+	j, err := conn.Admit(r.Identity)
+	if !pending.Remove(c) {
+		err = fmt.Errorf("%s sent no greeting: closed to make room, as more than %d connections waited", conn.Remote(), maxStrangers)
+	}
+	if err != nil {
+		if n := r.refused.Add(1); n <= maxRefusals {
+			r.Log.Warn().Msg(err.Error())
+		} else if n == maxRefusals+1 {
+			r.Log.Warn().Msg("more strangers and refused peers are not logged")
 		}
-		go func() {
-			defer func() { <-door }()
-			conn := rendezvous.NewConn(c, r.PeerTimeout)
-			j, err := conn.Admit(r.Identity)
-			if err != nil {
-				if n := r.refused.Add(1); n <= maxRefusals {
-					r.Log.Warn().Msg(err.Error())
-				} else if n == maxRefusals+1 {
-					r.Log.Warn().Msg("more strangers and refused peers are not logged")
-				}
-				conn.Close()
-				return
-			}
-			if !r.emit(occurrence{joined: conn, join: j}) {
-				conn.Close()
-			}
-		}()
+		conn.Close()
+		return
+	}
+	if !r.emit(occurrence{joined: conn, join: j}) {
+		conn.Close()
 	}
 }
 
@@ -136,7 +135,7 @@ func (r *run) seat(conn *rendezvous.Conn, j rendezvous.Join) {
 		conn.Close()
 		return
 	}
-	w := rendezvous.Welcome{Rank: rank, Run: r.name, MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label, Protect: r.Protect, Congestion: r.Congestion, NegativeAck: r.NegativeAck, Rails: r.RailsOf(rank)}
+	w := rendezvous.Welcome{Rank: rank, Run: r.name, Key: r.key[:], MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label, Protect: r.Protect, Congestion: r.Congestion, NegativeAck: r.NegativeAck, Rails: r.RailsOf(rank)}
 	if err := conn.Send(w); err != nil {
 		conn.Close()
 		return

@@ -17,6 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -30,6 +31,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	r := &run{
 		Plan:   p,
 		name:   rand.Text(),
+		key:    driver.NewKey(),
 		begin:  time.Now(),
 		happen: make(chan occurrence, 4*p.Partition.Peers()+16),
 		over:   make(chan struct{}),
@@ -63,6 +65,7 @@ type run struct {
 	ctx      context.Context // ends: children are killed
 	over     chan struct{}   // closed: occurrences are of no interest any more
 	name     string
+	key      driver.Key // of the control channels
 	begin    time.Time
 	started  time.Time
 	verdict  time.Time // the last result came

@@ -17,6 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -42,7 +43,7 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 	require.NoError(t, err)
 	cut, err := solver.Slabs(problem.N, peers, nil)
 	require.NoError(t, err)
-	identity, err := rendezvous.NewIdentity("v1", "f", []byte("a secret of more than 22 bytes"))
+	identity, err := rendezvous.NewKeyIdentity("v1", "f", driver.NewKey())
 	require.NoError(t, err)
 	notes, says := io.Pipe()
 	r := &rehearsal{t: t, address: make(chan string, 1), stop: make(chan struct{}), done: make(chan struct{})}

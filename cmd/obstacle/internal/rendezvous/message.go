@@ -7,7 +7,7 @@ import (
 )
 
 // Version of this protocol. Both ends must have the same.
-const Version = 5
+const Version = 6
 
 // Kind tells what a frame's body is.
 type Kind uint8
@@ -59,6 +59,7 @@ type Join struct {
 type Welcome struct {
 	Rank          int    `json:"rank"`
 	Run           string `json:"run"` // names the run; peers of different runs do not talk
+	Key           []byte `json:"key"` // of the run's control channels, random
 	MTU           int    `json:"mtu"` // bytes; 0: that of the interface
 	PeerTimeoutMS int64  `json:"peer_timeout_ms"`
 	Seed          uint64 `json:"seed"`

@@ -45,6 +45,7 @@ type Solution struct {
 	ErrorBound                 finite.Number `json:"error_bound"`
 	ErrorBoundBy               string        `json:"error_bound_by,omitempty"`  // the w > 0 with A·w > 0 behind it
 	ErrorBoundWhy              string        `json:"error_bound_why,omitempty"` // why there is none
+	ErrorBoundSweeps           float64       `json:"error_bound_sweeps"`        // what the search for that w cost
 	MMatrix                    bool          `json:"m_matrix"`
 	InverseNorm                finite.Number `json:"inverse_norm"` // bound of ‖A⁻¹‖∞
 	MaxError                   finite.Number `json:"max_error"`
@@ -126,6 +127,7 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.ErrorBound, s.MaxError = finite.Number(e.ErrorBound), finite.Number(e.MaxError)
 	c := e.Certificate
 	s.MMatrix, s.InverseNorm, s.ErrorBoundBy, s.ErrorBoundWhy = c.MMatrix, finite.Number(c.Inverse), c.By, c.Why
+	s.ErrorBoundSweeps = c.Work
 	s.ContactForce, s.UpperForce = finite.Number(e.Force[0]), finite.Number(e.Force[1])
 	s.ContactPoints, s.Sum = e.ContactPoints, finite.Number(e.Sum)
 	s.Converged = o.Reason == launch.Converged && e.RelativeResidual <= s.Tolerance
