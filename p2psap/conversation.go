@@ -10,7 +10,7 @@ import (
 // this node asked for it with OutDial, "" when it was accepted.
 func (n *Node) ControlUp(now microproto.Instant, id ConnID, dialled string) {
 	n.replans = true
-	c := &conn{id: id, dialled: dialled, until: now.Add(n.config.Handshake)}
+	c := &conn{id: id, dialled: dialled, began: now, until: now.Add(n.config.Handshake)}
 	if dialled == "" {
 		n.makeRoom(now)
 	}
@@ -367,6 +367,9 @@ func (n *Node) seat(now microproto.Instant, c *conn, p *peer, h *hello, link mic
 	if p.state == PeerNew {
 		p.evidence = Evidence{Mine: n.place(n.host(c, p.name)), Theirs: h.place()}
 		p.measure.until = now.Add(n.config.Handshake)
+		if c.dialled != "" {
+			p.measure.seem(now.Sub(c.began)) // this end has said hello first
+		}
 	}
 	if c.dialled == "" {
 		if err := n.sendHello(c, p); err != nil {

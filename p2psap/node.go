@@ -58,9 +58,12 @@ type NodeConfig struct {
 	// Addresses are those at which other hosts reach this one, each with the prefix
 	// of its network, at most 32; nil: not known. See Locate.
 	Addresses []netip.Prefix
-	// Incarnation tells lives of a node of one name apart; 0: taken from Seed.
+	// Incarnation tells lives of a node of one name apart, and its session numbers and
+	// ports follow from it: a shell draws it at random, so that frames left over from an
+	// earlier run do not fit a session of this one. 0: taken from Seed.
 	Incarnation uint64
-	Seed        uint64
+	// Seed is of all other chances: the micro-protocols' and the jitter of back-offs.
+	Seed uint64
 	// Protect says which sessions are encrypted and authenticated; Entropy is where
 	// their keys come from. It may only be given when nobody else can read the
 	// control channel.
@@ -195,7 +198,11 @@ func NewNode(c NodeConfig) (*Node, error) {
 	n.peersDue = microproto.Never
 	n.makeCalls()
 	n.addRails()
-	n.lastPort, n.lastGen = uint16(n.rand.Uint32()), uint16(n.rand.Uint32())
+	numbers := n.rand
+	if c.Incarnation != 0 {
+		numbers = rand.New(rand.NewPCG(c.Incarnation, 0x6e756d62657273))
+	}
+	n.lastPort, n.lastGen = uint16(numbers.Uint32()), uint16(numbers.Uint32())
 	if n.config.Incarnation == 0 {
 		n.config.Incarnation = n.rand.Uint64() | 1
 	}

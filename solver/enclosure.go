@@ -40,10 +40,15 @@ func Enclose(p *Problem, u []float64, judged *Evaluation, sweeps int, e Executor
 	if e == nil {
 		e = Sequential{}
 	}
+	p, in, err := p.inRange()
+	if err != nil {
+		return Enclosure{}, err
+	}
+	u = in.copied(u)
 	n := &encloser{p: p, u: u, certificate: c, Enclosure: Enclosure{
 		Lower: make([]float64, len(u)), Upper: make([]float64, len(u)), Sweeps: sweeps,
 	}}
-	err := n.eachSlab(e, n.begin)
+	err = n.eachSlab(e, n.begin)
 	for done := 0; done < sweeps && err == nil; done += enclosureVisit {
 		n.sweeps = min(enclosureVisit, sweeps-done)
 		err = n.eachSlab(e, n.improve)
@@ -51,7 +56,19 @@ func Enclose(p *Problem, u []float64, judged *Evaluation, sweeps int, e Executor
 	if err == nil {
 		err = n.finish()
 	}
+	if err == nil && in.scale != 0 {
+		n.unscale(-in.scale)
+	}
 	return n.Enclosure, err
+}
+
+// unscale multiplies the enclosure by 2^k, rounding outwards what is no longer exact.
+func (n *encloser) unscale(k scale) {
+	for i := range n.Lower {
+		n.Lower[i], n.Upper[i] = k.outward(n.Lower[i], -1), k.outward(n.Upper[i], 1)
+	}
+	n.Width = k.outward(n.Width, 1)
+	n.Sum = [2]float64{k.outward(n.Sum[0], -1), k.outward(n.Sum[1], 1)}
 }
 
 type encloser struct {

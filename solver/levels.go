@@ -237,9 +237,10 @@ func (g *Levels) Progress() Progress {
 func (g *Levels) Solution(dst []float64) {
 	if g.steps.of > 0 {
 		copy(dst, g.steps.before)
-		return
+	} else {
+		g.course.copyOut(dst)
 	}
-	g.course.copyOut(dst)
+	(-g.config.units.scale).apply(dst)
 }
 
 // Box is the own box.

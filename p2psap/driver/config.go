@@ -56,9 +56,11 @@ type Config struct {
 	Handshake time.Duration // for a control connection to say hello; 0: 5 s
 	Watch     p2psap.Watch  // when a composition follows what is measured
 	Limits    p2psap.Limits
-	Seed      uint64         // of protocol randomness; 0: from the system
-	Log       zerolog.Logger // its zero value logs nothing
-	Tracer    microproto.Tracer
+	// Seed is of the micro-protocols' random numbers; 0: from the system. Session numbers,
+	// ports, keys and the node's incarnation always come from the system.
+	Seed   uint64
+	Log    zerolog.Logger // its zero value logs nothing
+	Tracer microproto.Tracer
 }
 
 func (c *Config) core() (p2psap.NodeConfig, error) {

@@ -189,6 +189,7 @@ func (n *Node) post(o *p2psap.Output) {
 	}
 	select {
 	case c.queue <- o.Data:
+		n.stats.ControlOut++
 	default:
 		// The other end does not read: break the connection, the reader tells the core.
 		_ = c.tcp.Close()

@@ -40,6 +40,7 @@ type Node struct {
 	armed    microproto.Instant
 	full     bool // the link takes nothing until writable
 	closing  bool // Close has been called
+	aborted  bool // Abort has been called
 	closed   bool // nothing works any more
 	lost     error
 	arrived  bool    // something happened since WaitAny returned
@@ -71,6 +72,7 @@ type Stats struct {
 	p2psap.NodeCounters
 	LinkErrors     uint64 // frames that the link refused with an error
 	LinkFull       uint64 // times it was full
+	ControlOut     uint64 // control messages handed to a connection
 	ControlGarbage uint64 // connections closed for a message longer than allowed
 	LinkWakes      uint64 // times that the link's goroutine was woken
 	TimerWakes     uint64 // times that the timer's goroutine was woken

@@ -1,11 +1,9 @@
 package peer
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -40,8 +39,7 @@ func pairOf(t *testing.T, blocks ...int) []*driver.Node {
 		t.Cleanup(func() { n.Close() })
 		nodes = append(nodes, n)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
+	ctx := await.Context(t)
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
 	for i, n := range nodes {
