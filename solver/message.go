@@ -28,7 +28,7 @@ import (
 //	stop, finished, close  nothing
 //
 // The mark of a face is the age of the cut it belongs to; that of a residual is 1 when
-// the snapshot is void.
+// the snapshot is void; that of a correction is 1 when it takes the one before it back.
 type messageKind uint8
 
 const (
@@ -53,7 +53,7 @@ const (
 )
 
 const (
-	messageVersion = 5
+	messageVersion = 6
 	messageHeader  = 16
 )
 
@@ -179,7 +179,7 @@ func mostMark(k messageKind) uint8 {
 	switch k {
 	case msgFace:
 		return mostAge
-	case msgResidual:
+	case msgResidual, msgCorrection:
 		return 1
 	}
 	return 0
