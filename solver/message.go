@@ -29,7 +29,8 @@ import (
 //	stop, finished, close, halt  nothing
 //
 // The mark of a face is the age of the cut it belongs to; that of a residual is 1 when
-// the snapshot is void, that of a verdict when the next check has to bring magnitudes.
+// the snapshot is void, that of a verdict when the next check has to bring magnitudes, and
+// that of a correction when it takes the one before it back.
 type messageKind uint8
 
 const (
@@ -190,7 +191,7 @@ func mostMark(k messageKind) uint8 {
 	switch k {
 	case msgFace:
 		return mostAge
-	case msgResidual, msgVerdict:
+	case msgResidual, msgVerdict, msgCorrection:
 		return 1
 	}
 	return 0
