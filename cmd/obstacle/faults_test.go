@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -49,9 +50,40 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 			require.Equal(t, "failed", s.Reason)
 			require.Contains(t, s.Failure, fmt.Sprintf("peer 1 (pid %d) ended: signal: killed", r.pid(1)))
 			require.Equal(t, []int{1}, s.MissingBlocks)
+			require.Len(t, s.FilledBlocks, 1)
+			require.Equal(t, [][2]int{{0, 128}, {0, 128}, {43, 86}}, s.FilledBlocks[0].Box)
+			require.Less(t, float64(s.FilledBlocks[0].Residual), 1.0)
 			require.FileExists(t, at)
 			require.Positive(t, s.Sweeps[0], "the other blocks are the iterate they had")
 			r.said("obstacle: peer 1")
+			r.neverSaid("did not end") // the survivors do not wait for the dead peer
+		})
+	}
+}
+
+// A launcher that stood still for longer than the peer timeout, alone or with all its peers,
+// reads what came meanwhile before it calls anyone silent.
+func TestLauncherThatStoodStill(t *testing.T) {
+	for i, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			r := endless(t, scheme, "--peer-timeout", "1s")
+			stopped := []int{r.cmd.Process.Pid}
+			if i > 0 || testing.Short() {
+				stopped = append(stopped, r.pid(0), r.pid(1), r.pid(2))
+			}
+			for _, pid := range stopped {
+				require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+			}
+			<-time.After(2 * time.Second) // however long it really is: nothing is measured
+			for _, pid := range slices.Backward(stopped) {
+				require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+			}
+			r.signal(syscall.SIGINT)
+			require.Equal(t, 3, r.wait(patience))
+			s := r.solution()
+			require.Equal(t, "interrupted", s.Reason, s.Failure)
+			require.Empty(t, s.MissingBlocks)
+			require.Less(t, float64(s.RelativeResidual), 1.0)
 		})
 	}
 }
@@ -60,10 +92,8 @@ func TestStoppedPeerIsNamed(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			r := endless(t, scheme, "--peer-timeout", "1s")
-			stopped := time.Now()
 			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGSTOP))
 			require.Equal(t, 1, r.wait(patience))
-			require.Less(t, time.Since(stopped), 30*time.Second, "the timeout, and judging under the race detector")
 			s := r.solution()
 			require.Contains(t, s.Failure, "peer 2 (pid")
 			require.Equal(t, []int{2}, s.MissingBlocks)
@@ -76,7 +106,7 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
 			r := endless(t, scheme, "--out", at)
-			r.signal(syscall.SIGINT)
+			r.signal(map[string]syscall.Signal{"sync": syscall.SIGINT, "async": syscall.SIGHUP}[scheme])
 			require.Equal(t, 3, r.wait(patience))
 			s := r.solution()
 			require.Equal(t, "interrupted", s.Reason)
@@ -126,8 +156,13 @@ func TestGarbageOnEveryPort(t *testing.T) {
 		n, tol = 20, 1e-4
 	}
 	at := filepath.Join(t.TempDir(), "u.npy")
-	r := start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slow", "0:4", "--out", at, "--format", "json")
-	r.said(`"started"`)
+	// Peer 0 stands still, so that the run does not end before garbage has come to every port.
+	var r *running
+	for r == nil || r.over() {
+		r = start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slow", "0:4", "--peer-timeout", "10m", "--out", at, "--format", "json")
+		r.said(`"started"`)
+		_ = syscall.Kill(r.pid(0), syscall.SIGSTOP) // it may have ended: once more, then
+	}
 	var sent, wait sync.WaitGroup
 	stop := make(chan struct{})
 	for _, pid := range []int{r.cmd.Process.Pid, r.pid(0), r.pid(1)} {
@@ -148,6 +183,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 		}
 	}
 	sent.Wait()
+	require.NoError(t, syscall.Kill(r.pid(0), syscall.SIGCONT))
 	code := r.wait(patience)
 	close(stop)
 	wait.Wait()

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/internal/await"
 )
 
 // running is a call of the program, a process of its own.
@@ -39,8 +40,9 @@ type running struct {
 	ended bool
 }
 
-// patience bounds every wait of these tests; a busy machine needs some.
-const patience = 40 * time.Second
+// patience bounds every wait of these tests: only a program that hangs takes so long. It is
+// made to show its goroutines then.
+const patience = await.Limit
 
 // start runs the program with logs that tell what happens.
 func start(t *testing.T, args ...string) *running {
@@ -106,13 +108,23 @@ func (r *running) follow(errs io.Reader) {
 
 func (r *running) signal(s syscall.Signal) { _ = r.cmd.Process.Signal(s) }
 
+// guard has a program that still runs after limit print its goroutines and end.
+func (r *running) guard(limit time.Duration) (stop func() bool) {
+	return time.AfterFunc(limit, func() { r.signal(syscall.SIGQUIT) }).Stop
+}
+
+// over tells whether the program has ended.
+func (r *running) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
+}
+
 // said waits for a line on stderr and returns its submatches.
 func (r *running) said(pattern string) []string {
 	r.t.Helper()
 	re := regexp.MustCompile(pattern)
-	timer := time.AfterFunc(patience, r.news.Broadcast)
-	defer timer.Stop()
-	deadline := time.Now().Add(patience)
+	defer r.guard(patience)()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := 0; ; {
@@ -121,10 +133,18 @@ func (r *running) said(pattern string) []string {
 				return m
 			}
 		}
-		if r.ended || time.Now().After(deadline) {
+		if r.ended {
 			r.t.Fatalf("nothing like %q was said:\n%s", pattern, strings.Join(r.lines, "\n"))
 		}
 		r.news.Wait()
+	}
+}
+
+// neverSaid wants no such line on stderr of a program that has ended.
+func (r *running) neverSaid(text string) {
+	r.t.Helper()
+	for _, l := range r.lines {
+		require.NotContains(r.t, l, text)
 	}
 }
 
@@ -139,9 +159,9 @@ func (r *running) pid(rank int) int {
 // wait waits for the end and the exit code, no longer than limit.
 func (r *running) wait(limit time.Duration) int {
 	r.t.Helper()
-	select {
-	case <-r.done:
-	case <-time.After(limit):
+	stop := r.guard(limit)
+	<-r.done
+	if !stop() {
 		r.t.Fatalf("still running after %v", limit)
 	}
 	r.nobodyLeft()
@@ -152,7 +172,7 @@ func (r *running) wait(limit time.Duration) int {
 func (r *running) nobodyLeft() {
 	r.t.Helper()
 	for rank, pid := range r.pids {
-		require.Eventually(r.t, func() bool { return gone(pid) }, patience, 5*time.Millisecond, "peer %d, pid %d, is an orphan", rank, pid)
+		await.Until(r.t, func() bool { return gone(pid) }, "the end of peer %d, pid %d: it is an orphan", rank, pid)
 	}
 }
 

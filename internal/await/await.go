@@ -50,6 +50,10 @@ func Until(t TB, done func() bool, format string, args ...any) {
 	poll(t, done, Limit, format, args...)
 }
 
+// Pass lets time pass for processes that have clocks of their own: for at least d, however
+// long that really takes.
+func Pass(d time.Duration) { time.Sleep(d) }
+
 // pauses between polls grow up to longest: a loaded machine is not loaded further.
 const longest = 2 * time.Millisecond
 

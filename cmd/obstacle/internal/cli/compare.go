@@ -15,6 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/figure"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -30,7 +31,9 @@ type comparison struct {
 	Reference string  `json:"reference"` // what t(1) is
 	Rows      []row   `json:"rows"`
 	Version   string  `json:"version"`
-	Figure    string  `json:"figure,omitempty"`
+	Figure    string  `json:"figure,omitempty"` // the first that was written
+
+	Outputs []report.Output `json:"outputs"`
 }
 
 func (a *app) compareCommand() *cobra.Command {
@@ -119,7 +122,7 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 	if q.threads == 0 {
 		q.threads = 1
 	}
-	c := comparison{Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds, Version: build.Version()}
+	c := comparison{Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds, Outputs: []report.Output{}, Version: build.Version()}
 	var cases []trial
 	for _, m := range all.methods {
 		of := *q
@@ -164,15 +167,12 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 	}
 	c.sum()
 	for _, name := range out {
-		if err := figure.Write(name, c.title(), series(c.Rows, len(all.methods) > 1)); err != nil {
-			return failed(err)
+		err := draw(name, c.title(), series(c.Rows, len(all.methods) > 1))
+		if c.Outputs = append(c.Outputs, outcomeOf(name, err)); err == nil && c.Figure == "" {
+			c.Figure = name
 		}
-		c.Figure = out[0]
 	}
-	if err := a.print(c, c.text); err != nil {
-		return err
-	}
-	return c.verdict()
+	return cmp.Or(a.print(c, c.text), unwritten(c.Outputs), c.verdict())
 }
 
 // trial is one row in the making.

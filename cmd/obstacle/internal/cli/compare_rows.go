@@ -119,9 +119,7 @@ func (c *comparison) text(w io.Writer) {
 		}
 	}
 	fmt.Fprintf(w, "efficiency is t(1)/(P·t(P)), t(1) that of the method's first row: %s\n", c.Reference)
-	if c.Figure != "" {
-		fmt.Fprintf(w, "written %s\n", c.Figure)
-	}
+	report.Lines(w, c.Outputs)
 }
 
 // series sorts the rows by scheme, and by method where there are several; every one

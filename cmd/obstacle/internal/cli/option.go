@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"runtime"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/internal/output"
@@ -16,6 +18,7 @@ type optionRecord struct {
 	contract *option.Option
 	keep     bool // every step: somebody wants the boundary in time
 	rows     []output.Exercise
+	err      error // of a step's boundary, the first
 }
 
 // newOptionRecord prepares it; an exercise boundary among the outputs of any other
@@ -38,18 +41,25 @@ func newOptionRecord(w *work, out []string) (*optionRecord, error) {
 }
 
 // step looks at the end of time step m.
-func (r *optionRecord) step(m int, t float64, at *solver.Problem, u []float64) error {
-	if r == nil || !r.keep || m == 0 {
-		return nil
+func (r *optionRecord) step(m int, t float64, at *solver.Problem, u []float64) {
+	if r == nil || !r.keep || m == 0 || r.err != nil {
+		return
 	}
 	factor, err := r.contract.Critical(at, u)
+	if err != nil {
+		r.err = fmt.Errorf("the exercise boundary at the end of time step %d: %w", m, err)
+		return
+	}
 	r.rows = append(r.rows, output.Exercise{Time: t, Factor: factor})
-	return err
 }
 
-// quote reads the answer off the solution; write then has the boundary in time, of a
-// perpetual option that of all times.
-func (r *optionRecord) quote(end *solver.Problem, u []float64) (*report.Option, error) {
+// fewPoints of a grid are solved on by one thread.
+const fewPoints = 1 << 14
+
+// quote reads the answer off the solution, and estimates the error of the price where the run
+// has come to its end; write then has the boundary in time, of a perpetual option that of
+// all times.
+func (r *optionRecord) quote(end *solver.Problem, u []float64, solved bool) (*report.Option, error) {
 	if r == nil || len(u) != end.Points() {
 		return nil, nil
 	}
@@ -64,7 +74,17 @@ func (r *optionRecord) quote(end *solver.Problem, u []float64) (*report.Option, 
 	if r.contract.Perpetual {
 		r.rows = []output.Exercise{{Time: math.Inf(1), Factor: factor}}
 	}
-	return report.NewOption(r.contract, q, factor), nil
+	off, why := math.NaN(), "the run was stopped before its end"
+	if solved {
+		var e solver.Executor
+		if end.Points() >= fewPoints {
+			e = parallel(runtime.GOMAXPROCS(0))
+		}
+		if off, why, err = r.contract.PriceError(q.Price, end.N, e); err != nil {
+			return nil, err
+		}
+	}
+	return report.NewOption(r.contract, q, factor, off, why), nil
 }
 
 // write puts the exercise boundary into a file.
@@ -73,7 +93,7 @@ func (r *optionRecord) write(name string) error {
 	for _, a := range r.contract.Assets {
 		spot = append(spot, a.Price)
 	}
-	return output.WriteExercise(name, spot, r.rows)
+	return cmp.Or(output.WriteExercise(name, spot, r.rows), r.err)
 }
 
 // extra are the assets' prices at the grid's points, which files of the solution show.

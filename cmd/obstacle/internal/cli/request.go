@@ -56,6 +56,7 @@ type request struct {
 	rendezvous  string
 	secretFile  string
 	metrics     string
+	live        *launch.Status // what --metrics shows; nil: there is no such flag
 	status      string
 	enclosing   enclosing
 
@@ -213,8 +214,6 @@ func (q *request) built() error {
 	switch {
 	case q.trace != "" && !isFolder(filepath.Dir(q.trace)):
 		return usage("--trace %s: no folder %s", q.trace, filepath.Dir(q.trace))
-	case q.metrics != "":
-		return usage("--metrics %s: not built in this release", q.metrics)
 	}
 	if err := q.rails.Check(); err != nil {
 		return badInput(err)

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,10 +40,10 @@ type app struct {
 func Main(ctx context.Context, args []string, catalog *microproto.Catalog, in io.Reader, out, errs io.Writer) int {
 	a := &app{catalog: catalog, in: in, out: out, err: errs}
 	root := a.root()
-	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
+	root.SetArgs(helped(root, args))
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
 		fmt.Fprintf(errs, "obstacle: %v\n", err)
@@ -85,7 +86,7 @@ processes that exchange halos directly, over P2PSAP.`,
 }
 
 func commandNames() []string {
-	return []string{"solve", "compare", "simulate", "convergence", "check", "problems", "clusters", "stack", "peer", "secret", "doctor", "version", "completion", "help"}
+	return []string{"solve", "compare", "simulate", "convergence", "check", "problems", "clusters", "calibrate", "stack", "peer", "secret", "doctor", "version", "completion", "help"}
 }
 
 // start looks at the flags that every command has.
@@ -130,15 +131,22 @@ func oneArgument(what string) cobra.PositionalArgs {
 
 func (a *app) json() bool { return a.format == "json" }
 
-// print writes v as JSON, or what text gives, to stdout.
+// print writes v as JSON, or what text gives, to stdout, in one piece.
 func (a *app) print(v any, text func(w io.Writer)) error {
-	if !a.json() {
-		text(a.out)
-		return nil
+	var all bytes.Buffer
+	if a.json() {
+		e := json.NewEncoder(&all)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(v); err != nil {
+			return failed(err)
+		}
+	} else {
+		text(&all)
 	}
-	e := json.NewEncoder(a.out)
-	e.SetEscapeHTML(false)
-	return failed(e.Encode(v))
+	if _, err := all.WriteTo(a.out); err != nil {
+		return failed(fmt.Errorf("the answer could not be printed: %w", err))
+	}
+	return nil
 }
 
 // terminal tells whether w is one.

@@ -51,6 +51,8 @@ type Join struct {
 	Seat        int    `json:"seat"` // the rank wanted; -1: any
 	Host        string `json:"host"`
 	Pid         int    `json:"pid"`
+	Problem     string `json:"problem"`      // name of the problem that the peer was started for; "": any
+	ProblemHash string `json:"problem_hash"` // its fingerprint, hexadecimal
 	// Addresses are those at which other hosts reach the peer.
 	Addresses []netip.Addr `json:"addresses"`
 }

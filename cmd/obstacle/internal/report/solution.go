@@ -38,11 +38,13 @@ type Solution struct {
 	Converged                  bool           `json:"converged"`
 	Reason                     string         `json:"reason"`
 	Failure                    string         `json:"failure,omitempty"`
-	MissingBlocks              []int          `json:"missing_blocks,omitempty"` // ranks whose block was lost: starting values stand there
+	MissingBlocks              []int          `json:"missing_blocks,omitempty"` // ranks whose block was lost
+	FilledBlocks               []Filled       `json:"filled_blocks,omitempty"`  // what stands in their place; else starting values do
 	Tolerance                  float64        `json:"tolerance"`
 	RelativeResidual           finite.Number  `json:"relative_residual"`
 	ResidualInf                finite.Number  `json:"residual_inf"`
 	ErrorBound                 finite.Number  `json:"error_bound"`
+	ErrorBoundOf               string         `json:"error_bound_of"`            // what it bounds the distance from
 	ErrorBoundBy               string         `json:"error_bound_by,omitempty"`  // the w > 0 with A·w > 0 behind it
 	ErrorBoundWhy              string         `json:"error_bound_why,omitempty"` // why there is none
 	ErrorBoundSweeps           float64        `json:"error_bound_sweeps"`        // what the search for that w cost
@@ -89,7 +91,7 @@ type Solution struct {
 	Sessions    []Session `json:"sessions"` // each as either end saw it
 	PerPeer     []Peer    `json:"per_peer"`
 	Probes      []Probe   `json:"probes"`
-	Outputs     []string  `json:"outputs"`
+	Outputs     []Output  `json:"outputs"`
 	Seed        uint64    `json:"seed"`
 	Version     string    `json:"version"`
 }
@@ -125,15 +127,16 @@ type Probe struct {
 
 // Add fills in what the run and the judgement of its result say.
 func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluation) {
-	s.Reason, s.Failure, s.MissingBlocks = o.Reason, o.Failure, o.Missing
+	s.Reason, s.Failure, s.MissingBlocks, s.FilledBlocks = o.Reason, o.Failure, o.Missing, filled(o, len(s.N))
 	s.RelativeResidual, s.ResidualInf = finite.Number(e.RelativeResidual), finite.Number(e.ResidualInf)
 	s.ErrorBound, s.MaxError = finite.Number(e.ErrorBound), finite.Number(e.MaxError)
 	c := e.Certificate
 	s.MMatrix, s.InverseNorm, s.ErrorBoundBy, s.ErrorBoundWhy = c.MMatrix, finite.Number(c.Inverse), c.By, c.Why
-	s.ErrorBoundSweeps = c.Work
+	s.ErrorBoundSweeps, s.ErrorBoundOf = c.Work, "the discrete solution"
 	s.ContactForce, s.UpperForce = finite.Number(e.Force[0]), finite.Number(e.Force[1])
 	s.ContactPoints, s.UpperContact, s.Sum = finite.Count(e.ContactPoints), finite.Count(e.UpperPoints), finite.Number(e.Sum)
-	s.Converged = o.Reason == launch.Converged && e.RelativeResidual <= s.Tolerance
+	// An answer whose holes were filled is solved if it meets the tolerance as a whole.
+	s.Converged = (o.Reason == launch.Converged || len(o.Filled) > 0) && e.RelativeResidual <= s.Tolerance
 	s.SetupSeconds, s.GatherSeconds = o.Setup.Seconds(), (o.Gather - o.Run).Seconds()
 	s.PlanesMoved, s.Planes = 0, nil
 	s.Sweeps, s.PerPeer, s.Composition = []finite.Count{}, []Peer{}, []string{}
@@ -225,40 +228,20 @@ func refused(o *launch.Outcome) map[string]uint64 {
 	return out
 }
 
-// traffic adds up the halo sessions. What one end sent and the other has not
-// received by the end of the run is lost, or was still on its way. A message of an
-// asynchronous session is lost with any of its segments; one that was replaced by
-// a newer one before it was read is not.
+// traffic adds up the halo sessions.
 func (s *Solution) traffic(o *launch.Outcome) {
-	var segmentsIn uint64
-	var lost int64
-	asynchronous := false
+	var t Traffic
 	for _, p := range o.Peers {
+		t.Add(p.Sessions)
 		for _, h := range p.Sessions {
-			if !strings.HasPrefix(h.Name, rendezvous.HaloPrefix) {
-				continue
-			}
-			s.Messages += h.MessagesSent
-			s.Bytes += h.BytesSent
-			s.SegmentsSent += h.SegmentsSent
-			segmentsIn += h.SegmentsReceived
-			if h.Mode == "sync" {
-				lost += int64(h.MessagesSent) - int64(h.MessagesReceived)
-			} else {
-				asynchronous = true
-			}
-			s.Retransmitted += h.Retransmitted
-			s.ValuesReplaced += h.Overwritten
-			if len(s.Composition) == 0 {
+			if len(s.Composition) == 0 && strings.HasPrefix(h.Name, rendezvous.HaloPrefix) {
 				s.Composition = h.Composition
 			}
 		}
 	}
-	s.SegmentsLost = s.SegmentsSent - min(segmentsIn, s.SegmentsSent)
-	s.MessagesLost = uint64(max(lost, 0))
-	if asynchronous {
-		s.MessagesLost = min(s.SegmentsLost, s.Messages)
-	}
+	s.Messages, s.Bytes, s.MessagesLost = t.Messages, t.Bytes, t.MessagesLost()
+	s.SegmentsSent, s.SegmentsLost = t.Segments, t.SegmentsLost()
+	s.Retransmitted, s.ValuesReplaced = t.Retransmitted, t.Replaced
 }
 
 // Efficiency is t(1)/(P·t(P)), not a number when a time is missing.
