@@ -124,6 +124,7 @@ const (
 	Sweeps      = "sweeps"
 	Time        = "time"
 	Interrupted = "interrupted"
+	Stagnated   = "stagnated" // rounding keeps the residual above the tolerance
 	Failed      = "failed"
 )
 

@@ -181,7 +181,7 @@ type Lost struct {
 
 // Result is a peer's account of its run. Its block came before it, in chunks.
 type Result struct {
-	Reason    string        `json:"reason"` // "converged", "sweeps", "time", "interrupted", "failed"
+	Reason    string        `json:"reason"` // "converged", "sweeps", "time", "interrupted", "stagnated", "failed"
 	Error     string        `json:"error"`  // when failed
 	Lost      int           `json:"lost"`   // the rank that it misses; -1: none
 	Sweeps    uint64        `json:"sweeps"`

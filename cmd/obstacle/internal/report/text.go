@@ -171,6 +171,8 @@ func (s *Solution) verdict() string {
 		return "stopped by --max-time: best iterate"
 	case launch.Interrupted:
 		return "interrupted: best iterate"
+	case launch.Stagnated:
+		return fmt.Sprintf("stagnated: rounding keeps the residual above the tolerance; --tol %.2g can be met", float64(s.ReachableTolerance))
 	}
 	if s.Converged {
 		return "solved, although the run failed: " + s.Failure
