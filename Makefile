@@ -1,12 +1,15 @@
-# make check and make verbs are what continuous integration runs, and what a change
-# must pass.
-# It needs Go, git, make and access to Go modules; with a C compiler it also runs
-# the race detector.
+# make test runs every test, in minutes, whatever else the machine does. make check adds
+# linter, race detector and builds; make check and make verbs are what continuous
+# integration runs, and what a change must pass. make stress has the long lanes.
+# All need Go, git, make and access to Go modules, the race detector a C compiler too.
 
 GO       ?= go
 FUZZTIME ?= 20s
 SEEDS    ?= 300
 CHANGESEEDS ?= 200
+# Of make stress: seeds of each simulation, and draws of each property test.
+STRESSSEEDS ?= 10000
+DRAWS       ?= 2000
 
 # The linter is pinned here. An installed one of exactly this version is used,
 # otherwise Go builds it: minutes the first time, nothing afterwards.
@@ -18,9 +21,9 @@ LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 # Packages with goroutines, or called from several; the core has none.
 SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./cmd/...
 
-.PHONY: check build fmt vet lint test race sim fuzz bench pictures install verbs
+.PHONY: check build fmt vet lint test race sim stress fuzz bench pictures install verbs
 
-check: build fmt vet lint race test
+check: test build fmt vet lint race
 
 # The whole module, examples included; also without the assembly kernels and without
 # what loads libibverbs.
@@ -39,7 +42,7 @@ lint:
 	$(LINT) run ./...
 
 # Every test: examples, layout and purity (internal/tidy), simulator seeds, real
-# processes, and the seed corpus of every fuzz target.
+# processes, and the seed corpus of every fuzz target. None depends on the clock.
 test:
 	$(GO) test ./...
 
@@ -62,6 +65,14 @@ sim:
 	$(GO) test ./internal/sim -run 'TestAttacks$$' -count=1 -v -attack.count=$(SEEDS)
 	$(GO) test ./internal/sim -run 'TestFalseStops' -count=1 -v -timeout 3h -stops.count=$(SEEDS)
 	$(GO) test ./p2psap -run 'TestChanges$$' -count=1 -v -change.count=$(CHANGESEEDS) -change.goal=1000
+
+# The long lanes, hours: more seeds of the simulations, more draws of the property tests, all
+# tests under the race detector, and those of real processes and sockets again and again.
+stress:
+	$(MAKE) sim SEEDS=$(STRESSSEEDS)
+	$(GO) test -count=1 -timeout 6h -rapid.checks=$(DRAWS) $$(grep -rl --include='*_test.go' 'pgregory.net/rapid"' . | xargs -n 1 dirname | sort -u)
+	$(GO) test -race -count=1 -timeout 2h ./...
+	$(GO) test -count=10 -timeout 2h $(SHELLS)
 
 # Every fuzz target for FUZZTIME, one after the other. Minimising what is interesting, for a
 # minute each by default, would take most of that time.

@@ -131,14 +131,14 @@ func TestLostDatagramsAreCounted(t *testing.T) {
 	for name, lose := range map[string]func(direction, count int) bool{
 		"some":         func(direction, count int) bool { return count%(7+2*direction) == 0 },
 		"many":         func(direction, count int) bool { return count%(3+direction) == 1 },
-		"calls' last":  func(direction, count int) bool { return direction == 0 && count >= 20+1+20+3 && count < 20+1+20+20 },
-		"all, at once": func(direction, count int) bool { return direction == 1 && count >= 5 && count < 40 },
+		"calls' last":  func(direction, count int) bool { return direction == 0 && count >= 20+1+20+3 && count < 20+1+20+10 },
+		"all, at once": func(direction, count int) bool { return direction == 1 && count >= 5 && count < 15 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lines := []string{"latency 8 20", "calls 8 20", "latency 8 20"}
 			if name == "many" {
-				lines = []string{"latency 8 200"}
+				lines = []string{"latency 8 16"}
 			}
 			lost := 0
 			leader, other := serveBoth(t, kindFloor, lines, func(at string) string { return losing(t, at, lose) })

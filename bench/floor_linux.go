@@ -39,7 +39,7 @@ type datagrams struct {
 // floorRepeat, and given up after floorGiveUp; the end that does not lead waits floorPatience.
 const (
 	floorLook     = 20 * time.Microsecond
-	floorRepeat   = 5 * time.Millisecond
+	floorRepeat   = 50 * time.Millisecond
 	floorGiveUp   = time.Second
 	floorPatience = 10 * time.Second
 )

@@ -192,7 +192,7 @@ func TestPeersWithALongRoundTripConnect(t *testing.T) {
 					a, b := node("a", "10.0.0.1/24", 1), node("b", "10.0.0.2/24", 2)
 					w.connect()
 					up := func() bool { return a.Locality("b") != 0 && b.Locality("a") != 0 }
-					require.True(t, w.until(4*time.Second+5*rtt, up), "not connected after %v", w.now)
+					require.True(t, w.until(2*time.Second+7*rtt/2, up), "not connected after %v", w.now)
 					requireUp(t, a, b)
 					require.Equal(t, OtherCluster, a.Locality("b"))
 					sa, err := a.Open(w.now, "b", syncOptions("s"))
@@ -221,5 +221,31 @@ func TestPeersWithALongRoundTripConnect(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// How many pongs a measurement wants: a pong that comes late once does not make a near path
+// far, and a path of seconds does not take four of them.
+func TestPongsOfAMeasurement(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		samples     int
+		least, took time.Duration
+		done        bool
+	}{
+		{3, ms / 10, 300 * ms, false},
+		{4, ms / 10, ms, true},
+		{4, 20 * ms, 80 * ms, false},
+		{4, 20 * ms, 250 * ms, true},
+		{16, 2 * ms, 32 * ms, true},
+		{1, 1500 * ms, 1500 * ms, false},
+		{2, ms / 10, 1501 * ms, true},
+		{2, 400 * ms, 800 * ms, false},
+		{3, 400 * ms, 1200 * ms, true},
+		{1, 2500 * ms, 2500 * ms, true},
+		{0, 0, time.Minute, false},
+	} {
+		m := measurement{began: 7, samples: c.samples, least: c.least}
+		require.Equal(t, c.done, m.done(microproto.Instant(7).Add(c.took)), "%+v", c)
 	}
 }

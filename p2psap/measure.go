@@ -11,12 +11,12 @@ import (
 // How many round trips of the control channel are measured when a peer answers. A
 // process may be woken late on a busy host, so the smallest counts, and a path that
 // looks far is tried more often than one that looks near. Where a round trip takes long
-// fewer do: a path of a second is far, however late a process was woken.
+// fewer do; one that took a second may still have been a process that was woken late.
 const (
 	fewestSamples = 4
 	mostSamples   = 16
 	measureTime   = 250 * time.Millisecond // after it, fewestSamples do
-	longMeasure   = time.Second            // after it, one does
+	longMeasure   = time.Second            // after it, two do, and after twice as long one
 )
 
 // measurement is how far a peer is. Each end measures for itself; when the result
@@ -38,7 +38,7 @@ type measurement struct {
 func (m *measurement) done(now microproto.Instant) bool {
 	took := now.Sub(m.began)
 	return m.samples >= fewestSamples && (m.least <= NearRTT || m.samples >= mostSamples || took >= measureTime) ||
-		m.samples > 0 && took >= longMeasure
+		m.samples > 1 && took >= longMeasure || m.samples > 0 && took >= 2*longMeasure
 }
 
 // seem notes what a round trip seems to take: how long an answer took that need not have

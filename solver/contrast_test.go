@@ -84,7 +84,7 @@ func TestContrastTable(t *testing.T) {
 		line := fmt.Sprintf("%-8s %d-D %3d:", c.name, c.dim, c.n)
 		for _, contrast := range []float64{10, 100, 1e3, 1e4, 1e6, 1e-4} {
 			p := contrastProblem(c, contrast)
-			s, err := SolveBy(p, MethodConfig{Name: Multigrid}, 1e-6, 60, nil)
+			s, err := SolveBy(p, MethodConfig{Name: Multigrid}, 1e-6, 1500, nil)
 			require.NoError(t, err)
 			line += fmt.Sprintf(" %4d(%5.0f,%.0e)", s.Cycles, s.Work, s.Residual)
 		}

@@ -22,12 +22,15 @@ func (m *multigrid) compile() {
 	m.opening = join.opening
 	m.again = m.afresh()
 	m.ask = []stage{{kind: stageTotal}}
-	m.energy = nil
+	m.energy, m.halve, m.damp = nil, nil, nil
 	if f := m.home(0); f != nil {
 		s := f.compute(nil, func(b kernel.Box, i int) { f.Sweep.Energy(&m.changes[i], m.keep, f.Values, b) })
 		m.changes = make([]kernel.Sum, pieces(s.steps))
 		m.energy = append(m.keepGhosts(f), s)
+		scale := f.scales(&m.part, m.keep)
+		m.halve, m.damp = []stage{scale, s}, []stage{scale}
 	}
+	m.damp = append(m.damp, m.back.measure...)
 }
 
 // join is where grids that are cut and those of the root meet.
@@ -259,6 +262,16 @@ func (g *gridLevel) copies(dst, src []float64) stage {
 	share := func(i int) {
 		lo, hi := i*len(src)/maxChunks, (i+1)*len(src)/maxChunks
 		copy(dst[lo:hi], src[lo:hi])
+	}
+	return stage{kind: stageCompute, steps: []step{{box: g.own, chunks: 1}}, whole: func() { g.exec.For(maxChunks, share) }}
+}
+
+// scales is a stage that takes a part of the way from the values kept, ghosts and all: what
+// the neighbours do there.
+func (g *gridLevel) scales(part *float64, keep []float64) stage {
+	share := func(i int) {
+		lo, hi := i*len(keep)/maxChunks, (i+1)*len(keep)/maxChunks
+		method.ScalePoints(g.Values[lo:hi], keep[lo:hi], *part)
 	}
 	return stage{kind: stageCompute, steps: []step{{box: g.own, chunks: 1}}, whole: func() { g.exec.For(maxChunks, share) }}
 }

@@ -17,6 +17,10 @@ const (
 	guardJudge                     // the total of its residual is awaited
 	guardEnergy                    // the change of the energy is measured
 	guardDecide                    // its total is awaited
+	guardHalf                      // the change of the energy of half the step is measured
+	guardPart                      // its total is awaited
+	guardDamp                      // a part of the step is taken, and measured
+	guardDamped                    // the total is awaited
 	guardSweep                     // relaxation instead of the cycle
 	guardBack                      // measured
 	guardRelaxed                   // the total is awaited
@@ -47,12 +51,11 @@ func (m *multigrid) next(Iteration) *stage {
 		case guardCycle:
 			m.offer(guardJudge, m.collect())
 		case guardEnergy:
-			var sum kernel.Sum
-			for i := range m.changes {
-				sum.Merge(&m.changes[i])
-				m.changes[i] = kernel.Sum{}
-			}
-			m.offer(guardDecide, sum)
+			m.offer(guardDecide, m.change())
+		case guardHalf:
+			m.offer(guardPart, m.change())
+		case guardDamp:
+			m.offer(guardDamped, m.collect())
 		case guardSweep:
 			if m.sweeps--; m.sweeps >= 0 {
 				m.run(guardSweep, m.back.sweep, 1)
@@ -68,6 +71,16 @@ func (m *multigrid) next(Iteration) *stage {
 			}
 		}
 	}
+}
+
+// change merges and empties what the pieces measured of the change of the energy.
+func (m *multigrid) change() kernel.Sum {
+	var sum kernel.Sum
+	for i := range m.changes {
+		sum.Merge(&m.changes[i])
+		m.changes[i] = kernel.Sum{}
+	}
+	return sum
 }
 
 func (m *multigrid) run(p guardPhase, list []stage, work float64) {
@@ -91,6 +104,16 @@ func (m *multigrid) decide() bool {
 		m.squares = v
 		m.guard.Relaxed(math.Sqrt(v))
 		return true
+	case guardDamped:
+		m.squares = v
+		m.guard.Damped(math.Sqrt(v))
+		return true
+	case guardPart:
+		verdict = method.Rejected
+		if m.part = m.guard.Part(v); m.part > 0 {
+			m.run(guardDamp, m.damp, 1)
+			return false
+		}
 	case guardJudge:
 		m.squares = v
 		if m.plan.hierarchy.Coarsest() == 0 {
@@ -102,6 +125,11 @@ func (m *multigrid) decide() bool {
 			v = math.Inf(1)
 		}
 		verdict = m.guard.JudgeEnergy(v, math.Sqrt(m.squares))
+		if verdict == method.Rejected && m.guard.Halves(math.Sqrt(m.squares)) {
+			m.part = 0.5
+			m.run(guardHalf, m.halve, 2)
+			return false
+		}
 	}
 	switch verdict {
 	case method.Undecided:

@@ -40,6 +40,8 @@ type multigrid struct {
 	cold                 bool // the values are the reference vector, whose residual is known
 	known                stage
 	first                bool    // no cycle has been done
+	part                 float64 // of a step, for halve and damp
+	halve, damp          []stage
 	again                []stage // a cycle that begins with the reference vector
 
 	phase   guardPhase

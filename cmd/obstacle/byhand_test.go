@@ -183,6 +183,19 @@ func TestPeersByHandEndWithTheLauncher(t *testing.T) {
 	a.said("the launcher at .* left before the run was over")
 }
 
+// A peer that has handed over its block has done its part, and exits with 1 all the same when
+// the launcher ends before it says Bye: nobody has the answer.
+func TestLauncherKilledBeforeBye(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--max-sweeps", "300", "--slow", "0:100", "--peers", "1")
+	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	r.said(`"relaxing"`)
+	r.signal(syscall.SIGSTOP)
+	p.said(`"iterated"`)
+	r.signal(syscall.SIGKILL)
+	require.Equal(t, 1, p.wait(patience))
+	p.said("the launcher at .* left before the run was over")
+}
+
 // Of a run that has failed all peers exit with 1, and at once: the survivors wait neither for
 // the peer timeout nor for what they sent to the lost peer.
 func TestPeersByHandOfAFailedRun(t *testing.T) {

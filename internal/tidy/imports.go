@@ -45,7 +45,7 @@ func table() []row {
 		{pkg: "microproto", core: true},
 		{pkg: "microproto/ctp", core: true, may: []string{"microproto"}},
 		{pkg: "microproto/seal", core: true, may: []string{"microproto"}},
-		{pkg: "microproto/mptest", may: []string{"microproto", rapid, testify}},
+		{pkg: "microproto/mptest", may: []string{"internal/await", "microproto", rapid, testify}},
 		{pkg: "p2psap", core: true, may: []string{"microproto", "microproto/seal"}},
 		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", xsys, zerolog}},
 		{pkg: "ether", may: []string{"microproto", xsys, xnet}},

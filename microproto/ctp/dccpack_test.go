@@ -322,3 +322,23 @@ func TestNoRoomBelow(t *testing.T) {
 	require.EqualValues(t, 3, d.flight.next())
 	require.Len(t, c.Drain(nil), 2)
 }
+
+// The time-out of a large window keeps the column's margin above the mean round trip, that of a
+// small one 2 ms, and none is above the cap.
+func TestMarginOfThePacketTimeout(t *testing.T) {
+	const ms = time.Millisecond
+	o := microproto.Options{OptionRTOFloor: int64(200 * ms), OptionGranularity: int64(200 * ms), OptionRTOMax: int64(time.Minute)}
+	mp, err := newDCCPAck(o)
+	require.NoError(t, err)
+	d := mp.(*DCCPAck)
+	window := 2
+	d.shared.window = &window
+	for range 100 {
+		d.estimate.update(250 * ms)
+	}
+	require.Equal(t, 252*ms, d.timeout())
+	window = smallWindow + 1
+	require.Equal(t, 450*ms, d.timeout())
+	d.estimate.most = 300 * ms
+	require.Equal(t, 300*ms, d.timeout())
+}

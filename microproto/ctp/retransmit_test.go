@@ -206,3 +206,20 @@ func TestThroughputUnderLoss(t *testing.T) {
 	sent, resent := r.Link.Stats(0).Sent, r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted()
 	require.Less(t, float64(resent), 0.06*float64(sent), "%d of %d sent again", resent, sent)
 }
+
+// While a channel drains its time-out follows the round trip alone, also where the variance
+// has a floor.
+func TestDrainForgetsTheFloors(t *testing.T) {
+	const ms = time.Millisecond
+	mp, err := newRTTEstimation(microproto.Options{OptionRTOFloor: int64(200 * ms), OptionGranularity: int64(200 * ms)})
+	require.NoError(t, err)
+	r := mp.(*RTTEstimation)
+	var rto time.Duration
+	r.rto = &rto
+	for range 100 {
+		r.update(20 * ms)
+	}
+	require.Equal(t, 220*ms, rto)
+	r.Drain(nil)
+	require.Equal(t, 21*ms, rto)
+}

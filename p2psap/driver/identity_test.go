@@ -141,10 +141,18 @@ func TestSecondNodeOfAName(t *testing.T) {
 			a, b, again := start(t, "a", change), start(t, "b", change), start(t, "b", change)
 			join(t, a, b)
 			sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
-			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-			defer cancel()
-			err := again.Connect(ctx, "a", a.ControlAddr().String())
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			ctx, cancel := context.WithCancel(limit(t))
+			refused := make(chan error, 1)
+			go func() { refused <- again.Connect(ctx, "a", a.ControlAddr().String()) }()
+			await.Until(t, func() bool {
+				again.mu.Lock()
+				defer again.mu.Unlock()
+				state, why := again.core.Peer("a")
+				return state == p2psap.PeerNew && why != nil
+			}, "a says nothing to the second node")
+			cancel()
+			err := <-refused
+			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorContains(t, err, `the name "b" is in use by another peer, from which it still hears`)
 			require.Positive(t, a.Stats().Refused)
 			_, err = sb.Send(limit(t), 2, 1, make([]byte, 8))

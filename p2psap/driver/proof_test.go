@@ -23,9 +23,7 @@ func ends(server, client func(context.Context, net.Conn) (*tls.Conn, error)) (se
 	var both sync.WaitGroup
 	part := func(f func(context.Context, net.Conn) (*tls.Conn, error), c net.Conn, err *error) func() {
 		return func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-			defer cancel()
-			_, *err = f(ctx, c)
+			_, *err = f(context.Background(), c)
 			if *err != nil {
 				_ = c.Close()
 			}

@@ -28,6 +28,7 @@ type Multigrid struct {
 	norms     []kernel.Norm
 	sums      []kernel.Sum
 	residual  float64
+	part      float64 // of a step, for scale
 	before    float64 // of a level's reference, for Choose
 	failure   error
 	stage     Stage
@@ -36,7 +37,7 @@ type Multigrid struct {
 
 // bound are the parts of stages, bound once.
 type bound struct {
-	restrict, prolong, data, interpolate, restore, measure, energy, defect, gauge func(piece int, b kernel.Box)
+	restrict, prolong, data, interpolate, restore, measure, energy, defect, gauge, scale func(piece int, b kernel.Box)
 
 	rows func(worker, lo, hi, z int) // measures them
 }
@@ -172,6 +173,15 @@ func (m *Multigrid) bind() {
 			l := m.levels[0]
 			l.Sweep.Residual(&m.norms[worker], l.Values, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}})
 		},
+		scale: func(_ int, b kernel.Box) {
+			layout := m.system.Layout
+			for z := b.Lo[2]; z < b.Hi[2]; z++ {
+				for y := b.Lo[1]; y < b.Hi[1]; y++ {
+					i, n := layout.Index(b.Lo[0], y, z), b.Hi[0]-b.Lo[0]
+					ScalePoints(m.levels[0].Values[i:i+n], m.keep[i:i+n], m.part)
+				}
+			}
+		},
 		gauge: func(i int, b kernel.Box) {
 			l := m.levels[m.stage.Level]
 			l.Sweep.Residual(&m.norms[i], l.Values, b)
@@ -233,12 +243,23 @@ func (m *Multigrid) Cycle(u []float64) float64 {
 	}
 	v := m.guard.Judge(m.residual)
 	if v == Misled {
-		work += m.run(Stage{Kind: Reference}) + m.all(m.cycle)
+		m.levels[0].Refer(m.levels[0].Part.Layout.Interior())
+		work += m.all(m.cycle)
 		v = m.guard.Judge(m.residual)
 	}
 	if v == Undecided {
 		work += 2
 		v = m.guard.JudgeEnergy(m.energy(), m.residual)
+	}
+	if v == Rejected && m.guard.Symmetric && m.guard.Halves(m.residual) {
+		m.scale(0.5)
+		work += 2
+		if part := m.guard.Part(m.energy()); part > 0 {
+			m.scale(part)
+			work += m.run(Stage{Kind: Measure})
+			m.guard.Damped(m.residual)
+			v = Accepted
+		}
 	}
 	if v == Rejected {
 		l := m.levels[0]
@@ -383,6 +404,19 @@ func (m *Multigrid) energy() float64 {
 		return math.Inf(1)
 	}
 	return change
+}
+
+// scale takes a part of the way from the values that were kept.
+func (m *Multigrid) scale(part float64) {
+	m.part = part
+	m.team.each(m.system.Layout.Interior(), m.do.scale)
+}
+
+// ScalePoints moves values to a part of the way from where they were; arrays of any points.
+func ScalePoints(values, from []float64, part float64) {
+	for i, v := range from {
+		values[i] = v + float64(part*(values[i]-v))
+	}
 }
 
 func copyPoints(l kernel.Layout, dst, src []float64, b kernel.Box) {

@@ -59,6 +59,7 @@ type pins struct {
 	scale        float64    // fine points for a coarse one
 	edge         [3]float64 // coupling of fine neighbours along an axis
 	edges        float64    // of all of a point's
+	uneven       bool       // the edges around it differ much
 	below        float64    // of a coarse point with its neighbours
 }
 
@@ -95,6 +96,7 @@ func (s *pins) code(at, p, lo, hi [3]int) uint64 {
 	}
 	if l.edges != nil {
 		s.below = s.coarse.edgesOf(at)
+		s.uneven = l.uneven(lo, hi)
 	} else if l.operator.Form == kernel.Variable {
 		s.couple(l.Part.Layout.Dense(p[0], p[1], p[2]))
 	}
@@ -103,8 +105,8 @@ func (s *pins) code(at, p, lo, hi [3]int) uint64 {
 		for y := s.lo[1]; y < s.hi[1]; y++ {
 			for row := l.marked(s.lo[0], s.hi[0], y, z); row != 0; row &= row - 1 {
 				q := [3]int{s.lo[0] + bits.TrailingZeros64(row), y, z}
-				if cost := s.cost(q); cost > 0 {
-					sum += float64(s.weight(q) * cost)
+				if weight := s.weight(q); weight > 0 {
+					sum += float64(weight * s.cost(q))
 				}
 			}
 		}
@@ -151,6 +153,28 @@ func (l *Level) edgesOf(q [3]int) float64 {
 		sum += l.conductAlong(q, a, -1) + l.conductAlong(q, a, 1)
 	}
 	return sum
+}
+
+// evenEdges differ by that factor at most.
+const evenEdges = 4
+
+// uneven reports whether the edges between the points of a cell and their neighbours differ
+// much.
+func (l *Level) uneven(lo, hi [3]int) bool {
+	least, most := math.Inf(1), 0.0
+	for z := lo[2]; z < hi[2]; z++ {
+		for y := lo[1]; y < hi[1]; y++ {
+			for x := lo[0]; x < hi[0]; x++ {
+				for a := range l.Part.Layout.Dim {
+					v := l.conduct(a, [3]int{x, y, z}) * l.edges.Spacing[a] * l.edges.Spacing[a]
+					if v > 0 {
+						least, most = min(least, v), max(most, v)
+					}
+				}
+			}
+		}
+	}
+	return most > evenEdges*least
 }
 
 // weight is that of the coarse point in the interpolation to q.
@@ -202,6 +226,19 @@ func (s *pins) between(a int, q [3]int) float64 {
 	return s.fine.conduct(a, q)
 }
 
+// hold is the part that counts of the edge from q, which is in contact, to its neighbour on
+// the coarse point's side.
+func (s *pins) hold(a int, q, inner [3]int) float64 {
+	edge := q
+	edge[a] = min(q[a], inner[a])
+	if !s.uneven {
+		return float64(holding[s.dim] * s.between(a, edge))
+	}
+	// All of it, for the value at the free end: what is left out here may be many times all
+	// that holds the coarse point.
+	return s.between(a, edge) * s.weight(inner) / s.weight(q)
+}
+
 // held is the cost of a point in contact: that of its edges to free points, but for those
 // that lead away from the coarse point, which count for its neighbour. Where a point nearer
 // to the coarse one is in contact too, that one is seen, and stands before q.
@@ -223,14 +260,13 @@ func (s *pins) held(q [3]int) float64 {
 				inner = high
 			}
 			if inner != s.near && !s.free(inner) {
+				if s.uneven {
+					continue
+				}
 				return 0
 			}
 			if !s.along(q, a) {
-				if inner == low {
-					sum += holding[s.dim] * s.between(a, low)
-				} else {
-					sum += holding[s.dim] * s.between(a, q)
-				}
+				sum += s.hold(a, q, inner)
 			}
 		}
 	}

@@ -14,16 +14,16 @@ const (
 )
 
 // Safeguard makes the convergence of multigrid certain, whatever the coarse corrections
-// do. The full multigrid start and the cycle after it are accepted when the residual is not
-// larger than before. A cycle is accepted when the VI residual falls below Falls times the smallest so
-// far: that can happen without end only if it tends to 0. Otherwise, for a symmetric A,
-// it is accepted when the values after the coarse correction and the relaxation that
-// follows have less energy than those before it; each cycle begins with projected
-// relaxation, which lowers the energy everywhere but at the solution, continuously, so
-// that an iteration that never raises it converges (Zangwill's theorem; so argues
-// Kornhuber, Numer. Math. 69, 1994, for monotone multigrid). Otherwise the iteration goes on
-// with relaxation alone, from the values kept, ever longer while cycles fail: relaxation
-// converges by itself.
+// do. The full multigrid start and the cycle after it are accepted when the VI residual is
+// not larger than before. A later cycle is accepted when it falls below Falls times the
+// smallest so far: that can happen without end only if it tends to 0. Otherwise, for a
+// symmetric A, it is accepted when the values after the coarse correction and the relaxation
+// that follows have less energy than those before it, or else the part of that step that has
+// least. Each cycle begins with projected relaxation, which lowers the energy everywhere but
+// at the solution, continuously, so that an iteration that never raises it converges
+// (Zangwill's theorem; so argues Kornhuber, Numer. Math. 69, 1994, for monotone multigrid).
+// Otherwise the iteration goes on with relaxation alone, from the values kept, ever longer
+// while cycles fail: relaxation converges by itself.
 type Safeguard struct {
 	Symmetric bool
 	best      float64
@@ -32,6 +32,7 @@ type Safeguard struct {
 	started   bool    // best is the residual before the full multigrid start, which a cycle followed
 	sweeps    int
 	rejected  int
+	change    float64 // of the energy, by the step that is judged
 }
 
 // Falls is the factor that the residual of an accepted cycle keeps below.
@@ -61,6 +62,7 @@ func (g *Safeguard) Changed() { g.best, g.unknown, g.started = math.Inf(1), g.Sy
 
 // Judge takes the residual (‖r‖₂) after a cycle.
 func (g *Safeguard) Judge(residual float64) Verdict {
+	g.change = math.Inf(1)
 	if residual > g.largest && residual < math.Inf(1) {
 		g.largest = residual
 	}
@@ -85,11 +87,36 @@ func (g *Safeguard) Judge(residual float64) Verdict {
 
 // JudgeEnergy takes the change of the energy since the values that were kept.
 func (g *Safeguard) JudgeEnergy(change, residual float64) Verdict {
-	if change < 0 {
+	if g.change = change; change < 0 {
 		return g.accept(residual)
 	}
 	return g.reject(residual)
 }
+
+// Halves reports whether, after JudgeEnergy has rejected a cycle of that residual, half of
+// its step is worth a look: see Part.
+func (g *Safeguard) Halves(residual float64) bool {
+	return g.change < math.Inf(1) && residual > nothingLeft*g.largest
+}
+
+// leastStep is the part of a step below which relaxation is worth more.
+const leastStep = 0.05
+
+// Part takes the change of the energy of half the step, after that of all of it, and returns
+// what the half step is to be multiplied by to have least energy; 0: nothing. The energy is a
+// parabola along the step, and both ends of it lie between the obstacles: a correction may
+// point the right way and be too long. After such a part comes Damped.
+func (g *Safeguard) Part(half float64) float64 {
+	curvature := 2*g.change - 4*half // the change at t is curvature·t² − slope·t
+	part := (curvature - g.change) / (2 * curvature)
+	if curvature > 0 && part >= leastStep && part < 1 {
+		return 2 * part
+	}
+	return 0
+}
+
+// Damped takes the residual after such a part of a step.
+func (g *Safeguard) Damped(residual float64) { g.accept(residual) }
 
 func (g *Safeguard) accept(residual float64) Verdict {
 	g.best, g.sweeps = math.Min(g.best, residual), 0

@@ -33,9 +33,9 @@ type neighbour struct {
 	// What the other end has closed. What it sent before can still be read, tag by
 	// tag, after a send or another tag has found out.
 	haloOut, agreeOut, agreeIn bool
-	haloIn                     []bool // by tag
-	left                       bool   // any of them
-	leftAt                     time.Duration
+	haloIn                     []bool        // by tag
+	left                       bool          // any of them
+	leftAt                     time.Duration // by Runner.ran
 }
 
 // outgoing is a face on its way.
@@ -148,7 +148,7 @@ func (r *Runner) closed(nb *neighbour, way *bool, err error) error {
 		return nb.fail(err)
 	}
 	if !nb.left {
-		nb.left, nb.leftAt = true, r.now()
+		nb.left, nb.leftAt = true, r.ran.total
 	}
 	*way = true
 	return nil

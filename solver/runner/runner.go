@@ -35,7 +35,8 @@ type Runner struct {
 	changing time.Duration // that they took
 
 	stopping bool          // the worker was told to end early
-	stopAt   time.Duration // when
+	stopAt   time.Duration // when, by ran
+	ran      ranTime
 }
 
 // New builds the peer's block and opens its sessions: it blocks until every

@@ -22,6 +22,7 @@ const forever = time.Duration(1<<63 - 1)
 // between any two operations, and while something is waited for.
 func (r *Runner) attend() error {
 	now := r.now()
+	ran := r.ran.at(now, r.tick())
 	if !r.stopping {
 		switch {
 		case r.asked.Err() != nil:
@@ -29,8 +30,8 @@ func (r *Runner) attend() error {
 		case r.config.MaxTime > 0 && r.first >= 0 && now-r.first >= r.config.MaxTime:
 			r.stop(now, solver.ReachedTime)
 		}
-	} else if now >= r.stopAt+r.patience() {
-		return fmt.Errorf("%w: asked for %v ago; the block is this peer's newest", ErrNoVerdict, (now - r.stopAt).Round(time.Millisecond))
+	} else if ran >= r.stopAt+r.patience() {
+		return fmt.Errorf("%w: asked for %v ago; the block is this peer's newest", ErrNoVerdict, (ran - r.stopAt).Round(time.Millisecond))
 	}
 	if f := r.config.Progress; f != nil && now >= r.pace.reportAt {
 		r.pace.reportAt = now + r.config.ProgressEvery
@@ -41,11 +42,27 @@ func (r *Runner) attend() error {
 		}
 		f(Progress{Elapsed: elapsed, Step: p.Step, Sweep: p.Sweep, Residual: p.Residual})
 	}
-	return r.departed(now)
+	return r.departed(ran)
 }
 
+// ranTime is the time that a process has run: of any time between two looks at the clock only
+// so much counts. A process that stood still (stopped, suspended) has the others' messages
+// unread, and must read them before it calls them late.
+type ranTime struct{ last, total time.Duration }
+
+// at adds the time since the last call, most at most, and returns the total.
+func (t *ranTime) at(now, most time.Duration) time.Duration {
+	t.total += min(now-t.last, most)
+	t.last = now
+	return t.total
+}
+
+// tick is the most that counts of the time between two operations, and how long a wait may
+// last while somebody is waited for with patience.
+func (r *Runner) tick() time.Duration { return r.config.Grace / 8 }
+
 func (r *Runner) stop(now time.Duration, why solver.Reason) {
-	r.stopping, r.stopAt = true, now
+	r.stopping, r.stopAt = true, r.ran.total
 	r.config.Log.Info().Int("rank", int(r.config.Solver.Rank)).Stringer("why", why).Msg("asking for an early end")
 	r.worker.Stop(now, why)
 }
@@ -57,10 +74,10 @@ func (r *Runner) patience() time.Duration {
 
 // departed: a neighbour that has closed its sessions knows the verdict, which
 // therefore is on its way, or it has failed.
-func (r *Runner) departed(now time.Duration) error {
+func (r *Runner) departed(ran time.Duration) error {
 	for _, nb := range r.neighbours {
-		if nb.left && now >= nb.leftAt+r.patience() {
-			return nb.fail(fmt.Errorf("no verdict %v after it had left: %w", (now - nb.leftAt).Round(time.Millisecond), p2psap.ErrPeerClosed))
+		if nb.left && ran >= nb.leftAt+r.patience() {
+			return nb.fail(fmt.Errorf("no verdict %v after it had left: %w", (ran - nb.leftAt).Round(time.Millisecond), p2psap.ErrPeerClosed))
 		}
 	}
 	return nil
@@ -71,7 +88,7 @@ func (r *Runner) deadline() time.Duration {
 	at := forever
 	switch {
 	case r.stopping:
-		at = r.stopAt + r.patience()
+		at = r.ran.last + min(r.stopAt+r.patience()-r.ran.total, r.tick())
 	case r.config.MaxTime > 0 && r.first >= 0:
 		at = r.first + r.config.MaxTime
 	}
@@ -80,7 +97,7 @@ func (r *Runner) deadline() time.Duration {
 	}
 	for _, nb := range r.neighbours {
 		if nb.left {
-			at = min(at, nb.leftAt+r.patience())
+			at = min(at, r.ran.last+min(nb.leftAt+r.patience()-r.ran.total, r.tick()))
 		}
 	}
 	return at

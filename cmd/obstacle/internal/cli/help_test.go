@@ -84,6 +84,7 @@ func examples(t *testing.T, c *cobra.Command) {
 	require.NotEmpty(t, c.Example)
 	named := false
 	for line := range strings.Lines(c.Example) {
+		line, _, _ = strings.Cut(line, "#")
 		words := strings.Fields(line)
 		if len(words) == 0 || words[0] != "obstacle" {
 			continue

@@ -145,7 +145,8 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 // notJudged is the evaluation of an answer that cannot be judged.
 func notJudged(why error) solver.Evaluation {
 	nan := math.NaN()
-	return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, Force: [2]float64{nan, nan},
+	return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan,
+		ContactPoints: int(finite.Unknown), UpperPoints: int(finite.Unknown), Force: [2]float64{nan, nan},
 		Certificate: solver.Certificate{Inverse: nan, Why: why.Error()}}
 }
 

@@ -75,6 +75,11 @@ func TestFill(t *testing.T) {
 			}
 			require.Equal(t, want, points)
 			require.InDeltaSlice(t, exact, r.u, 1e-6)
+			for i, v := range r.u {
+				if !holds(r.holes, r.Problem.N, i) {
+					require.Equal(t, exact[i], v, "a survivor's value")
+				}
+			}
 			e, err := solver.Evaluate(r.Problem, r.u, nil)
 			require.NoError(t, err)
 			require.LessOrEqual(t, e.RelativeResidual, r.Tolerance, "of the whole grid")

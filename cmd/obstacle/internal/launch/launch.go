@@ -306,7 +306,9 @@ func (r *run) fail(f failure) {
 		r.failure = &f
 		level = zerolog.WarnLevel
 	}
-	r.Status.setLost(f.rank)
+	if f.weight > reported {
+		r.Status.setLost(f.rank)
+	}
 	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
 	if first {
 		for _, m := range r.members { // also those that have given their results: their run failed

@@ -215,6 +215,7 @@ func TestFailuresOfOnePeer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := rehearse(t, func(p *Plan) {
+				p.Status = &Status{}
 				if name == "falls silent" {
 					p.PeerTimeout = time.Second
 				}
@@ -233,6 +234,11 @@ func TestFailuresOfOnePeer(t *testing.T) {
 			require.Equal(t, Failed, o.Reason)
 			require.Contains(t, o.Failure, c.want)
 			require.Equal(t, []int{1}, o.Missing)
+			lost := 1
+			if name == "fails" || name == "half a block" || name == "blames others" { // what a peer says is no loss
+				lost = 0
+			}
+			require.Equal(t, lost, r.plan.Status.Lost())
 			require.Equal(t, 1.0, o.U[0], "the block that came is kept")
 			box := r.plan.Partition.Box(1)
 			require.Len(t, o.Filled, 1)

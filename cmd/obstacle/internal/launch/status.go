@@ -59,7 +59,8 @@ func (s *Status) Sweeps() map[int]uint64 {
 	return maps.Clone(s.sweeps)
 }
 
-// Lost returns how many peers were lost.
+// Lost returns how many peers the launcher has lost: their process or connection ended too
+// early, or they were silent.
 func (s *Status) Lost() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

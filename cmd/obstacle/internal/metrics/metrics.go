@@ -58,7 +58,7 @@ var (
 	timeStep  = metric("time_step", "Time step in progress; 0 where the problem is stationary.")
 	sweeps    = metric("sweeps_total", "Sweeps of a peer in the time step in progress, at its last report.", "rank")
 	residual  = metric("relative_residual_ratio", "Relative residual measured last; missing before the first.")
-	lostPeers = metric("lost_peers", "Peers that were lost.")
+	lostPeers = metric("lost_peers", "Peers whose process or connection ended too early, or that were silent.")
 
 	messages      = metric("halo_messages_sent_total", "Messages sent by the halo sessions.")
 	bytesSent     = metric("halo_sent_bytes_total", "Payload sent by the halo sessions.")

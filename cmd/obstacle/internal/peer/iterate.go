@@ -53,10 +53,7 @@ func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle in
 	if lost, is := announced(o); is {
 		return &ToldError{lost.Why}
 	}
-	switch {
-	case out.Reason == launch.Failed:
-		return &ToldError{out.Error}
-	case !o.ended:
+	if !o.ended {
 		return errOver
 	}
 	return nil

@@ -305,9 +305,11 @@ func (p *peer) stopper(ctx context.Context, o *orders) <-chan struct{} {
 	return stop
 }
 
-// connect opens conversations with all neighbours at once.
+// connect opens conversations with all neighbours at once. That takes up to six round trips,
+// those of TCP and TLS among them, so that it may take longer than a silence; a neighbour that
+// has gone is noticed by the launcher meanwhile.
 func (p *peer) connect(ctx context.Context, to []solver.Link) error {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout())
+	ctx, cancel := context.WithTimeout(ctx, 2*p.timeout())
 	defer cancel()
 	errs := make(chan error, len(to))
 	for _, n := range to {

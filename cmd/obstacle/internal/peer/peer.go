@@ -105,9 +105,6 @@ func oneLine(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// sendTime bounds a message to the launcher.
-const sendTime = 30 * time.Second
-
 // errOver says that the launcher has ended the run, or itself.
 var errOver = errors.New("the launcher has left")
 

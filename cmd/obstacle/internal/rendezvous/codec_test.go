@@ -21,7 +21,7 @@ func samples() []Message {
 		Challenge{Version: 1, Program: "v1", Fingerprint: "ab"},
 		Join{Version: 1, Program: "v1", Fingerprint: "ab", Seat: -1, Host: "h", Pid: 7,
 			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
-		Welcome{Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Congestion: "cubic", Rails: Rails{"ib", "messages", 8128, 9000, 2, 3}, Cluster: "nancy", Protect: "auto"},
+		Welcome{Key: make([]byte, 32), Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Congestion: "cubic", Rails: Rails{"ib", "messages", 8128, 9000, 2, 3}, Cluster: "nancy", Protect: "auto"},
 		Refuse{Reason: "no"},
 		Listen{Control: "127.0.0.1:9"},
 		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",

@@ -22,7 +22,8 @@ type Conn struct {
 	wait time.Duration
 }
 
-// NewConn wraps c. A Send that the other end does not read within wait fails.
+// NewConn wraps c. A Send that the other end does not read within wait fails; 0: never, as the
+// other end may stand still for as long as it likes.
 func NewConn(c net.Conn, wait time.Duration) *Conn {
 	return &Conn{tcp: c, net: c, wait: wait}
 }
@@ -37,8 +38,10 @@ func (c *Conn) Send(m Message) error {
 		return err
 	}
 	c.out = frame
-	if err := c.net.SetWriteDeadline(time.Now().Add(c.wait)); err != nil {
-		return err
+	if c.wait > 0 {
+		if err := c.net.SetWriteDeadline(time.Now().Add(c.wait)); err != nil {
+			return err
+		}
 	}
 	if _, err = c.net.Write(frame); err != nil {
 		return fmt.Errorf("rendezvous: sending to %s: %w", c.net.RemoteAddr(), err)
@@ -80,8 +83,8 @@ func (c *Conn) ReceiveWithin(d time.Duration, only ...Kind) (Message, error) {
 	return m, c.net.SetReadDeadline(time.Time{})
 }
 
-// EndWhenCut bounds how long the connection outlives its network: this end must
-// send often, and its calls fail once nothing has been acknowledged for so long.
+// EndWhenCut bounds how long the connection outlives its network: this end must send often,
+// and its calls fail once the other host has acknowledged nothing for so long.
 // It works on Linux; elsewhere the system's own time-outs apply, of minutes.
 func (c *Conn) EndWhenCut(after time.Duration) error { return endWhenCut(c.tcp, after) }
 
