@@ -34,7 +34,11 @@ type Levels struct {
 
 // NewLevels builds the own part of the grid; all arrays are allocated here.
 func NewLevels(c Config) (*Levels, error) {
-	if err := c.Check(); err != nil {
+	err := c.check()
+	if err == nil {
+		err = c.fits()
+	}
+	if err != nil {
 		return nil, err
 	}
 	g := &Levels{config: c, exec: c.Executor, box: c.Partition.Box(c.Rank), tree: treeOf(c.Partition, c.Rank)}
@@ -47,7 +51,6 @@ func NewLevels(c Config) (*Levels, error) {
 		g.wires = append(g.wires, &wire{to: n, link: links[i]})
 	}
 	g.total.init(g)
-	var err error
 	if g.steps.of = c.Problem.Steps(); g.steps.of > 0 {
 		if g.steps.before, err = c.Problem.before(g.box, c.Initial); err != nil {
 			return nil, err

@@ -156,13 +156,18 @@ func (m *MethodConfig) check() error {
 // Check refuses, before anything is started, what New would refuse for a rank of the run
 // by the configuration alone: a scheme, an order or a partition that the method does not
 // have. The problem's functions are not evaluated.
-func (c *Config) Check() error {
+func (c Config) Check() error { // of a copy: check brings the problem into range
 	if err := c.Method.check(); err != nil {
 		return err
 	}
 	if err := c.check(); err != nil {
 		return err
 	}
+	return c.fits()
+}
+
+// fits refuses what does not go together.
+func (c *Config) fits() error {
 	name := c.Method.Name
 	if (name == SOR || name == Multigrid) && !inLockstep(c.Scheme) {
 		return fmt.Errorf("solver: method %s needs all peers at the same iterate, which scheme %s does not keep; take %s with it as the local method, or a synchronous scheme",
@@ -182,7 +187,7 @@ func (c *Config) Check() error {
 
 // New builds what a peer runs, by the method of the configuration.
 func New(c Config) (Peer, error) {
-	if err := c.Check(); err != nil {
+	if err := c.Method.check(); err != nil {
 		return nil, err
 	}
 	switch c.Method.Name {

@@ -37,7 +37,11 @@ type schwarz struct {
 
 // newSchwarz builds the region's arrays.
 func newSchwarz(c Config) (*schwarz, error) {
-	if err := c.Check(); err != nil {
+	err := c.check()
+	if err == nil {
+		err = c.fits()
+	}
+	if err != nil {
 		return nil, err
 	}
 	w := &schwarz{party: party{config: c, tree: treeOf(c.Partition, c.Rank)}, overlap: c.Method.Overlap, exec: c.Executor}
@@ -51,7 +55,6 @@ func newSchwarz(c Config) (*schwarz, error) {
 	// An exchange is worth many sweeps: all are judged, and the verdict on one is known
 	// before the next is over.
 	w.rhythm = newRhythm(max(1, c.CheckEvery), 1, c.MaxSweeps)
-	var err error
 	if w.region, err = newRegion(c.Problem, c.Partition, c.Rank, w.overlap); err != nil {
 		return nil, err
 	}

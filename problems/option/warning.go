@@ -9,7 +9,7 @@ const narrow = 3
 // Warnings says what may spoil the price without being an error.
 func (o *Option) Warnings() []string {
 	var out []string
-	if len(o.Assets) > 1 && (o.Payoff == Put && o.Basket == Maximum || o.Payoff == Call && o.Basket == Minimum) {
+	if o.ridged() {
 		out = append(out, fmt.Sprintf("the payoff of a %s on the %s has a ridge where it is exercised: the error is of first order in the spacing there; compare two grids", o.Payoff, o.Basket))
 	}
 	switch {
@@ -19,6 +19,11 @@ func (o *Option) Warnings() []string {
 		out = append(out, fmt.Sprintf("width %g: the boundary is less than %d standard deviations away and is felt in the price; 5 is enough", o.width(), narrow))
 	}
 	return out
+}
+
+// ridged reports whether the payoff has a ridge where it is exercised.
+func (o *Option) ridged() bool {
+	return len(o.Assets) > 1 && (o.Payoff == Put && o.Basket == Maximum || o.Payoff == Call && o.Basket == Minimum)
 }
 
 // width is the one given, or the default.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"runtime"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/internal/output"
@@ -52,9 +53,13 @@ func (r *optionRecord) step(m int, t float64, at *solver.Problem, u []float64) {
 	r.rows = append(r.rows, output.Exercise{Time: t, Factor: factor})
 }
 
-// quote reads the answer off the solution; write then has the boundary in time, of a
-// perpetual option that of all times.
-func (r *optionRecord) quote(end *solver.Problem, u []float64) (*report.Option, error) {
+// fewPoints of a grid are solved on by one thread.
+const fewPoints = 1 << 14
+
+// quote reads the answer off the solution, and estimates the error of the price where the run
+// has come to its end; write then has the boundary in time, of a perpetual option that of
+// all times.
+func (r *optionRecord) quote(end *solver.Problem, u []float64, solved bool) (*report.Option, error) {
 	if r == nil || len(u) != end.Points() {
 		return nil, nil
 	}
@@ -69,7 +74,17 @@ func (r *optionRecord) quote(end *solver.Problem, u []float64) (*report.Option, 
 	if r.contract.Perpetual {
 		r.rows = []output.Exercise{{Time: math.Inf(1), Factor: factor}}
 	}
-	return report.NewOption(r.contract, q, factor), nil
+	off, why := math.NaN(), "the run was stopped before its end"
+	if solved {
+		var e solver.Executor
+		if end.Points() >= fewPoints {
+			e = parallel(runtime.GOMAXPROCS(0))
+		}
+		if off, why, err = r.contract.PriceError(q.Price, end.N, e); err != nil {
+			return nil, err
+		}
+	}
+	return report.NewOption(r.contract, q, factor, off, why), nil
 }
 
 // write puts the exercise boundary into a file.

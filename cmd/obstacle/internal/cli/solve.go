@@ -125,7 +125,7 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 	s.Add(o, w.partition, e)
 	end := w.problem.AtStep(o.Steps)
 	var err error
-	s.Option, err = steps.option.quote(end, o.U)
+	s.Option, err = steps.option.quote(end, o.U, s.Converged)
 	wrong = cmp.Or(wrong, err)
 	for _, p := range places {
 		s.Probes = append(s.Probes, probe(end, o.U, p))

@@ -11,9 +11,14 @@ import (
 
 // Option is what the JSON of solve has more of an American option.
 type Option struct {
-	Contract string            `json:"contract"`
-	Assets   []option.Asset    `json:"assets"`
-	Price    finite.Number     `json:"price"`
+	Contract string         `json:"contract"`
+	Assets   []option.Asset `json:"assets"`
+	Price    finite.Number  `json:"price"`
+	// PriceError estimates how far price is off by the discretisation in space and time; it
+	// is no bound. null: PriceErrorWhy says why there is none.
+	PriceError    finite.Number `json:"price_error_estimate"`
+	PriceErrorWhy string        `json:"price_error_why,omitempty"`
+
 	Delta    []finite.Number   `json:"delta"`        // ∂V/∂Sᵢ
 	Gamma    [][]finite.Number `json:"gamma"`        // ∂²V/∂Sᵢ∂Sⱼ
 	Exercise bool              `json:"exercise_now"` // today's prices are where it is exercised
@@ -27,10 +32,10 @@ type Option struct {
 }
 
 // NewOption describes a contract and what its solution says.
-func NewOption(o *option.Option, q option.Quote, factor float64) *Option {
+func NewOption(o *option.Option, q option.Quote, factor, priceError float64, why string) *Option {
 	out := &Option{
 		Contract: o.String(), Assets: o.Assets, Price: finite.Number(q.Price), Exercise: q.Exercise,
-		Delta: numbers(q.Delta), Factor: finite.Number(factor),
+		PriceError: finite.Number(priceError), PriceErrorWhy: why, Delta: numbers(q.Delta), Factor: finite.Number(factor),
 	}
 	if out.side = "below"; o.Payoff == option.Call {
 		out.side = "above"
@@ -57,7 +62,11 @@ func (o *Option) text(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "option\t%s\n", o.Contract)
-	fmt.Fprintf(w, "price\t%.6g\n", float64(o.Price))
+	if o.PriceError.Is() {
+		fmt.Fprintf(w, "price\t%.6g, off by about %.1e (discretisation in space and time; an estimate, no bound)\n", float64(o.Price), float64(o.PriceError))
+	} else {
+		fmt.Fprintf(w, "price\t%.6g, off by what is not known: %s\n", float64(o.Price), o.PriceErrorWhy)
+	}
 	fmt.Fprintf(w, "delta\t%s\n", row(o.Delta))
 	for i, g := range o.Gamma {
 		fmt.Fprintf(w, "%s\t%s\n", []string{"gamma", ""}[min(i, 1)], row(g))

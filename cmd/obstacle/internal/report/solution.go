@@ -46,6 +46,7 @@ type Solution struct {
 	RelativeResidual           finite.Number  `json:"relative_residual"`
 	ResidualInf                finite.Number  `json:"residual_inf"`
 	ErrorBound                 finite.Number  `json:"error_bound"`
+	ErrorBoundOf               string         `json:"error_bound_of"`            // what it bounds the distance from
 	ErrorBoundBy               string         `json:"error_bound_by,omitempty"`  // the w > 0 with A·w > 0 behind it
 	ErrorBoundWhy              string         `json:"error_bound_why,omitempty"` // why there is none
 	ErrorBoundSweeps           float64        `json:"error_bound_sweeps"`        // what the search for that w cost
@@ -159,7 +160,7 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.ErrorBound, s.MaxError = finite.Number(e.ErrorBound), finite.Number(e.MaxError)
 	c := e.Certificate
 	s.MMatrix, s.InverseNorm, s.ErrorBoundBy, s.ErrorBoundWhy = c.MMatrix, finite.Number(c.Inverse), c.By, c.Why
-	s.ErrorBoundSweeps = c.Work
+	s.ErrorBoundSweeps, s.ErrorBoundOf = c.Work, "the discrete solution"
 	s.ContactForce, s.UpperForce = finite.Number(e.Force[0]), finite.Number(e.Force[1])
 	s.ContactPoints, s.UpperContact, s.Sum = finite.Count(e.ContactPoints), finite.Count(e.UpperPoints), finite.Number(e.Sum)
 	s.ReachableTolerance = s.reachable(o)

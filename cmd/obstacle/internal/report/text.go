@@ -37,6 +37,9 @@ func (s *Solution) Text(w io.Writer) {
 	} else {
 		fmt.Fprintf(t, "error\tno bound: %s\n", s.ErrorBoundWhy)
 	}
+	if s.Option != nil && s.ErrorBound.Is() {
+		fmt.Fprintln(t, "\tthat is the solver's part alone; the larger one, of the discretisation, stands beside the price")
+	}
 	s.Enclosure.text(t, s.HasUpper)
 	if s.MaxError.Is() {
 		fmt.Fprintf(t, "\t%s against the exact solution of the continuous problem\n", value(s.MaxError))
