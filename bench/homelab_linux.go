@@ -36,7 +36,7 @@ const (
 // are carried by the cores of the peers: what that takes is measured too.
 func (c *homeCase) labModel(ctx context.Context) (d *cluster.Description, err error) {
 	err = inLab(func(tb netlab.Reporter) (err error) {
-		identity, err := driver.NewIdentity([]byte("the secret of this calibration"), "calibration")
+		identity, err := driver.NewKeyIdentity(driver.NewKey(), "calibration")
 		if err != nil {
 			return err
 		}

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,9 +12,7 @@ import (
 func TestRDMAWays(t *testing.T) {
 	for _, w := range rdmaWays() {
 		t.Run(fmt.Sprintf("%v, %s", w.mode, w.name), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-			defer cancel()
-			d, requests, err := w.round(ctx)
+			d, requests, err := w.round(t.Context())
 			require.NoError(t, err)
 			require.Positive(t, d)
 			each := uint64(9)

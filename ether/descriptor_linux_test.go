@@ -3,11 +3,11 @@ package ether
 import (
 	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -87,7 +87,7 @@ func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
 		defer w.mu.Unlock()
 		return w.waiting == 1
 	}
-	require.Eventually(t, watched, 10*time.Second, time.Millisecond)
+	await.Until(t, watched, "a receiver that waits")
 	sendOne(t, a, toB, 1000)
 	require.NoError(t, <-done)
 	require.False(t, watched())
@@ -123,8 +123,6 @@ func TestNoWaitMissesADatagram(t *testing.T) {
 		echo <- nil
 	}()
 	batch := make([]microproto.Frame, 4)
-	watchdog := time.AfterFunc(20*time.Second, func() { _ = a.Close() })
-	defer watchdog.Stop()
 	for i := range rounds {
 		sendOne(t, a, toB, 8)
 		if i%3 == 1 {
@@ -172,14 +170,19 @@ func TestWaitLooksAgainOnceItIsWatched(t *testing.T) {
 	a, b, _, toB := openPair(t)
 	d, batch := b.batch.socket, make([]microproto.Frame, 4)
 	for range 20 {
-		time.AfterFunc(time.Millisecond, func() { // the last wait
-			f := a.Acquire(8)
-			f.Peer = toB
-			_, _ = a.Send([]microproto.Frame{f})
-		})
-		n, err := b.Recv(batch)
-		require.NoError(t, err)
-		release(batch[:n])
+		last := make(chan error) // the last wait
+		go func() {
+			n, err := b.Recv(batch)
+			release(batch[:n])
+			last <- err
+		}()
+		await.Until(t, func() bool {
+			d.readable.mu.Lock()
+			defer d.readable.mu.Unlock()
+			return d.readable.waiting == 1
+		}, "a receiver that waits")
+		sendOne(t, a, toB, 8)
+		require.NoError(t, <-last)
 		d.readable.idle()
 		looks := 0
 		var w wait
@@ -190,12 +193,10 @@ func TestWaitLooksAgainOnceItIsWatched(t *testing.T) {
 			}
 			return true
 		})
-		watchdog := time.AfterFunc(5*time.Second, d.ring)
-		rung, err := w.run()
+		rung, err := w.run() // it waits for ever, if it does not look
 		require.NoError(t, err)
-		watchdog.Stop()
-		require.False(t, rung, "it was not told, and did not look")
-		n, err = b.Recv(batch)
+		require.False(t, rung)
+		n, err := b.Recv(batch)
 		require.NoError(t, err)
 		release(batch[:n])
 	}

@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -102,21 +102,17 @@ func TestIdleWakesNobody(t *testing.T) {
 				got <- n
 			}
 		}()
-		require.Eventually(t, func() bool { return b.Stats().Waits > 0 }, long, time.Millisecond)
-		before := [2]uint64{a.Stats().Tended, b.Stats().Waits}
-		require.Never(t, func() bool {
-			return [2]uint64{a.Stats().Tended, b.Stats().Waits} != before
-		}, 150*time.Millisecond, 50*time.Millisecond, "%v", wait)
+		// Nothing is left that could wake anybody: no timer runs, and the receiver waits.
+		waits := uint64(0)
+		idle := func() bool { return b.Stats().Waits > waits && !a.tending.Load() && !b.tending.Load() }
+		await.Until(t, idle, "no timer at either end, and a receiver that waits: %v", wait)
+		waits = b.Stats().Waits
 		for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 			_, err := a.Send([]microproto.Frame{message(a, toB, m, uint64(m)-1, 1, 100, false)})
 			require.NoError(t, err)
-			select {
-			case n := <-got:
-				require.Equal(t, 1, n)
-			case <-time.After(long):
-				require.Fail(t, "nobody is woken")
-			}
+			require.Equal(t, 1, <-got)
 		}
+		await.Until(t, idle, "no timer at either end again, and a receiver that waits: %v", wait)
 		b.Wake()
 		require.Zero(t, <-got, "Wake returns without a frame")
 		require.NoError(t, b.Close())
@@ -157,13 +153,8 @@ func TestNothingIsMissedBeforeArming(t *testing.T) {
 		}
 		done <- n
 	}()
-	select {
-	case n := <-done:
-		require.NoError(t, sent)
-		require.Equal(t, 1, n)
-	case <-time.After(long):
-		require.Fail(t, "nobody looked again")
-	}
+	require.Equal(t, 1, <-done)
+	require.NoError(t, sent)
 }
 
 // Few completions of sends, and yet no block stays out for long.

@@ -1,7 +1,6 @@
 package ib
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -22,7 +22,7 @@ func nodes(t *testing.T, a, b *Link) (na, nb *driver.Node) {
 		base, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		n, err := driver.New(driver.Config{
-			Name: name, Link: base, Network: p2psap.Ethernet, Rails: []driver.Rail{{Network: p2psap.InfiniBand, Link: l}},
+			Name: name, Plain: true, Link: base, Network: p2psap.Ethernet, Rails: []driver.Rail{{Network: p2psap.InfiniBand, Link: l}},
 			Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "test",
 			Linger: 100 * time.Millisecond,
 		})
@@ -31,8 +31,7 @@ func nodes(t *testing.T, a, b *Link) (na, nb *driver.Node) {
 		return n
 	}
 	na, nb = start("a", a), start("b", b)
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
+	ctx := await.Context(t)
 	done := make(chan error, 1)
 	go func() { done <- nb.Connect(ctx, "a", na.ControlAddr().String()) }()
 	require.NoError(t, na.Connect(ctx, "b", nb.ControlAddr().String()))
@@ -42,8 +41,7 @@ func nodes(t *testing.T, a, b *Link) (na, nb *driver.Node) {
 
 func sockets(t *testing.T, na, nb *driver.Node, o p2psap.OpenOptions) (sa, sb *driver.Socket) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
+	ctx := await.Context(t)
 	done := make(chan error, 1)
 	go func() {
 		var err error
@@ -72,10 +70,9 @@ func TestSessionOverTheLink(t *testing.T) {
 				require.Error(t, a.Free(face))
 			})
 			na, nb := nodes(t, a, b)
-			sa, sb := sockets(t, na, nb, p2psap.OpenOptions{Name: "halo", Mode: microproto.ModeSynchronous})
+			sa, sb := sockets(t, na, nb, p2psap.OpenOptions{Name: "halo", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Tag: 1, Length: size}}})
 			require.Equal(t, p2psap.InfiniBand, sa.Info().Conditions.Network)
-			ctx, cancel := context.WithTimeout(context.Background(), long)
-			defer cancel()
+			ctx := await.Context(t)
 			before := a.Stats()
 			slot := p2psap.Slot{Tag: 1, Data: make([]byte, size)}
 			for k := range messages {

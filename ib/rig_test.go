@@ -1,11 +1,12 @@
 package ib
 
 import (
-	"time"
+	"runtime"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -14,6 +15,7 @@ type tester interface {
 	require.TestingT
 	Helper()
 	Failed() bool
+	Fatalf(format string, args ...any)
 	Cleanup(func())
 }
 
@@ -77,26 +79,35 @@ func ways() map[string]Config {
 	}
 }
 
-// long bounds every wait.
-const long = 10 * time.Second
-
 // until polls a link until a condition holds.
 func until(tb tester, what string, links []*Link, got func(microproto.Frame), done func() bool) {
 	tb.Helper()
 	batch := make([]microproto.Frame, 32)
-	for end := time.Now().Add(long); !done(); {
-		if time.Now().After(end) {
-			require.Fail(tb, "in vain", "%s", what)
-		}
-		for _, l := range links {
-			n, err := l.TryRecv(batch)
-			require.NoError(tb, err)
-			for i := range batch[:n] {
-				if got != nil {
-					got(batch[i])
-				}
-				batch[i].Release()
+	await.Until(tb, func() bool {
+		for n := range 100 { // without a pause at first
+			if done() {
+				return true
 			}
+			take(tb, links, batch, got)
+			if n > 0 {
+				runtime.Gosched()
+			}
+		}
+		return false
+	}, "%s", what)
+}
+
+// take receives what has come.
+func take(tb tester, links []*Link, batch []microproto.Frame, got func(microproto.Frame)) {
+	tb.Helper()
+	for _, l := range links {
+		n, err := l.TryRecv(batch)
+		require.NoError(tb, err)
+		for i := range batch[:n] {
+			if got != nil {
+				got(batch[i])
+			}
+			batch[i].Release()
 		}
 	}
 }
@@ -132,13 +143,7 @@ func watch(l *Link) events {
 // next waits for an event.
 func (e events) next(tb tester) microproto.LinkEvent {
 	tb.Helper()
-	select {
-	case x := <-e:
-		return x
-	case <-time.After(long):
-		require.Fail(tb, "no event comes")
-		return microproto.LinkEvent{}
-	}
+	return <-e
 }
 
 // pass sends frames of both modes each way until all have come.

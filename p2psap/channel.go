@@ -53,6 +53,11 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	if options == nil {
 		options = microproto.Options{}
 	}
+	if column, err := ColumnOf(c.conditions); err == nil && !column.Intra {
+		if first := s.peer.measure.initialTimeout(); first > 0 {
+			options[OptionRTOInitial] = int64(first)
+		}
+	}
 	maps.Copy(options, s.options.Options)
 	options[OptionReceiveBytes] = int64(s.options.ReceiveBytes)
 	options[OptionPeerReceiveBytes] = int64(theirs.ReceiveBytes)
@@ -65,7 +70,7 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
 	}
 	config := microproto.Config{
-		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id)<<16 ^ uint64(c.number)<<32,
+		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id&0xffff)<<16 ^ uint64(c.number)<<32,
 		MTU: c.frameBytes, Headroom: c.rail.link.Caps(c.mode()).Headroom, Frames: c.rail.link,
 		Train: c.rail.link.Caps(c.mode()).Train, Gather: c.rail.link.Caps(c.mode()).Gather,
 		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),

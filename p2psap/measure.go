@@ -10,11 +10,13 @@ import (
 
 // How many round trips of the control channel are measured when a peer answers. A
 // process may be woken late on a busy host, so the smallest counts, and a path that
-// looks far is tried more often than one that looks near.
+// looks far is tried more often than one that looks near. Where a round trip takes long
+// fewer do: a path of a second is far, however late a process was woken.
 const (
 	fewestSamples = 4
 	mostSamples   = 16
 	measureTime   = 250 * time.Millisecond // after it, fewestSamples do
+	longMeasure   = time.Second            // after it, one does
 )
 
 // measurement is how far a peer is. Each end measures for itself; when the result
@@ -24,17 +26,39 @@ type measurement struct {
 	number  uint64             // of the last ping
 	sent    microproto.Instant // 0: no ping is on its way
 	began   microproto.Instant
-	until   microproto.Instant // for the other end's word
+	until   microproto.Instant // for the next pong, or the other end's word
 	samples int
 	least   time.Duration // 0: none yet
+	seems   time.Duration // what a round trip seems to take, before there is a sample; 0: not known
 	told    bool          // the other end has been told
 	theirs  time.Duration
 	heard   bool // theirs has come
 }
 
 func (m *measurement) done(now microproto.Instant) bool {
-	return m.samples >= fewestSamples &&
-		(m.least <= NearRTT || m.samples >= mostSamples || now.Sub(m.began) >= measureTime)
+	took := now.Sub(m.began)
+	return m.samples >= fewestSamples && (m.least <= NearRTT || m.samples >= mostSamples || took >= measureTime) ||
+		m.samples > 0 && took >= longMeasure
+}
+
+// seem notes what a round trip seems to take: how long an answer took that need not have
+// been given at once, or how long a ping has been under way.
+func (m *measurement) seem(rtt time.Duration) { m.seems = max(m.seems, rtt) }
+
+// initialTimeout is the retransmission time-out before the first measurement of a
+// session between clusters, 0: the default, a second. The control channel's round trip
+// takes the place of that of TCP's SYN: RFC 6298 §2.2 makes three times as much of it. A
+// first flight that timed out before it could be acknowledged would leave the congestion
+// window's threshold at two segments (RFC 5681 §3.1).
+func (m *measurement) initialTimeout() time.Duration {
+	rtt := m.least
+	if rtt == 0 {
+		rtt = m.seems
+	}
+	if 3*rtt <= time.Second {
+		return 0
+	}
+	return min(3*rtt, InterRTOMax)
 }
 
 // goOnMeasuring pings, or tells the other end what has come out. A ping that was lost
@@ -68,7 +92,7 @@ func (n *Node) takePong(now microproto.Instant, p *peer, e echo) {
 		return
 	}
 	rtt := min(max(now.Sub(m.sent), 1), maxRTT)
-	m.sent = 0
+	m.sent, m.until = 0, now.Add(n.config.Handshake)
 	m.samples++
 	if m.least == 0 || rtt < m.least {
 		m.least = rtt
@@ -109,12 +133,12 @@ func (n *Node) rise(p *peer) {
 	n.out = append(n.out, Output{Kind: OutPeerUp, Peer: p.name})
 }
 
-// unmeasured ends a connection with a peer that answers no pings, or does not tell
-// what it has measured: the next one may be better.
+// unmeasured ends a connection with a peer that answers no ping, or does not tell what it
+// has measured, for Handshake: the next one may be better.
 func (n *Node) unmeasured(now microproto.Instant, p *peer) {
 	if p.state == PeerNew && p.conn != nil && now >= p.measure.until {
 		n.counters.Handshakes++
-		n.hangup(now, p.conn, fmt.Errorf("p2psap: peer %q has not measured its distance within %v", p.name, n.config.Handshake))
+		n.hangup(now, p.conn, fmt.Errorf("p2psap: peer %q has not measured its distance: nothing of it has come for %v", p.name, n.config.Handshake))
 	}
 }
 
@@ -135,9 +159,9 @@ func (p *peer) found() Finding {
 	return f
 }
 
-func (n *Node) place() Place {
+func (n *Node) place(host string) Place {
 	c := &n.config
-	return Place{Host: c.Host, Process: c.Process, Cluster: c.Cluster, Addresses: c.Addresses}
+	return Place{Host: host, Process: c.Process, Cluster: c.Cluster, Addresses: c.Addresses}
 }
 
 func (h *hello) place() Place {

@@ -48,16 +48,22 @@ type NodeConfig struct {
 	Network Network // the link's kind; 0: Ethernet
 	// Rails are better links than that, best first, at most one of a network. A pair
 	// of peers uses the best that both have and that is up, and Link otherwise.
-	Rails   []Rail
-	Host    string // identity of this host: equal on two nodes only if they share it; "": unknown
+	Rails []Rail
+	Host  string // identity of this host: equal on two nodes only if they share it; "": unknown
+	// Here reports whether the other end of a control connection is at an address of this
+	// host; elsewhere an equal Host means a copy of this one. nil: an equal Host is enough.
+	Here    func(ConnID) bool
 	Process uint64 // of this process on its host
 	Cluster string // label of this peer's cluster; labels that differ decide before anything else
 	// Addresses are those at which other hosts reach this one, each with the prefix
 	// of its network, at most 32; nil: not known. See Locate.
 	Addresses []netip.Prefix
-	// Incarnation tells lives of a node of one name apart; 0: taken from Seed.
+	// Incarnation tells lives of a node of one name apart, and its session numbers and
+	// ports follow from it: a shell draws it at random, so that frames left over from an
+	// earlier run do not fit a session of this one. 0: taken from Seed.
 	Incarnation uint64
-	Seed        uint64
+	// Seed is of all other chances: the micro-protocols' and the jitter of back-offs.
+	Seed uint64
 	// Protect says which sessions are encrypted and authenticated; Entropy is where
 	// their keys come from. It may only be given when nobody else can read the
 	// control channel.
@@ -192,7 +198,11 @@ func NewNode(c NodeConfig) (*Node, error) {
 	n.peersDue = microproto.Never
 	n.makeCalls()
 	n.addRails()
-	n.lastPort, n.lastGen = uint16(n.rand.Uint32()), uint16(n.rand.Uint32())
+	numbers := n.rand
+	if c.Incarnation != 0 {
+		numbers = rand.New(rand.NewPCG(c.Incarnation, 0x6e756d62657273))
+	}
+	n.lastPort, n.lastGen = uint16(numbers.Uint32()), uint16(numbers.Uint32())
 	if n.config.Incarnation == 0 {
 		n.config.Incarnation = n.rand.Uint64() | 1
 	}

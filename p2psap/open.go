@@ -236,6 +236,9 @@ func (n *Node) ready(now microproto.Instant, s *session) error {
 
 // takeOpen: the peer wants a session.
 func (n *Node) takeOpen(now microproto.Instant, p *peer, o open) {
+	if m := &p.measure; m.sent != 0 {
+		m.seem(now.Sub(m.sent))
+	}
 	for _, s := range n.sessions {
 		if s != nil && s.peer == p && s.state == SessionOpening && s.options.Name == o.Name {
 			n.match(now, s, o)

@@ -31,6 +31,7 @@ type conn struct {
 	id      ConnID
 	dialled string // the peer's name when this end dialled, "" when it accepted
 	peer    *peer
+	began   microproto.Instant
 	until   microproto.Instant // for the hello
 }
 

@@ -1,6 +1,7 @@
 package p2psap
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,8 +12,14 @@ import (
 
 // Settings that the policy and the node give to micro-protocols.
 const (
-	// OptionRTOFloor is the smallest retransmission time-out, in nanoseconds.
-	OptionRTOFloor = "rto.floor.ns"
+	// OptionRTOFloor is the smallest retransmission time-out, OptionRTOMax the cap of its
+	// back-off, OptionRTOInitial the one before the first measurement, in nanoseconds.
+	OptionRTOFloor   = "rto.floor.ns"
+	OptionRTOMax     = "rto.max.ns"
+	OptionRTOInitial = "rto.initial.ns"
+	// OptionRTOGranularity is the least that the variance of the round trip adds to its
+	// mean in a time-out (G of RFC 6298 §2.3), in nanoseconds.
+	OptionRTOGranularity = "rto.granularity.ns"
 	// OptionReceiveBytes bounds this end's queue of received messages;
 	// OptionPeerReceiveBytes is the same of the other end: its first grant.
 	OptionReceiveBytes     = "receive.bytes"
@@ -25,11 +32,20 @@ const (
 	optionWindowSegments = "window.segments"
 )
 
-// Floors of the retransmission time-out: RFC 6298's second would ruin both.
+// Floors of the retransmission time-out: RFC 6298's second would ruin both. Between
+// clusters the floor is one of the variance's part, as in Linux: the time-out is
+// SRTT + max(InterRTOFloor, 4·RTTVAR), so that a long round trip that hardly varies keeps a
+// margin.
 const (
 	IntraRTOFloor = 2 * time.Millisecond
 	InterRTOFloor = 200 * time.Millisecond
 )
+
+// InterRTOMax is the cap of the retransmission time-out between clusters, the least that
+// RFC 6298 §2.5 allows. A cap that is shorter than the round trip makes every segment time
+// out, and Karn's rule then refuses every measurement. Inside a cluster, where round trips
+// take milliseconds at most, the cap is a second, which bounds the pause after an outage.
+const InterRTOMax = time.Minute
 
 // The micro-protocols of Table I, from the top of the stack to its bottom.
 const (
@@ -168,21 +184,7 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 	if err != nil {
 		return Composition{}, err
 	}
-	floor := p.Inter
-	if column.Intra {
-		floor = p.Intra
-	}
-	if floor == 0 {
-		floor = InterRTOFloor
-		if column.Intra {
-			floor = IntraRTOFloor
-		}
-	}
-	composed := Composition{
-		Column:    column.String(),
-		Protocols: column.Protocols(),
-		Options:   microproto.Options{OptionRTOFloor: int64(floor)},
-	}
+	composed := Composition{Column: column.String(), Protocols: column.Protocols(), Options: p.timeout(column)}
 	if column == (Column{Mode: microproto.ModeSynchronous}) {
 		// The congestion window bounds what is in flight there; the fixed one inside a
 		// cluster would be in the way of a long and fast path.
@@ -194,6 +196,17 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 		}
 	}
 	return composed, nil
+}
+
+// timeout is how the retransmission time-out of a column is bounded.
+func (p TablePolicy) timeout(c Column) microproto.Options {
+	if c.Intra {
+		return microproto.Options{OptionRTOFloor: int64(cmp.Or(p.Intra, IntraRTOFloor))}
+	}
+	floor := cmp.Or(p.Inter, InterRTOFloor)
+	return microproto.Options{
+		OptionRTOFloor: int64(floor), OptionRTOGranularity: int64(floor), OptionRTOMax: int64(max(floor, InterRTOMax)),
+	}
 }
 
 // add puts an optional row behind the others.

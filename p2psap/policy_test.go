@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
@@ -67,15 +68,30 @@ func table(t *testing.T) string {
 func TestTableI(t *testing.T) { golden(t, "testdata/table1.golden", table(t)) }
 
 func TestRTOFloors(t *testing.T) {
-	at := func(p TablePolicy, l Locality) time.Duration {
-		c, err := p.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: l, Network: Ethernet})
+	option := func(p TablePolicy, m microproto.Mode, l Locality, key string) time.Duration {
+		c, err := p.Compose(Conditions{Mode: m, Locality: l, Network: Ethernet})
 		require.NoError(t, err)
-		return time.Duration(c.Options[OptionRTOFloor])
+		return time.Duration(c.Options[key])
+	}
+	at := func(p TablePolicy, l Locality) time.Duration {
+		return option(p, microproto.ModeSynchronous, l, OptionRTOFloor)
 	}
 	require.Equal(t, 2*time.Millisecond, at(TablePolicy{}, SameCluster))
 	require.Equal(t, 200*time.Millisecond, at(TablePolicy{}, OtherCluster))
 	require.Equal(t, time.Second, at(TablePolicy{Intra: time.Second}, SameHost))
 	require.Equal(t, time.Minute, at(TablePolicy{Inter: time.Minute}, OtherCluster))
+	for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+		require.Equal(t, time.Minute, option(TablePolicy{}, m, OtherCluster, OptionRTOMax), "RFC 6298 §2.5")
+		require.Equal(t, 200*time.Millisecond, option(TablePolicy{}, m, OtherCluster, OptionRTOGranularity))
+		require.Zero(t, option(TablePolicy{}, m, SameCluster, OptionRTOMax), "the default, a second")
+		require.Zero(t, option(TablePolicy{}, m, SameCluster, OptionRTOGranularity))
+		slow := TablePolicy{Inter: 2 * time.Minute}
+		require.Equal(t, 2*time.Minute, option(slow, m, OtherCluster, OptionRTOMax))
+		composed, err := slow.Compose(Conditions{Mode: m, Locality: OtherCluster, Network: Ethernet})
+		require.NoError(t, err)
+		_, err = ctp.Catalog().Build(composed.Protocols, composed.Options)
+		require.NoError(t, err)
+	}
 }
 
 // Options add rows behind those of the table, in the columns that they name, and
@@ -115,7 +131,9 @@ func TestFixedWindow(t *testing.T) {
 	for l, want := range map[Locality]microproto.Options{SameHost: {}, OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096}} {
 		c, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: l, Network: Ethernet})
 		require.NoError(t, err)
-		delete(c.Options, OptionRTOFloor)
+		for _, key := range []string{OptionRTOFloor, OptionRTOGranularity, OptionRTOMax} {
+			delete(c.Options, key)
+		}
 		require.Equal(t, want, c.Options)
 	}
 }

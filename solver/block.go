@@ -1,6 +1,8 @@
 package solver
 
 import (
+	"math"
+
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
@@ -19,6 +21,10 @@ type block struct {
 	memory   []float64 // room for the source of a time step where f is constant
 	steady   bool      // lower and upper are those of every time step
 	exec     Executor  // of what goes through all points; nil: Sequential
+
+	follows bool       // keeps d once built
+	around  Box        // of which d is kept: the block, and what lies around it
+	d       *diffusion // nil: constant, or not kept
 
 	allocate func(n int) []float64 // Config.Allocate; nil: the built-in one
 }
@@ -47,7 +53,12 @@ func (b *block) move(p *Problem, box Box) error {
 func (b *block) build(p *Problem) error {
 	b.problem = p
 	var err error
-	if b.operator, b.diagonal, err = newStencil(p).operator(b.box, b.layout, b.operator.Arrays); err != nil {
+	st := newStencil(p)
+	if b.follows && !st.constant() {
+		st.d = p.diffusion(b.around.Lo, b.around.Hi)
+		b.d = st.d
+	}
+	if b.operator, b.diagonal, err = st.operator(b.box, b.layout, b.operator.Arrays); err != nil {
 		return err
 	}
 	source := kernel.Field{Value: p.Source.Value}
@@ -140,15 +151,23 @@ func (b *block) start(dst, values []float64) (bool, error) {
 	}
 	var err error
 	b.box.each(func(d int, idx [3]int) bool {
-		v := p.Initial(p.At(idx[0], idx[1], idx[2]))
-		if !finite(v) {
-			err = p.refuse("the starting value is %v at %v", v, p.place(idx))
-			return false
-		}
-		dst[b.index(idx)] = b.project(v, d)
-		return true
+		dst[b.index(idx)], err = b.startValue(p.Initial(p.At(idx[0], idx[1], idx[2])), d, idx)
+		return err == nil
 	})
 	return true, err
+}
+
+// startValue is a starting value at grid point idx, of dense index d, brought into [φ, ψ].
+func (b *block) startValue(v float64, d int, idx [3]int) (float64, error) {
+	return b.problem.startValue(v, b.lower.At(d), b.upper.At(d), idx)
+}
+
+func (p *Problem) startValue(v, phi, psi float64, idx [3]int) (float64, error) {
+	w := clamp(v, phi, psi)
+	if !finite(v) || math.Abs(w) > largestStart {
+		return w, p.refuse("the starting value is %v at %v; it must be finite, and of about the size of the problem's data", v, p.place(idx))
+	}
+	return w, nil
 }
 
 // startFrom is start with values.
@@ -157,12 +176,10 @@ func (b *block) startFrom(dst, values []float64) error {
 	d := 0
 	b.eachRow(func(row []float64, first [3]int) {
 		for i := range row {
-			v := values[d]
-			if !finite(v) && err == nil {
-				first[0] += i
-				err = b.problem.refuse("the starting value is %v at %v", v, b.problem.place(first))
+			v, wrong := b.startValue(values[d], d, [3]int{first[0] + i, first[1], first[2]})
+			if row[i] = v; wrong != nil && err == nil {
+				err = wrong
 			}
-			row[i] = b.project(v, d)
 			d++
 		}
 	}, dst, false)

@@ -19,6 +19,7 @@ type Certificate struct {
 	Rounding float64 // what the bound allows for rounding in the computed ‖r‖∞
 	By       string  // how w was found
 	Why      string  // why there is no bound; empty: there is one
+	Work     float64 // what the search for w cost, in sweeps over the grid
 
 	// |u − u*| ≤ factor·w point by point.
 	factor float64
@@ -39,7 +40,7 @@ func (s stencil) rowSigns(idx [3]int, v *[kernel.Directions]float64) string {
 
 // rows checks the signs of a slab's rows, and their sums where the rows differ.
 func (s *slabResult) rows(b *block) {
-	s.excess = math.Inf(1)
+	s.excess, s.diagonal = math.Inf(1), [2]float64{math.Inf(1), 0}
 	p, o := b.problem, &b.operator
 	if o.Form != kernel.Variable {
 		return // one row, which certify looks at
@@ -52,6 +53,7 @@ func (s *slabResult) rows(b *block) {
 			v[n] = o.Arrays[n][d]
 			sum -= v[n]
 		}
+		s.diagonal = [2]float64{min(s.diagonal[0], center), max(s.diagonal[1], center)}
 		s.excess = min(s.excess, sum-16*unitRoundoff*center)
 		if s.signs == "" {
 			s.signs = st.rowSigns(idx, &v)
@@ -64,7 +66,7 @@ func (s *slabResult) rows(b *block) {
 func (s *slabResult) certify(j *judgement, out *Evaluation, e Executor) {
 	p := j.p
 	c := &out.Certificate
-	c.Inverse, c.Rounding = math.NaN(), s.rounding
+	c.Inverse, c.Rounding, c.Work = math.NaN(), s.rounding, j.work
 	st := newStencil(p)
 	best, bound := barrier{by: rowSums, least: s.excess, top: 1, shape: ones{}}, math.NaN()
 	if st.constant() {
@@ -77,17 +79,25 @@ func (s *slabResult) certify(j *judgement, out *Evaluation, e Executor) {
 		return
 	}
 	c.factor = s.inf / best.least
-	if f := (barrier{by: "an approximate solution of A·w = 1", least: s.least, top: s.top, shape: j.profile}); f.inverse() > 0 {
-		bound = f.top * s.ratio // sharper than with the least A·w: point by point
+	if f := (barrier{by: "an approximate solution of A·w = 1", least: s.one.least, top: s.one.top, shape: j.profile}); f.inverse() > 0 {
+		bound = s.one.bound() // sharper than with the least A·w: point by point
 		if !(best.inverse() <= f.inverse()) {
-			best, c.factor = f, s.ratio
+			best, c.factor = f, s.one.ratio
 		}
 	}
+	c.w = best.shape
+	if sharp := s.sharp.bound(); j.sharp != nil && !(bound <= sharp) && sharp < math.Inf(1) {
+		bound, c.factor, c.w = sharp, s.sharp.ratio, j.sharp
+	}
 	if c.Inverse = best.inverse(); math.IsNaN(c.Inverse) {
-		c.Why = "no w ≥ 0 with A·w > 0 was found"
+		c.w = nil
+		c.Why = "no w ≥ 0 with A·w > 0 was found: A is no M-matrix, or ‖A⁻¹‖ is very large"
+		if j.work > 0 {
+			c.Why += fmt.Sprintf(" (A·w = 1 was solved in vain with the work of %.0f sweeps)", j.work)
+		}
 		return
 	}
-	c.MMatrix, c.By, c.w = true, best.by, best.shape
+	c.MMatrix, c.By = true, best.by
 	if c.Why = s.outside; c.Why == "" && !finite(s.inf) {
 		c.Why = "the residual is not finite"
 	}
@@ -142,13 +152,18 @@ func (b *block) rowMagnitude() float64 {
 	}
 	largest := 0.0
 	for d := range o.Arrays[kernel.Center] {
-		sum = 0
-		for n := range used {
-			sum += math.Abs(o.Arrays[n][d])
-		}
-		largest = max(largest, sum)
+		largest = max(largest, b.entries(d))
 	}
 	return largest
+}
+
+// entries is the sum of the magnitudes of the row at dense index d, where rows differ.
+func (b *block) entries(d int) float64 {
+	sum := 0.0
+	for n := range 1 + 2*b.problem.Dimension {
+		sum += math.Abs(b.operator.Arrays[n][d])
+	}
+	return sum
 }
 
 // largestMagnitude is NaN if a value is.

@@ -42,21 +42,20 @@ func newCrossings(w *schwarz) []crossing {
 // the same flux at both ends.
 func (x *crossing) couple(w *schwarz) {
 	p := w.block.problem
-	axis, half := 0, 0.5
+	axis, side := 0, 1
 	for a := range p.Dimension {
 		switch stride := [3]int{1, w.layout.Row, w.layout.Plane}[a]; x.step {
 		case stride:
-			axis, half = a, 0.5
+			axis, side = a, 1
 		case -stride:
-			axis, half = a, -0.5
+			axis, side = a, -1
 		}
 	}
-	h := p.Spacing(axis)
+	st, h := newStencil(p), p.Spacing(axis)
 	i := 0
 	eachPoint(x.points, func(px, py, pz int) {
-		at := p.At(px+w.ext.Lo[0]+1, py+w.ext.Lo[1]+1, pz+w.ext.Lo[2]+1)
-		at[axis] += half * h
-		x.coupling[i] = p.Diffusion.At(at) / (h * h)
+		at := [3]int{px + w.ext.Lo[0] + 1, py + w.ext.Lo[1] + 1, pz + w.ext.Lo[2] + 1}
+		x.coupling[i] = st.between(at, p.At(at[0], at[1], at[2]), axis, side) / (h * h)
 		i++
 	})
 }

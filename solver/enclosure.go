@@ -15,7 +15,9 @@ type Enclosure struct {
 	// Contact is how many points are in contact with the lower obstacle for certain, and
 	// how many may be.
 	Contact [2]int
-	Sweeps  int // of relaxation that improved the first two vectors
+	// UpperContact is the same for the upper obstacle.
+	UpperContact [2]int
+	Sweeps       int // of relaxation that improved the first two vectors
 }
 
 // enclosureVisit is how many sweeps a slab gets at a time.
@@ -40,10 +42,15 @@ func Enclose(p *Problem, u []float64, judged *Evaluation, sweeps int, e Executor
 	if e == nil {
 		e = Sequential{}
 	}
+	p, in, err := p.inRange()
+	if err != nil {
+		return Enclosure{}, err
+	}
+	u = in.copied(u)
 	n := &encloser{p: p, u: u, certificate: c, Enclosure: Enclosure{
 		Lower: make([]float64, len(u)), Upper: make([]float64, len(u)), Sweeps: sweeps,
 	}}
-	err := n.eachSlab(e, n.begin)
+	err = n.eachSlab(e, n.begin)
 	for done := 0; done < sweeps && err == nil; done += enclosureVisit {
 		n.sweeps = min(enclosureVisit, sweeps-done)
 		err = n.eachSlab(e, n.improve)
@@ -51,7 +58,19 @@ func Enclose(p *Problem, u []float64, judged *Evaluation, sweeps int, e Executor
 	if err == nil {
 		err = n.finish()
 	}
+	if err == nil && in.scale != 0 {
+		n.unscale(-in.scale)
+	}
 	return n.Enclosure, err
+}
+
+// unscale multiplies the enclosure by 2^k, rounding outwards what is no longer exact.
+func (n *encloser) unscale(k scale) {
+	for i := range n.Lower {
+		n.Lower[i], n.Upper[i] = k.outward(n.Lower[i], -1), k.outward(n.Upper[i], 1)
+	}
+	n.Width = k.outward(n.Width, 1)
+	n.Sum = [2]float64{k.outward(n.Sum[0], -1), k.outward(n.Sum[1], 1)}
 }
 
 type encloser struct {
@@ -189,6 +208,15 @@ func (n *encloser) finish() error {
 			}
 			if lower <= phi {
 				n.Contact[1]++
+			}
+		}
+		if p.Upper != nil {
+			psi := p.Upper(p.At(idx[0], idx[1], idx[2]))
+			if lower >= psi {
+				n.UpperContact[0]++
+			}
+			if upper >= psi {
+				n.UpperContact[1]++
 			}
 		}
 		return true

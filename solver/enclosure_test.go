@@ -131,3 +131,33 @@ func TestEncloseRefuses(t *testing.T) {
 	_, err = Enclose(p, u, &judged, 1, nil)
 	require.ErrorContains(t, err, "nonstationary")
 }
+
+// Points on the upper obstacle are counted, with the lower one or without it, and enclosed.
+func TestUpperContactIsCounted(t *testing.T) {
+	for _, lower := range []bool{true, false} {
+		p := membrane([3]int{9, 9, 9}, 3)
+		p.Source.Value = 20
+		p.Upper = func(q Point) float64 { return 0.6 + 0.1*q[0] }
+		if !lower {
+			p.Obstacle = nil
+		}
+		s, err := SolveSequential(p, Jacobi, 1e-12, 0, 0, 0)
+		require.NoError(t, err)
+		want := 0
+		Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
+			if s.U[d] == p.Upper(p.At(idx[0], idx[1], idx[2])) {
+				want++
+			}
+			return true
+		})
+		require.Positive(t, want)
+		e, err := Evaluate(p, s.U, backwards{})
+		require.NoError(t, err)
+		require.Equal(t, want, e.UpperPoints)
+		n, err := Enclose(p, s.U, &e, 50, nil)
+		require.NoError(t, err)
+		require.Positive(t, n.UpperContact[0])
+		require.LessOrEqual(t, n.UpperContact[0], want)
+		require.GreaterOrEqual(t, n.UpperContact[1], want)
+	}
+}

@@ -16,6 +16,7 @@ type Evaluation struct {
 	ErrorBound       float64    // of ‖u − u*‖∞, u* the discrete solution, rounding included; NaN: no bound known
 	MaxError         float64    // at the grid points, against Exact; NaN: no exact solution
 	ContactPoints    int        // points with u = φ
+	UpperPoints      int        // points with u = ψ
 	Sum              float64    // Σu/((nx+1)(ny+1)(nz+1)), unused axes count 1
 	Force            [2]float64 // A·u − f summed over the points on φ and on ψ, times a cell's volume
 
@@ -31,13 +32,15 @@ const evaluationPoints = 1 << 20
 // point, slab by slab, on the executor (nil: Sequential). u is only read.
 // All sums are exact, so the result depends neither on slabs nor on threads.
 func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
-	if err := p.validateHead(); err != nil {
+	p, in, err := p.inRange()
+	if err != nil {
 		return Evaluation{}, err
 	}
 	if p.Evolution != nil {
 		return Evaluation{}, p.refuse("it is nonstationary: a vector is judged as the end of one of its steps")
 	}
-	return evaluate(p, nil, 0, u, e)
+	out, _, err := evaluate(p, in, nil, 0, u, nil, e)
+	return out, err
 }
 
 // EvaluateStep judges u as the end of time step m, 1 ≤ m ≤ Steps, which began with
@@ -46,13 +49,33 @@ func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
 // what this step adds at most to the distance from the solution of the scheme, with
 // which errors of steps before it do not grow: their sum bounds the error at the end.
 func EvaluateStep(p *Problem, m int, before, u []float64, e Executor) (Evaluation, error) {
-	if err := p.validateHead(); err != nil {
-		return Evaluation{}, err
+	out, _, err := evaluateStep(p, m, before, u, nil, e)
+	return out, err
+}
+
+// evaluateStep is EvaluateStep with the profile of another step, which may serve here, too.
+func evaluateStep(p *Problem, m int, before, u []float64, t *cubicTransfer, e Executor) (Evaluation, *cubicTransfer, error) {
+	p, in, err := p.inRange()
+	if err != nil {
+		return Evaluation{}, nil, err
 	}
 	if p.Evolution == nil || m < 1 || m > p.Evolution.Steps || len(before) != p.Points() {
-		return Evaluation{}, p.refuse("no step %d that begins with %d values", m, len(before))
+		return Evaluation{}, nil, p.refuse("no step %d that begins with %d values", m, len(before))
 	}
-	return evaluate(p.AtStep(m), before, p.Evolution.Step(), u, e)
+	return evaluate(p.AtStep(m), in, before, p.Evolution.Step(), u, t, e)
+}
+
+// unscale multiplies what has the unit of values or residuals by 2^k.
+func (e *Evaluation) unscale(k scale) {
+	if k == 0 {
+		return
+	}
+	for _, v := range []*float64{&e.ResidualInf, &e.MaxError, &e.Sum, &e.Force[0], &e.Force[1]} {
+		*v = k.times(*v)
+	}
+	// Data too small for a float64 in the scaled problem are 0 there: by less than that.
+	e.ErrorBound = k.outward(e.ErrorBound*(1+8*unitRoundoff)+lostData, 1)
+	e.Certificate.Rounding = k.outward(e.Certificate.Rounding+lostData, 1)
 }
 
 // AtStart is u(0) of a nonstationary problem on the whole grid, from values [z][y][x]
@@ -77,39 +100,45 @@ func MaxError(p *Problem, u []float64) float64 {
 	return worst
 }
 
-func evaluate(p *Problem, before []float64, dt float64, u []float64, e Executor) (Evaluation, error) {
+// evaluate judges values in the user's units by a problem in range, and returns the profile
+// behind the bound, if there is one. It begins with profile t; nil: one is made.
+func evaluate(p *Problem, in units, before []float64, dt float64, u []float64, t *cubicTransfer, e Executor) (Evaluation, *cubicTransfer, error) {
 	if len(u) != p.Points() {
-		return Evaluation{}, p.refuse("a vector of %d values to evaluate; the grid has %d points", len(u), p.Points())
+		return Evaluation{}, nil, p.refuse("a vector of %d values to evaluate; the grid has %d points", len(u), p.Points())
 	}
 	if e == nil {
 		e = Sequential{}
 	}
-	t, err := p.profileTransfer(e)
-	if err != nil {
-		return Evaluation{}, err
-	}
-	j := judgement{p: p, before: before, dt: dt, u: u, profile: t}
-	total, err := j.slabs(e)
-	for i := 0; i < profileAttempts && err == nil && t != nil && total.signs == "" && total.poor(); i++ {
-		if err = j.refine(i, e); err == nil {
-			total, err = j.slabs(e)
+	j := judgement{p: p, units: in, before: in.copied(before), dt: dt, u: in.copied(u), profile: t}
+	if t == nil {
+		if err := j.firstProfile(e); err != nil {
+			return Evaluation{}, nil, err
 		}
 	}
-	if err != nil {
-		return Evaluation{}, err
+	total, err := j.slabs(e)
+	if err == nil {
+		total, err = j.refine(total, e)
 	}
-	out := total.evaluation(p)
+	if err != nil {
+		return Evaluation{}, nil, err
+	}
+	out := total.evaluation(&j)
 	total.certify(&j, &out, e)
-	return out, nil
+	out.unscale(-in.scale)
+	return out, j.profile, nil
 }
 
 // judgement is what all slabs share.
 type judgement struct {
 	p       *Problem
+	units   units
 	before  []float64 // of a time step, which is dt long
 	dt      float64
 	u       []float64
 	profile *cubicTransfer // nil: one row serves all points, or row sums will do
+	sharp   *cubicTransfer // A·w = |r|, where rows differ much in size; else nil
+	sizes   []float64      // takes |r| of the whole grid, where it is not nil
+	work    float64        // of making profiles, in sweeps over the grid
 	points  int            // of a slab, about; 0: slabPoints
 }
 
@@ -117,7 +146,8 @@ func (j *judgement) slabs(e Executor) (slabResult, error) {
 	boxes := j.boxes()
 	slabs := make([]slabResult, len(boxes))
 	j.each(e, boxes, func(i int, w *slab) error { return slabs[i].evaluate(j, w) }, func(i int, err error) { slabs[i].err = err })
-	total := slabResult{excess: math.Inf(1), least: math.Inf(1)}
+	inf := math.Inf(1)
+	total := slabResult{excess: inf, diagonal: [2]float64{inf, 0}, one: measured{least: inf}, sharp: measured{least: inf}}
 	for i := range slabs {
 		if slabs[i].err != nil {
 			return total, slabs[i].err
@@ -130,19 +160,19 @@ func (j *judgement) slabs(e Executor) (slabResult, error) {
 type slabResult struct {
 	residual, reference kernel.Norm
 	sum                 kernel.Sum
-	contact             int
+	contact, upper      int
 	maxError            float64
 	force               forces
 	err                 error
 
 	inf      float64 // ‖r‖∞, the rounding added
 	rounding float64
-	excess   float64 // least sum of a row's entries, rounded down
-	signs    string  // why A is no M-matrix: the first row that shows it
-	outside  string  // why u is not feasible
+	excess   float64    // least sum of a row's entries, rounded down
+	diagonal [2]float64 // smallest and largest entry, where rows differ
+	signs    string     // why A is no M-matrix: the first row that shows it
+	outside  string     // why u is not feasible
 
-	// Of the profile w: the least A·w, the largest w, the largest |r|/(A·w).
-	least, top, ratio float64
+	one, sharp measured // of the judgement's profiles
 }
 
 func (s *slabResult) evaluate(j *judgement, w *slab) error {
@@ -172,7 +202,7 @@ func (s *slabResult) evaluate(j *judgement, w *slab) error {
 	stepper.Residual(&s.residual, w.v, b.layout.Interior())
 	s.inf = s.residual.Max + s.rounding
 	s.rows(b)
-	s.measure(j.profile, b, stepper, w.v)
+	s.measure(j, b, stepper, w.v)
 	return nil
 }
 
@@ -188,6 +218,7 @@ func (s *slabResult) look(w *slab, stepper *kernel.Sweep) (err error) {
 		if p.Obstacle != nil {
 			s.contact += t.lower
 		}
+		s.upper += t.upper
 		if t.outside >= 0 && s.outside == "" {
 			s.outside = fmt.Sprintf("at %v the value %v is not between the obstacles, %v and %v",
 				p.place([3]int{first[0] + t.outside, first[1], first[2]}), row[t.outside], phi[t.outside], psi[t.outside])
@@ -216,7 +247,7 @@ func (s *slabResult) merge(o *slabResult) {
 	s.residual.Merge(&o.residual)
 	s.reference.Merge(&o.reference)
 	s.sum.Merge(&o.sum)
-	s.contact += o.contact
+	s.contact, s.upper = s.contact+o.contact, s.upper+o.upper
 	s.force.merge(&o.force)
 	if o.maxError > s.maxError || math.IsNaN(o.maxError) {
 		s.maxError = o.maxError
@@ -225,20 +256,21 @@ func (s *slabResult) merge(o *slabResult) {
 		s.inf = o.inf
 	}
 	s.rounding, s.excess = max(s.rounding, o.rounding), min(s.excess, o.excess)
-	s.least, s.top = min(s.least, o.least), max(s.top, o.top)
-	if !(o.ratio <= s.ratio) {
-		s.ratio = o.ratio
-	}
+	s.diagonal = [2]float64{min(s.diagonal[0], o.diagonal[0]), max(s.diagonal[1], o.diagonal[1])}
+	s.one.merge(o.one)
+	s.sharp.merge(o.sharp)
 	s.signs, s.outside = cmp.Or(s.signs, o.signs), cmp.Or(s.outside, o.outside)
 }
 
-func (s *slabResult) evaluation(p *Problem) Evaluation {
+func (s *slabResult) evaluation(j *judgement) Evaluation {
+	p := j.p
 	out := Evaluation{
-		RelativeResidual: relative(s.residual.L2(), s.reference.L2()),
+		RelativeResidual: relative(s.residual.L2(), j.units.reference(s.reference.L2())),
 		ResidualInf:      s.residual.Max,
 		ErrorBound:       math.NaN(),
 		MaxError:         math.NaN(),
 		ContactPoints:    s.contact,
+		UpperPoints:      s.upper,
 		Sum:              s.sum.Float64(),
 		Force:            s.force.totals(p),
 	}

@@ -15,7 +15,8 @@ type Force struct {
 // that of the step (AtStep) and before the end of the step before it, dt long; else before
 // is nil. It goes slab by slab as Evaluate does; what it needs besides is Values.
 func ContactForce(p *Problem, before []float64, dt float64, u []float64, e Executor) (Force, error) {
-	if err := p.validateHead(); err != nil {
+	p, in, err := p.inRange()
+	if err != nil {
 		return Force{}, err
 	}
 	if len(u) != p.Points() || before != nil && len(before) != p.Points() {
@@ -24,6 +25,7 @@ func ContactForce(p *Problem, before []float64, dt float64, u []float64, e Execu
 	if e == nil {
 		e = Sequential{}
 	}
+	u, before = in.copied(u), in.copied(before)
 	out := Force{Values: make([]float64, len(u))}
 	j := judgement{p: p, before: before, dt: dt, u: u}
 	boxes := j.boxes()
@@ -37,7 +39,9 @@ func ContactForce(p *Problem, before []float64, dt float64, u []float64, e Execu
 		total.merge(&sums[i])
 	}
 	all := total.totals(p)
-	out.Lower, out.Upper = all[0], all[1]
+	k := -in.scale
+	out.Lower, out.Upper = k.times(all[0]), k.times(all[1])
+	k.apply(out.Values)
 	return out, nil
 }
 

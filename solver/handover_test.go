@@ -1,9 +1,11 @@
 package solver
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -39,6 +41,50 @@ func anySlabs(t *rapid.T, p *Problem) Partition {
 	return part
 }
 
+// wideProblem draws a problem whose slabs can have fewer points than a padded row needs,
+// or more, so that moves cross that number: in one dimension the layout depends on it.
+func wideProblem(t *rapid.T) *Problem {
+	dim := rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "dimension")
+	n := [3]int{1, 1, 1}
+	for a, most := range [][]int{{150}, {40, 48}, {36, 4, 16}}[dim-1] {
+		n[a] = rapid.IntRange(most/3, most).Draw(t, "n")
+	}
+	return anyProblemOf(t, dim, n)
+}
+
+// wideSlabs cuts along the slowest axis, anywhere.
+func wideSlabs(t *rapid.T, p *Problem) Partition {
+	slow := p.Dimension - 1
+	n := p.N[slow]
+	cuts := []int{0, n}
+	for range rapid.IntRange(1, min(4, n-1)).Draw(t, "cuts") {
+		cuts = append(cuts, rapid.IntRange(1, n-1).Draw(t, "cut"))
+	}
+	slices.Sort(cuts)
+	part := Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}
+	part.Cuts[slow] = slices.Compact(cuts)
+	return part
+}
+
+// crossings counts the peers of a 1-D run whose share crossed the number of points from
+// which on rows are padded.
+func crossings(p *Problem, part Partition, n *network) (count int) {
+	for r, w := range n.workers {
+		if p.Dimension == 1 && originOf(part.Box(Rank(r))) != originOf(w.Box()) {
+			count++
+		}
+	}
+	return count
+}
+
+func originOf(b Box) int {
+	l, err := kernel.NewLayout(1, b.Size())
+	if err != nil {
+		panic(err)
+	}
+	return l.Origin
+}
+
 // requireCover requires that the boxes cover the slowest axis exactly, in the order of
 // the ranks, and returns how many planes have moved.
 func requireCover(t require.TestingT, n *network, c Config) (planes int) {
@@ -67,11 +113,21 @@ func still(o Outcome) Outcome {
 // Planes move while the run goes on; its bits are those of the sequential method, and
 // so is the number of its sweeps.
 func TestMovesInLockstepKeepTheBits(t *testing.T) {
-	moved := 0
+	checkMovesInLockstep(t, anyProblem, anySlabs)
+}
+
+// The same where moves change how a peer's arrays are laid out.
+func TestMovesInLockstepKeepTheBitsOfAnySize(t *testing.T) {
+	require.Positive(t, checkMovesInLockstep(t, wideProblem, wideSlabs), "shares cross the sizes of layouts")
+}
+
+// checkMovesInLockstep returns how many shares crossed the sizes of layouts.
+func checkMovesInLockstep(t *testing.T, problem func(*rapid.T) *Problem, slabs func(*rapid.T, *Problem) Partition) int {
+	moved, crossed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		p := anyProblem(t)
+		p := problem(t)
 		c := Config{
-			Problem: p, Partition: anySlabs(t, p), Balance: true, BalanceWindow: 1, Executor: backwards{},
+			Problem: p, Partition: slabs(t, p), Balance: true, BalanceWindow: 1, Executor: backwards{},
 			Scheme:     rapid.SampledFrom([]Scheme{Synchronous(), BoundedDelay(0)}).Draw(t, "scheme"),
 			Tolerance:  rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),
 			CheckEvery: Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
@@ -97,19 +153,36 @@ func TestMovesInLockstepKeepTheBits(t *testing.T) {
 		}
 		requireSameBits(t, want.U, n.assemble(p, c.Partition))
 		moved += requireCover(t, n, c)
+		crossed += crossings(p, c.Partition, n)
 	})
-	t.Logf("%d planes moved", moved)
+	t.Logf("%d planes moved, %d shares crossed the size of a layout", moved, crossed)
 	require.Positive(t, moved, "planes move")
+	return crossed
 }
 
 // Planes move at any time; the answer covers the grid exactly, and its residual is what
 // the peers agreed on.
 func TestMovesInAsynchronousRuns(t *testing.T) {
-	moved := 0
+	checkMovesInAsynchronousRuns(t, anyProblem, anySlabs)
+}
+
+// The same where moves change how a peer's arrays are laid out.
+func TestMovesInAsynchronousRunsOfAnySize(t *testing.T) {
+	problem := func(t *rapid.T) *Problem {
+		p := wideProblem(t)
+		p.Reaction.Value += 50 // a run takes some hundred sweeps, whatever the size
+		return p
+	}
+	require.Positive(t, checkMovesInAsynchronousRuns(t, problem, wideSlabs), "shares cross the sizes of layouts")
+}
+
+// checkMovesInAsynchronousRuns returns how many shares crossed the sizes of layouts.
+func checkMovesInAsynchronousRuns(t *testing.T, problem func(*rapid.T) *Problem, slabs func(*rapid.T, *Problem) Partition) int {
+	moved, crossed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		p := anyProblem(t)
+		p := problem(t)
 		c := Config{
-			Problem: p, Partition: anySlabs(t, p), Balance: true, BalanceWindow: 1, Tolerance: 1e-4,
+			Problem: p, Partition: slabs(t, p), Balance: true, BalanceWindow: 1, Tolerance: 1e-4,
 			Scheme:     rapid.SampledFrom([]Scheme{Asynchronous(), BoundedDelay(1), BoundedDelay(4)}).Draw(t, "scheme"),
 			CheckEvery: Iteration(rapid.IntRange(1, 9).Draw(t, "every")),
 			Order:      rapid.SampledFrom([]Order{Jacobi, InTurn}).Draw(t, "order"),
@@ -126,6 +199,7 @@ func TestMovesInAsynchronousRuns(t *testing.T) {
 		n.agreeDelay = time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(t, "agreement")) * time.Millisecond
 		require.NoError(t, n.run())
 		moved += requireCover(t, n, c)
+		crossed += crossings(p, c.Partition, n)
 		e, err := Evaluate(p, n.assemble(p, c.Partition), nil)
 		require.NoError(t, err)
 		for _, w := range n.workers {
@@ -136,16 +210,33 @@ func TestMovesInAsynchronousRuns(t *testing.T) {
 		}
 		require.LessOrEqual(t, e.RelativeResidual, c.Tolerance)
 	})
-	t.Logf("%d planes moved", moved)
+	t.Logf("%d planes moved, %d shares crossed the size of a layout", moved, crossed)
 	require.Positive(t, moved, "planes move")
+	return crossed
 }
 
 // What a step starts from moves along with the planes.
 func TestMovesInTimeSteps(t *testing.T) {
-	moved := 0
+	checkMovesInTimeSteps(t, anyProblem, anySlabs)
+}
+
+// The same where moves change how a peer's arrays are laid out.
+func TestMovesInTimeStepsOfAnySize(t *testing.T) {
+	problem := func(t *rapid.T) *Problem {
+		p := wideProblem(t)
+		p.Reaction.Value += 50 // a step takes some hundred sweeps, whatever the size
+		return p
+	}
+	require.Positive(t, checkMovesInTimeSteps(t, problem, wideSlabs), "shares cross the sizes of layouts")
+}
+
+// checkMovesInTimeSteps returns how many shares crossed the sizes of layouts.
+func checkMovesInTimeSteps(t *testing.T, problem func(*rapid.T) *Problem, slabs func(*rapid.T, *Problem) Partition) int {
+	moved, crossed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		c := anyStepping(t, func(Partition) Scheme { return Synchronous() })
-		c.Partition, c.Balance, c.BalanceWindow = anySlabs(t, c.Problem), true, 1
+		p := evolve(t, problem(t))
+		c := steppingOf(t, p, slabs(t, p), func(Partition) Scheme { return Synchronous() })
+		c.Balance, c.BalanceWindow = true, 1
 		peers := c.Partition.Peers()
 		c.Scheme = rapid.SampledFrom([]Scheme{
 			Synchronous(), BoundedDelay(0), Asynchronous(), BoundedDelay(2), Hybrid(Clusters(c.Partition, (peers+1)/2)),
@@ -163,9 +254,11 @@ func TestMovesInTimeSteps(t *testing.T) {
 			requireSameBits(t, want.U, n.assemble(c.Problem, c.Partition))
 		}
 		moved += requireCover(t, n, c)
+		crossed += crossings(c.Problem, c.Partition, n)
 	})
-	t.Logf("%d planes moved", moved)
+	t.Logf("%d planes moved, %d shares crossed the size of a layout", moved, crossed)
 	require.Positive(t, moved, "planes move")
+	return crossed
 }
 
 // aside runs slabs of a cube of n points an axis with peers of those costs a point, and

@@ -14,7 +14,9 @@ import (
 func emulateInTurn(t require.TestingT, c Config) Sequence {
 	s, err := newSequential(c.Problem, Jacobi)
 	require.NoError(t, err)
-	reference := s.residual()
+	_, in, err := c.Problem.inRange()
+	require.NoError(t, err)
+	reference := in.reference(s.residual())
 	require.NoError(t, s.start(nil))
 	slow := c.Problem.Dimension - 1
 	first := map[int]bool{}

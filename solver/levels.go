@@ -34,15 +34,8 @@ type Levels struct {
 
 // NewLevels builds the own part of the grid; all arrays are allocated here.
 func NewLevels(c Config) (*Levels, error) {
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
-	}
-	if !inLockstep(c.Scheme) {
-		return nil, fmt.Errorf("solver: method %s needs all peers at the same iterate, which scheme %s does not keep; take %s with it as the local method, or a synchronous scheme",
-			c.Method.Name, c.Scheme.Name(), Schwarz)
-	}
-	if c.Order != Jacobi {
-		return nil, fmt.Errorf("solver: order %v is one of %s; method %s has an order of its own", c.Order, Richardson, c.Method.Name)
 	}
 	g := &Levels{config: c, exec: c.Executor, box: c.Partition.Box(c.Rank), tree: treeOf(c.Partition, c.Rank)}
 	if g.exec == nil {
@@ -237,9 +230,10 @@ func (g *Levels) Progress() Progress {
 func (g *Levels) Solution(dst []float64) {
 	if g.steps.of > 0 {
 		copy(dst, g.steps.before)
-		return
+	} else {
+		g.course.copyOut(dst)
 	}
-	g.course.copyOut(dst)
+	(-g.config.units.scale).apply(dst)
 }
 
 // Box is the own box.

@@ -24,6 +24,8 @@ type multigrid struct {
 	keep   []float64
 	guard  method.Safeguard
 
+	conductors conductors
+
 	problem              *Problem // of the time step
 	norms                []kernel.Norm
 	changes              []kernel.Sum
@@ -32,10 +34,13 @@ type multigrid struct {
 	cycle, energy, ask   []stage
 	back                 back
 	startWork, cycleWork float64
-	warm                 bool // there is a start from which cycles can begin
+	before               kernel.Sum // the residual of a grid's reference, for its guard
+	warm                 bool       // there is a start from which cycles can begin
 	reference            kernel.Sum
 	cold                 bool // the values are the reference vector, whose residual is known
 	known                stage
+	first                bool    // no cycle has been done
+	again                []stage // a cycle that begins with the reference vector
 
 	phase   guardPhase
 	list    []stage // in progress
@@ -45,13 +50,22 @@ type multigrid struct {
 	cost    float64
 }
 
+// checkGathered refuses boxes so thin that one peer would have to hold too large a grid.
+func (c *Config) checkGathered() error {
+	if c.Partition.Peers() == 1 {
+		return nil
+	}
+	plan := c.planLevels()
+	if n := plan.hierarchy.Grids[plan.gathered]; boxPoints(n) > maxGatherPoints {
+		return fmt.Errorf("solver: multigrid: the boxes of %d peers are too thin to hold a coarser grid of the %v points, too many for one peer: use fewer peers, or boxes rather than slabs",
+			c.Partition.Peers(), n)
+	}
+	return nil
+}
+
 func newMultigrid(g *Levels) (*multigrid, error) {
 	c := &g.config
 	m := &multigrid{g: g, plan: c.planLevels()}
-	if n := m.plan.hierarchy.Grids; len(g.wires) > 0 && boxPoints(n[m.plan.gathered]) > maxGatherPoints {
-		return nil, fmt.Errorf("solver: multigrid: the boxes of %d peers are too thin to hold a coarser grid of the %v points, too many for one peer: use fewer peers, or boxes rather than slabs",
-			c.Partition.Peers(), n[m.plan.gathered])
-	}
 	window := g.box
 	if len(m.plan.parts) > 1 {
 		window = m.plan.window(0, c.Rank)
@@ -61,6 +75,10 @@ func newMultigrid(g *Levels) (*multigrid, error) {
 		return nil, err
 	}
 	m.block, m.own = &block{box: window, layout: l, exec: g.exec, allocate: c.allocate}, within(g.box, window)
+	m.conductors.plan(m)
+	if m.block.follows = len(m.conductors.lo) > 0; m.block.follows {
+		m.block.around = Box{Lo: m.conductors.lo[0], Hi: m.conductors.hi[0]}
+	}
 	m.u = c.allocate(l.Len())
 	m.keep = c.allocate(l.Len())
 	steps := planParts(m.own, l.Dim, nil)
@@ -112,9 +130,17 @@ func (m *multigrid) build(p *Problem, before []float64, dt float64) (kernel.Sum,
 		return kernel.Sum{}, err
 	}
 	// Where the root has the problem itself, what is gathered may be copies of this step's.
-	if m.levels != nil && m.plan.gathered > 0 {
+	m.conductors.build(m, p)
+	built := m.levels != nil && m.plan.gathered > 0
+	if built {
 		err = m.renewLevels(p)
-	} else if err = m.buildLevels(p); err == nil {
+	} else {
+		err = m.buildLevels(p)
+	}
+	if err == nil {
+		m.conductors.follow(m)
+	}
+	if err == nil && !built {
 		m.compile()
 	}
 	if err != nil {
@@ -130,13 +156,13 @@ func (m *multigrid) build(p *Problem, before []float64, dt float64) (kernel.Sum,
 
 func (m *multigrid) begin(values []float64) error {
 	warm, err := m.block.start(m.u, m.embed(values))
-	m.warm, m.cold = warm, !warm
+	m.warm, m.cold, m.first = warm, !warm, true
 	return err
 }
 
 // buildLevels makes the grids of a problem.
 func (m *multigrid) buildLevels(p *Problem) error {
-	h, rank, domain := &m.plan.hierarchy, m.g.config.Rank, Box{Hi: p.N}
+	h, rank := &m.plan.hierarchy, m.g.config.Rank
 	m.levels, m.whole = nil, nil
 	for l := 0; l < len(m.plan.parts) && m.plan.gathered > 0; l++ {
 		window, own, op, b := m.plan.window(l, rank), m.plan.parts[l].Box(rank), m.block.operator, m.block
@@ -146,7 +172,7 @@ func (m *multigrid) buildLevels(p *Problem) error {
 		case l == m.plan.gathered: // only to gather from and scatter to
 			op, b = kernel.Operator{Diag: 1}, nil
 		default:
-			op, err = p.coarseOperatorIn(domain, h.Grids[l], window, noRoom)
+			op, err = p.coarseOperatorIn(Box{Hi: p.N}, h.Grids[l], window, m.conductors.cut[l], noRoom)
 			b = nil
 		}
 		if err != nil {
@@ -184,7 +210,7 @@ func (m *multigrid) buildWhole(p *Problem) error {
 		if l == 0 {
 			op, _, err = newStencil(p).operator(box, kernel.Layout{N: p.N}, noRoom)
 		} else {
-			op, err = p.coarseOperatorIn(Box{Hi: p.N}, h.Grids[l], box, noRoom)
+			op, err = p.coarseOperatorIn(Box{Hi: p.N}, h.Grids[l], box, m.conductors.whole[l-m.plan.gathered], noRoom)
 		}
 		if err != nil {
 			return err
@@ -212,8 +238,8 @@ func (m *multigrid) buildWhole(p *Problem) error {
 // 0 its fields.
 func (m *multigrid) renewLevels(p *Problem) error {
 	h, b := &m.plan.hierarchy, m.block
-	renew := func(g *gridLevel, l int, window Box) error {
-		op, err := p.coarseOperatorIn(Box{Hi: p.N}, h.Grids[l], window, g.Operator().Arrays)
+	renew := func(g *gridLevel, l int, window Box, e *method.Edges) error {
+		op, err := p.coarseOperatorIn(Box{Hi: p.N}, h.Grids[l], window, e, g.Operator().Arrays)
 		if err != nil {
 			return err
 		}
@@ -224,14 +250,14 @@ func (m *multigrid) renewLevels(p *Problem) error {
 		if l == 0 {
 			err = g.Renew(b.operator, b.source, b.lower, b.upper)
 		} else if l < m.plan.gathered {
-			err = renew(g, l, g.window)
+			err = renew(g, l, g.window, m.conductors.cut[l])
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for i, g := range m.whole {
-		if err := renew(g, m.plan.gathered+i, g.window); err != nil {
+		if err := renew(g, m.plan.gathered+i, g.window, m.conductors.whole[i]); err != nil {
 			return err
 		}
 	}
@@ -273,6 +299,8 @@ func (m *multigrid) judged(totals []float64) float64 {
 	}
 	return m.squares
 }
+
+func (m *multigrid) magnitudes() kernel.Sum { return m.block.magnitudes(m.u, m.own) }
 
 func (m *multigrid) done() (Iteration, float64) { return 1, m.cost }
 

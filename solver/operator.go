@@ -12,12 +12,14 @@ import (
 //
 //	low  = κ(x−h/2)/h² + b/(2h),  high = κ(x+h/2)/h² − b/(2h)
 //
-// and center = Σ (κ(x−h/2) + κ(x+h/2))/h² + c; where the problem asks for upwind
+// and center = Σ (κ(x−h/2) + κ(x+h/2))/h² + c, where κ(x±h/2) is a mean along the edge if κ
+// jumps there (see Coefficient.edge); where the problem asks for upwind
 // differences and |b|·h > 2κ at either of the two, b's part is |b|/h on the side that the flow comes
 // from, and on the diagonal.
 type stencil struct {
 	p *Problem
 	h [3]float64
+	d *diffusion // κ between points of a box around what is asked for; nil: it is evaluated
 }
 
 func newStencil(p *Problem) stencil {
@@ -43,14 +45,12 @@ func (s stencil) at(idx [3]int) (v [kernel.Directions]float64) {
 	center := 0.0
 	for a := range p.Dimension {
 		h := s.h[a]
-		lo, hi := here, here
-		lo[a] -= h / 2
-		hi[a] += h / 2
-		low, high := p.Diffusion.At(lo)/(h*h), p.Diffusion.At(hi)/(h*h)
+		before, behind := s.between(idx, here, a, -1), s.between(idx, here, a, 1)
+		low, high := before/(h*h), behind/(h*h)
 		diagonal := low + high
 		if b := p.Velocity[a].At(here); b != 0 {
 			switch {
-			case !p.Upwind || !(math.Abs(b)*h > 2*min(p.Diffusion.At(lo), p.Diffusion.At(hi))):
+			case !p.Upwind || !(math.Abs(b)*h > 2*min(before, behind)):
 				low += b / (2 * h)
 				high -= b / (2 * h)
 			case b > 0:
@@ -108,6 +108,9 @@ func (s stencil) operator(box Box, l kernel.Layout, room [kernel.Directions][]fl
 	op := kernel.Operator{Form: kernel.Variable, Arrays: room}
 	for d := range 1 + 2*s.p.Dimension {
 		op.Arrays[d] = fit(room[d], l.Points())
+	}
+	if s.d == nil {
+		s.d = s.p.diffusion(grownBy(box, 1, s.p.Dimension))
 	}
 	largest := 0.0
 	var err error

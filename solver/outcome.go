@@ -9,7 +9,8 @@ import (
 // Reason tells why a run ended, or that it has not.
 type Reason int
 
-// The reasons. Diverged: a residual was not finite.
+// The reasons. Diverged: a residual was not finite. Stagnated: rounding keeps the residual
+// above the tolerance.
 const (
 	Running Reason = iota
 	Converged
@@ -17,7 +18,8 @@ const (
 	ReachedTime
 	Interrupted
 	Diverged
-	lastReason = Diverged
+	Stagnated
+	lastReason = Stagnated
 )
 
 func (r Reason) String() string {
@@ -34,6 +36,8 @@ func (r Reason) String() string {
 		return "interrupted"
 	case Diverged:
 		return "diverged"
+	case Stagnated:
+		return "stagnated above the tolerance"
 	}
 	return "reason?"
 }
@@ -140,14 +144,11 @@ func (r rhythm) judge(k Iteration, norm, reference, tolerance float64) (float64,
 	return rel, Running
 }
 
-// relative residual: nothing left is 0 whatever it is measured by; a reference of
-// 0 (u⁰ solves the problem, the start was another) measures in absolute terms.
+// relative is a residual against a reference (see units.reference); nothing left is 0
+// whatever it is measured by.
 func relative(norm, reference float64) float64 {
-	switch {
-	case norm == 0:
+	if norm == 0 {
 		return 0
-	case reference == 0:
-		return norm
 	}
 	return norm / reference
 }

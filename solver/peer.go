@@ -153,9 +153,36 @@ func (m *MethodConfig) check() error {
 	return nil
 }
 
+// Check refuses, before anything is started, what New would refuse for a rank of the run
+// by the configuration alone: a scheme, an order or a partition that the method does not
+// have. The problem's functions are not evaluated.
+func (c *Config) Check() error {
+	if err := c.Method.check(); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	name := c.Method.Name
+	if (name == SOR || name == Multigrid) && !inLockstep(c.Scheme) {
+		return fmt.Errorf("solver: method %s needs all peers at the same iterate, which scheme %s does not keep; take %s with it as the local method, or a synchronous scheme",
+			name, c.Scheme.Name(), Schwarz)
+	}
+	if c.Order != Jacobi && name != "" && name != Richardson {
+		return fmt.Errorf("solver: order %v is one of %s; method %s has an order of its own (--order jacobi)", c.Order, Richardson, name)
+	}
+	if name == Schwarz && c.Method.Flexible && c.Scheme.Name() != Asynchronous().Name() {
+		return fmt.Errorf("solver: values of a solve that is going on may only be read in the asynchronous scheme; the scheme is %s (--flexible)", c.Scheme.Name())
+	}
+	if name == Multigrid {
+		return c.checkGathered()
+	}
+	return nil
+}
+
 // New builds what a peer runs, by the method of the configuration.
 func New(c Config) (Peer, error) {
-	if err := c.Method.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	switch c.Method.Name {

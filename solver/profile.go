@@ -2,6 +2,7 @@ package solver
 
 import (
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -9,9 +10,10 @@ import (
 // profile is an approximate solution of A·w = 1, w = 0 on the boundary, for operators
 // whose rows differ, on the grid of the problem or, interpolated from there, a coarser
 // one. How good it is does not matter for what it proves: that is checked at every point
-// of the grid in question. Where coefficients jump and A·w is not positive, A·w = κ
-// is solved on the grid itself: relaxation brings each point as near to that, whatever
-// its row's size.
+// of the grid in question. The first one is made by relaxation on grids of at most
+// profileAxis points an axis. Where A·w is then not positive, or w much larger than it need
+// be (coefficients jump, or flows turn back), a minimiser solves the system on the grid
+// itself.
 type profile struct {
 	p      *Problem // on the profile's grid
 	layout kernel.Layout
@@ -22,14 +24,19 @@ const (
 	coarsestAxis = 7
 	// Sweeps over a slab whose coefficients are at hand: they are cheap beside making
 	// these. Over-relaxation reaches across a slab, the last ones smooth.
-	profileSweeps   = 40
-	profileSmooth   = 8
-	profileOmega    = 1.6
-	smallPoints     = 1 << 13 // where three times as many sweeps cost nothing
-	profileAttempts = 4       // at a profile on the whole grid
+	profileSweeps = 40
+	profileSmooth = 8
+	profileOmega  = 1.6
+	smallPoints   = 1 << 13 // where three times as many sweeps cost nothing
 	// profileLoss by which a bound may be larger than A·w = 1 would give it, before the
 	// profile is refined.
 	profileLoss = 2
+	// unevenRows is how many times as large as the least diagonal entry the largest is where
+	// rows differ much.
+	unevenRows = 30
+	// sharpFloor is the part of the largest residual that counts at every point for the
+	// sharper bound.
+	sharpFloor = 1e-6
 )
 
 // profileAxis is the longest axis of the first grid that is tried: enough where
@@ -38,7 +45,7 @@ func profileAxis(dimension int) int { return []int{0, 1 << 16, 511, 127}[dimensi
 
 // newProfile finds w on a grid of n points, from a few points an axis to twice as many and
 // so on, each time by interpolation and relaxation.
-func newProfile(p *Problem, n [3]int, scaled bool, e Executor) (*profile, error) {
+func newProfile(p *Problem, n [3]int, e Executor) (*profile, error) {
 	grids := [][3]int{n}
 	for again := true; again; {
 		m := grids[len(grids)-1]
@@ -54,7 +61,7 @@ func newProfile(p *Problem, n [3]int, scaled bool, e Executor) (*profile, error)
 	}
 	var f *profile
 	for i := len(grids) - 1; i >= 0; i-- {
-		q := p.ones(grids[i], scaled)
+		q := p.ones(grids[i])
 		q.Upwind = p.Upwind || q.N != p.N
 		next, err := emptyProfile(q)
 		if err != nil {
@@ -63,7 +70,7 @@ func newProfile(p *Problem, n [3]int, scaled bool, e Executor) (*profile, error)
 		if f != nil {
 			next.interpolate(f, e)
 		}
-		if err = next.relax(profileOmega, e); err != nil {
+		if err = next.relax(e); err != nil {
 			return nil, err
 		}
 		f = next
@@ -82,14 +89,11 @@ func (f *profile) interpolate(from *profile, e Executor) {
 	})
 }
 
-// ones is A·w = 1, w = 0 on the boundary, on a grid of n points; scaled: A·w = κ.
-func (p *Problem) ones(n [3]int, scaled bool) *Problem {
+// ones is A·w = 1, w = 0 on the boundary, on a grid of n points.
+func (p *Problem) ones(n [3]int) *Problem {
 	q := *p
 	q.N, q.Source, q.Boundary = n, Coefficient{Value: 1}, func(Point) float64 { return 0 }
 	q.Obstacle, q.Upper, q.Initial, q.Exact, q.Rows = nil, nil, nil, nil, Rows{}
-	if k := p.Diffusion; scaled && !k.Constant() {
-		q.Source.Of = k.Of
-	}
 	return &q
 }
 
@@ -98,37 +102,69 @@ func emptyProfile(p *Problem) (*profile, error) {
 	return &profile{p: p, layout: l, w: make([]float64, l.Len())}, err
 }
 
-// profileTransfer is the profile for judging solutions of p; nil where other barriers do.
-func (p *Problem) profileTransfer(e Executor) (*cubicTransfer, error) {
+// firstProfile makes a profile for judging solutions; none where other barriers do.
+func (j *judgement) firstProfile(e Executor) error {
+	p := j.p
 	if newStencil(p).constant() || p.rowsDominate() {
-		return nil, nil
+		return nil
 	}
 	for a := range p.Dimension {
 		if peclet, _ := p.largestPeclet(a); peclet > 2 && !p.Upwind {
-			return nil, nil // no M-matrix
+			return nil // most likely no M-matrix
 		}
 	}
 	n := p.N
 	for a := range p.Dimension {
 		n[a] = min(n[a], profileAxis(p.Dimension))
 	}
-	f, err := newProfile(p, n, false, e)
-	if err != nil {
-		return nil, err
-	}
-	return newCubicTransfer(f, p.N), nil
-}
-
-// refine makes the next attempt at a profile of the judged problem's own grid.
-func (j *judgement) refine(attempt int, e Executor) error {
-	if attempt > 0 {
-		return j.profile.from.relax(1, e) // over-relaxation need not converge; the transfer to the same grid is the identity
-	}
-	f, err := newProfile(j.p, j.p.N, true, e)
+	f, err := newProfile(p, n, e)
 	if err == nil {
-		j.profile = newCubicTransfer(f, j.p.N)
+		j.profile = newCubicTransfer(f, p.N)
+		j.work = 4 * (profileSweeps + profileSmooth) * float64(f.p.Points()) / float64(p.Points())
 	}
 	return err
+}
+
+// refine makes better profiles on the judged problem's own grid, where the first one proves
+// little or nothing: A·w = 1, which bounds ‖A⁻¹‖∞; and there and where rows differ much in
+// size, as residuals do then, A·w = |r|, which bounds the error more sharply.
+func (j *judgement) refine(total slabResult, e Executor) (slabResult, error) {
+	poor, uneven := total.poor(j), total.uneven(j)
+	if !poor && !uneven {
+		return total, nil
+	}
+	q := j.p.ones(j.p.N)
+	m, err := newMinimiser(q, e)
+	if err != nil {
+		return total, err
+	}
+	if poor {
+		f, err := emptyProfile(q)
+		if err != nil {
+			return total, err
+		}
+		if j.profile != nil {
+			f.interpolate(j.profile.from, e)
+		}
+		f.w = slices.Clone(m.solve(nil, f.w, profileWork))
+		j.work += m.work
+		j.profile = newCubicTransfer(f, j.p.N)
+	}
+	j.sizes = make([]float64, j.p.Points())
+	if total, err = j.slabs(e); err != nil || !(total.one.least > 0) {
+		return total, err
+	}
+	floor := sharpFloor * largestMagnitude(j.sizes)
+	if !(floor > 0) || !finite(floor) {
+		return total, nil
+	}
+	for i, v := range j.sizes {
+		j.sizes[i] = max(v, floor)
+	}
+	sharp := &profile{p: q, layout: m.grids[0].layout, w: m.solve(j.sizes, nil, profileWork)}
+	j.work += m.work
+	j.sharp, j.sizes = newCubicTransfer(sharp, j.p.N), nil
+	return j.slabs(e)
 }
 
 // rowsDominate guesses, from a few points, whether the rows of A add up to so much (a
@@ -155,44 +191,97 @@ func (p *Problem) rowsDominate() bool {
 	return least > 10*fastest
 }
 
-// measure compares w with the residual of padded values u in a slab: A·w and its
-// ratio to |r|, both rounded against the bound.
-func (s *slabResult) measure(t *cubicTransfer, b *block, stepper *kernel.Sweep, u []float64) {
-	s.least, s.ratio = math.Inf(1), 0
-	if t == nil {
+// measured is what is found of a profile w in a slab or the whole grid: the least A·w, the
+// largest w, and the largest |r|/(A·w), rounded against the bound.
+type measured struct{ least, top, ratio float64 }
+
+func (m *measured) merge(o measured) {
+	m.least, m.top = min(m.least, o.least), max(m.top, o.top)
+	if !(o.ratio <= m.ratio) {
+		m.ratio = o.ratio
+	}
+}
+
+// bound is that of the error which the profile proves; NaN: none.
+func (m *measured) bound() float64 {
+	if !(m.least > 0) {
+		return math.NaN()
+	}
+	return m.top * m.ratio
+}
+
+// measure compares the judgement's profiles with the residual of padded values u in a slab.
+func (s *slabResult) measure(j *judgement, b *block, stepper *kernel.Sweep, u []float64) {
+	s.one, s.sharp = measured{least: math.Inf(1)}, measured{least: math.Inf(1)}
+	if j.profile == nil {
 		return
 	}
 	l := b.layout
 	w, aw, r := make([]float64, l.Len()), make([]float64, l.Len()), make([]float64, l.Len())
+	stepper.Defect(r, u, l.Interior())
+	top := largestMagnitude(u)
+	b.eachRow(func(row []float64, first [3]int) {
+		at, d := b.index(first), b.dense(first)
+		for i := range row { // |r| from here on
+			rounding := 7*unitRoundoff*(b.entries(d+i)*top+math.Abs(b.source.At(d+i))) + 16*math.SmallestNonzeroFloat64
+			row[i] = math.Abs(row[i]) + min(s.rounding, rounding)
+		}
+		if j.sizes != nil {
+			copy(j.sizes[j.dense(Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}):], r[at:][:len(row)])
+		}
+	}, r, false)
+	s.one.take(j.profile, b, stepper, w, aw, r)
+	if j.sharp != nil {
+		s.sharp.take(j.sharp, b, stepper, w, aw, r)
+	}
+}
+
+// take measures a profile against residuals r in a slab; w and aw are room.
+func (m *measured) take(t *cubicTransfer, b *block, stepper *kernel.Sweep, w, aw, r []float64) {
 	line := make([]float64, t.line())
 	b.eachRow(func(row []float64, first [3]int) { t.rowAt(row, line, first) }, w, true)
-	stepper.Apply(aw, w, l.Interior())
-	stepper.Defect(r, u, l.Interior())
-	rounding := 8 * unitRoundoff * b.rowMagnitude() * largestMagnitude(w)
+	stepper.Apply(aw, w, b.layout.Interior())
 	b.eachRow(func(row []float64, first [3]int) {
-		at := b.index(first)
+		at, d := b.index(first), b.dense(first)
 		for i := range row {
-			least := aw[at+i] - rounding
-			if !(least >= s.least) {
-				s.least = least
+			// Where no entry beside the diagonal is positive and w ≥ 0, |A|·w = 2·diag(A)·w − A·w.
+			center := b.operator.Arrays[kernel.Center][d+i]
+			least := row[i] - 8*unitRoundoff*(2*center*w[at+i]+math.Abs(row[i]))
+			if !(least >= m.least) {
+				m.least = least
 			}
 			if !(w[at+i] >= 0) {
-				s.least = math.Inf(-1)
+				m.least = math.Inf(-1)
 			}
-			s.top = max(s.top, w[at+i])
-			if ratio := (math.Abs(r[at+i]) + s.rounding) / least; !(ratio <= s.ratio) {
-				s.ratio = ratio
+			m.top = max(m.top, w[at+i])
+			if ratio := r[at+i] / least; !(ratio <= m.ratio) {
+				m.ratio = ratio
 			}
 		}
 	}, aw, false)
 }
 
-// poor tells whether a profile proves nothing, or much less than one with A·w = 1 would.
-func (s *slabResult) poor() bool { return !(s.least > 0) || s.ratio > profileLoss*s.inf }
+// poor reports whether A may be an M-matrix, but what is known of it proves nothing, or
+// much less than a profile with A·w = 1 would.
+func (s *slabResult) poor(j *judgement) bool {
+	switch {
+	case s.signs != "" || newStencil(j.p).constant():
+		return false
+	case j.profile == nil:
+		return !(s.excess > 0)
+	}
+	return !(s.one.least > 0) || s.one.ratio > profileLoss*s.inf
+}
+
+// uneven reports whether A is an M-matrix as far as its signs say, with rows that differ
+// much in size.
+func (s *slabResult) uneven(j *judgement) bool {
+	return s.signs == "" && j.profile != nil && s.diagonal[1] > unevenRows*s.diagonal[0]
+}
 
 // relax relaxes every other slab and then the others, twice, the second time cut in
 // other places.
-func (f *profile) relax(omega float64, e Executor) error {
+func (f *profile) relax(e Executor) error {
 	p := f.p
 	slow := p.Dimension - 1
 	thick := min(p.N[slow], max(8, evaluationPoints/(p.Points()/p.N[slow])))
@@ -204,7 +293,7 @@ func (f *profile) relax(omega float64, e Executor) error {
 				i = 2*i + parity
 				box := Box{Hi: p.N}
 				box.Lo[slow], box.Hi[slow] = max(0, start+i*thick), min(start+(i+1)*thick, p.N[slow])
-				errs[i] = f.relaxSlab(box, omega)
+				errs[i] = f.relaxSlab(box)
 			})
 		}
 		for _, err := range errs {
@@ -217,7 +306,7 @@ func (f *profile) relax(omega float64, e Executor) error {
 }
 
 // relaxSlab does red-black sweeps in a box.
-func (f *profile) relaxSlab(box Box, omega float64) error {
+func (f *profile) relaxSlab(box Box) error {
 	b, err := newBlock(f.p, box)
 	if err != nil {
 		return err
@@ -228,7 +317,7 @@ func (f *profile) relaxSlab(box Box, omega float64) error {
 	}
 	w := make([]float64, b.layout.Len())
 	b.eachRow(func(dst []float64, lo [3]int) { copy(dst, f.w[f.layout.Index(lo[0]-1, lo[1]-1, lo[2]-1):]) }, w, true)
-	sweeps := profileSweeps
+	sweeps, omega := profileSweeps, profileOmega
 	if f.p.Points() <= smallPoints {
 		sweeps *= 3
 	}

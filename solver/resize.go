@@ -15,17 +15,19 @@ func (w *Worker) layer(f *face, p int) int {
 	return w.block.layout.Index(at[0], at[1], at[2])
 }
 
-// drop takes planes off the box at the low or the high end. Nothing is copied: what is
-// left lies where it lay.
+// drop takes planes off the box at the low or the high end. Nothing is copied: the
+// remaining values keep their place in memory, and the padded arrays become the part
+// around them that the new layout spans. In one dimension the padding depends on the
+// size, so that part need not begin where the old arrays begin.
 func (w *Worker) drop(side, count int) error {
 	old := w.block.layout
 	if err := w.block.drop(side, count); err != nil {
 		return err
 	}
 	l := w.block.layout
-	from := 0
+	from := old.Origin - l.Origin
 	if side < 0 {
-		from = count * slowStride(old)
+		from += count * slowStride(old)
 		dense := count * (old.Points() / old.N[old.Dim-1])
 		w.steps.before = tail(w.steps.before, dense)
 	} else {
@@ -52,9 +54,9 @@ func (w *Worker) grow(side, count int, before []float64) error {
 	if err := w.block.join(side, part); err != nil {
 		return err
 	}
-	from := 0
+	from := w.block.layout.Origin - old.Origin
 	if side < 0 {
-		from = count * slowStride(old)
+		from += count * slowStride(old)
 	}
 	for _, a := range []*[]float64{&w.cur, &w.next} {
 		room := make([]float64, w.block.layout.Len())

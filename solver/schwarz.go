@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
-	"github.com/p2pdc/p2pdc/solver/method"
 )
 
 // schwarz is a peer of the restricted additive Schwarz method (Cai and Sarkis, SIAM J.
@@ -21,7 +20,7 @@ type schwarz struct {
 	exec    Executor
 	block   *block
 	sweep   *kernel.Sweep // measures; nil until what the step starts from is known
-	local   method.Solver
+	local   *localSolve
 	patches []*patch
 	coarse  *correction // nil: there is none
 
@@ -38,14 +37,8 @@ type schwarz struct {
 
 // newSchwarz builds the region's arrays.
 func newSchwarz(c Config) (*schwarz, error) {
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
-	}
-	if c.Order != Jacobi {
-		return nil, fmt.Errorf("solver: the order %v is one of the Richardson method; Schwarz has none (--order jacobi)", c.Order)
-	}
-	if c.Method.Flexible && c.Scheme.Name() != Asynchronous().Name() {
-		return nil, fmt.Errorf("solver: values of a solve that is going on may only be read in the asynchronous scheme; the scheme is %s (--flexible)", c.Scheme.Name())
 	}
 	w := &schwarz{party: party{config: c, tree: treeOf(c.Partition, c.Rank)}, overlap: c.Method.Overlap, exec: c.Executor}
 	w.subject = w
@@ -241,6 +234,9 @@ func (w *schwarz) thaw() {
 	w.frozen = nil
 }
 
+// magnitudes are those of what was assembled to be measured.
+func (w *schwarz) magnitudes() kernel.Sum { return w.block.magnitudes(w.work, w.inside) }
+
 func (w *schwarz) packFrozen(f *face, dst []byte) { w.ownPart.Pack(dst, w.frozen, f.own) }
 
 // room is an array of the own box that the next iterate may go to.
@@ -275,9 +271,10 @@ func (w *schwarz) hear(f *face, m *message) error {
 func (w *schwarz) Solution(dst []float64) {
 	if w.steps.of > 0 {
 		copy(dst, w.steps.before)
-		return
+	} else {
+		w.dense(dst)
 	}
-	w.dense(dst)
+	(-w.config.units.scale).apply(dst)
 }
 
 // answer is the block that was judged, and its iterate, or the newest one. In lockstep the

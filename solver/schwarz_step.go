@@ -114,6 +114,9 @@ func (w *schwarz) prepare() error {
 		return err
 	}
 	w.reference = w.pass.measureNow()
+	if err := b.problem.checkReference(&w.reference); err != nil {
+		return w.inStep(err)
+	}
 	if w.coarse != nil {
 		if err := w.coarse.begin(w); err != nil {
 			return w.inStep(err)
@@ -145,14 +148,11 @@ func (w *schwarz) startFrom(values []float64) error {
 	}
 	var err error
 	w.own.each(func(d int, idx [3]int) bool {
-		v := values[d]
-		if !finite(v) {
-			err = w.block.problem.refuse("the starting value is %v at %v", v, w.block.problem.place(idx))
-			return false
-		}
+		var v float64
 		at := w.within(Box{Lo: [3]int{idx[0] - 1, idx[1] - 1, idx[2] - 1}}).Lo
-		w.work[w.block.index(idx)] = w.block.project(v, w.layout.Dense(at[0], at[1], at[2]))
-		return true
+		v, err = w.block.startValue(values[d], w.layout.Dense(at[0], at[1], at[2]), idx)
+		w.work[w.block.index(idx)] = v
+		return err == nil
 	})
 	return err
 }

@@ -26,9 +26,15 @@ func SolveSequential(p *Problem, order Order, tol float64, checkEvery, lag, maxS
 	if err := c.check(); err != nil {
 		return Sequence{}, err
 	}
-	r := newRhythm(checkEvery, lag, maxSweeps)
+	out, err := solveInSteps(&c, newRhythm(checkEvery, lag, maxSweeps))
+	(-c.units.scale).apply(out.U)
+	return out, err
+}
+
+func solveInSteps(c *Config, r rhythm) (Sequence, error) {
+	p := c.Problem
 	if p.Evolution == nil {
-		return solveOnce(p, order, r, tol, nil, 0)
+		return solveOnce(p, c, r, nil, 0)
 	}
 	before, err := p.before(Box{Hi: p.N}, nil)
 	if err != nil {
@@ -36,7 +42,7 @@ func SolveSequential(p *Problem, order Order, tol float64, checkEvery, lag, maxS
 	}
 	var all Sequence
 	for m := 1; m <= p.Evolution.Steps; m++ {
-		one, err := solveOnce(p.AtStep(m), order, r, tol, before, p.Evolution.Step())
+		one, err := solveOnce(p.AtStep(m), c, r, before, p.Evolution.Step())
 		if err != nil {
 			return Sequence{}, err
 		}
@@ -53,8 +59,8 @@ func SolveSequential(p *Problem, order Order, tol float64, checkEvery, lag, maxS
 }
 
 // solveOnce solves a stationary problem, or a time step of length dt from before.
-func solveOnce(p *Problem, order Order, r rhythm, tol float64, before []float64, dt float64) (Sequence, error) {
-	s, err := newSequential(p, order)
+func solveOnce(p *Problem, c *Config, r rhythm, before []float64, dt float64) (Sequence, error) {
+	s, err := newSequential(p, c.Order)
 	if err != nil {
 		return Sequence{}, err
 	}
@@ -62,10 +68,13 @@ func solveOnce(p *Problem, order Order, r rhythm, tol float64, before []float64,
 		s.f[d] += v / dt
 	}
 	reference := s.residual()
+	if !finite(reference) {
+		return Sequence{}, p.refuseMagnitude()
+	}
 	if err = s.start(before); err != nil {
 		return Sequence{}, err
 	}
-	u, out := s.iterate(r, reference, tol, s.sweep)
+	u, out := s.iterate(r, c.units.reference(reference), c.Tolerance, s.sweep)
 	out.U = u
 	return out, nil
 }
@@ -75,10 +84,19 @@ func (s *sequential) iterate(r rhythm, reference, tol float64, sweep func()) ([]
 	var out Sequence
 	var plan schedule
 	check, due, last := Iteration(0), Iteration(0), Iteration(0)
+	var stagnant stagnation
+	asks := false
 	for k := Iteration(0); ; k++ {
 		if out.Reason == Running && k == check {
 			if k >= due || k == r.max {
 				out.Residual, out.Reason = r.judge(k, s.residual(), reference, tol)
+				if out.Reason == Running {
+					m := 0.0
+					if asks {
+						m = s.magnitude() / reference
+					}
+					out.Reason, asks = stagnant.judge(k, out.Residual, stagnantChecks, asks, m)
+				}
 				due, last = plan.next(r, k, out.Residual, tol), r.effect(k)
 			}
 			check = r.after(k)
@@ -192,10 +210,10 @@ func (s *sequential) start(values []float64) error {
 		} else {
 			v = p.Initial(p.At(idx[0], idx[1], idx[2]))
 		}
-		if !finite(v) && err == nil {
-			err = p.refuse("the starting value is %v at %v", v, p.place(idx))
+		w, wrong := p.startValue(v, s.phi[d], s.psi[d], idx)
+		if s.cur[i] = w; wrong != nil && err == nil {
+			err = wrong
 		}
-		s.cur[i] = clamp(v, s.phi[d], s.psi[d])
 	})
 	return err
 }
@@ -259,6 +277,22 @@ func (s *sequential) residual() float64 {
 			r = max(r, 0)
 		}
 		sum.Add(float64(r * r))
+	})
+	return norm(&sum)
+}
+
+// magnitude is ‖m‖₂ of the current iterate, see stagnation.
+func (s *sequential) magnitude() float64 {
+	var sum kernel.Sum
+	s.each(func(i, d int, _ [3]int) {
+		if u := s.cur[i]; u > s.phi[d] && u < s.psi[d] {
+			center := s.row[kernel.Center]
+			if s.rows != nil {
+				center = s.rows[d][kernel.Center]
+			}
+			m := pointMagnitude(center, u, s.f[d])
+			sum.Add(float64(m * m))
+		}
 	})
 	return norm(&sum)
 }

@@ -77,8 +77,8 @@ func (w *slab) obstacles(d int) (phi, psi []float64) {
 }
 
 // touch is where values of a row are on an obstacle, begin ≤ i < end: how many on the lower
-// one, and the first that is not between the two, −1 if all are.
-type touch struct{ begin, end, lower, outside int }
+// one and on the upper one, and the first that is not between the two, −1 if all are.
+type touch struct{ begin, end, lower, upper, outside int }
 
 // touching looks at a row; words are room for a bit a value.
 func touching(k *kernel.Kernel, words []uint64, row, phi, psi []float64) touch {
@@ -104,6 +104,9 @@ func (t *touch) meet(i int, u, lo, hi float64) {
 	}
 	if u == lo {
 		t.lower++
+	}
+	if u == hi {
+		t.upper++
 	}
 	if t.outside < 0 && (!(u >= lo) || !(u <= hi)) {
 		t.outside = i

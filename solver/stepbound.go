@@ -13,6 +13,7 @@ type StepBounds struct {
 	done    int
 	bound   float64
 	by, why string
+	profile *cubicTransfer // of the last step
 }
 
 // NewStepBounds begins at u(0), which is exact.
@@ -28,10 +29,11 @@ func (b *StepBounds) Add(m int, before, u []float64, e Executor) error {
 	if m != b.done+1 {
 		return b.problem.refuse("step %d after step %d, where every one adds to the error", m, b.done)
 	}
-	judged, err := EvaluateStep(b.problem, m, before, u, e)
+	judged, profile, err := evaluateStep(b.problem, m, before, u, b.profile, e)
 	if err != nil {
 		return err
 	}
+	b.profile = profile
 	b.done = m
 	c := &judged.Certificate
 	if b.why = c.Why; b.why != "" {

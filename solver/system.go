@@ -36,7 +36,12 @@ func (b *block) system() method.System {
 		Layout: b.layout, Operator: b.operator, Source: b.source, Lower: b.lower, Upper: b.upper,
 		Parity: b.parity(), Symmetric: p.Symmetric(), Strength: p.strength(),
 	}
-	s.Coarse = func(n [3]int) (kernel.Operator, error) { return p.coarseOperator(b.box, n) }
+	s.Coarse = func(n [3]int, e *method.Edges) (kernel.Operator, error) {
+		return p.coarseOperatorIn(b.box, n, Box{Hi: n}, e, noRoom)
+	}
+	if !p.Diffusion.Constant() {
+		s.Edges = func() *method.Edges { return p.edges(b.box) }
+	}
 	if b.box == (Box{Hi: p.N}) {
 		s.Boundary = p.coarseBoundary
 		if p.Evolution == nil {
@@ -94,24 +99,24 @@ func (p *Problem) region(box Box, n [3]int) *Problem {
 	return &q
 }
 
-// coarseOperator is A on a coarser grid of a box's region, an M-matrix there too.
-func (p *Problem) coarseOperator(box Box, n [3]int) (kernel.Operator, error) {
-	return p.coarseOperatorIn(box, n, Box{Hi: n}, noRoom)
-}
-
 // noRoom: the arrays of an operator, where it needs any, are made.
 var noRoom [kernel.Directions][]float64
 
-// coarseOperatorIn is the part of that grid that lies in a box of it, in the arrays of room
-// where there are some.
-func (p *Problem) coarseOperatorIn(box Box, n [3]int, part Box, room [kernel.Directions][]float64) (kernel.Operator, error) {
+// coarseOperatorIn is the part that lies in a box of A on a coarser grid of a region, an
+// M-matrix there too, in the arrays of room where there are some; e is κ between the box's
+// points and those around it, nil: it is constant.
+func (p *Problem) coarseOperatorIn(region Box, n [3]int, part Box, e *method.Edges, room [kernel.Directions][]float64) (kernel.Operator, error) {
 	l, err := kernel.NewLayout(p.Dimension, part.Size())
 	if err != nil {
 		return kernel.Operator{}, err
 	}
-	q := p.region(box, n)
+	q := p.region(region, n)
 	q.Upwind = true
-	op, _, err := newStencil(q).operator(part, l, room)
+	st := newStencil(q)
+	if e != nil {
+		st.d = &diffusion{Edges: e}
+	}
+	op, _, err := st.operator(part, l, room)
 	return op, err
 }
 
@@ -204,8 +209,18 @@ func SolveBy(p *Problem, m MethodConfig, tol float64, most int, e Executor) (Sol
 	if !(tol > 0) {
 		return Solved{}, fmt.Errorf("solver: the tolerance is %v; it must be positive", tol)
 	}
+	p, in, err := p.inRange()
+	if err != nil {
+		return Solved{}, err
+	}
+	out, err := solveStepsBy(p, in, m, tol, most, e)
+	(-in.scale).apply(out.U)
+	return out, err
+}
+
+func solveStepsBy(p *Problem, in units, m MethodConfig, tol float64, most int, e Executor) (Solved, error) {
 	if p.Evolution == nil {
-		return solveBy(p, m, tol, most, e, nil, 0)
+		return solveBy(p, in, m, tol, most, e, nil, 0)
 	}
 	before, err := p.before(Box{Hi: p.N}, nil)
 	if err != nil {
@@ -213,7 +228,7 @@ func SolveBy(p *Problem, m MethodConfig, tol float64, most int, e Executor) (Sol
 	}
 	var all Solved
 	for step := 1; step <= p.Evolution.Steps; step++ {
-		one, err := solveBy(p.AtStep(step), m, tol, most, e, before, p.Evolution.Step())
+		one, err := solveBy(p.AtStep(step), in, m, tol, most, e, before, p.Evolution.Step())
 		if err != nil {
 			return Solved{}, err
 		}
@@ -229,7 +244,7 @@ func SolveBy(p *Problem, m MethodConfig, tol float64, most int, e Executor) (Sol
 }
 
 // solveBy solves a stationary problem, or a time step of length dt from before.
-func solveBy(p *Problem, c MethodConfig, tol float64, most int, e Executor, before []float64, dt float64) (Solved, error) {
+func solveBy(p *Problem, in units, c MethodConfig, tol float64, most int, e Executor, before []float64, dt float64) (Solved, error) {
 	b, err := newBlock(p, Box{Hi: p.N})
 	if err != nil {
 		return Solved{}, err
@@ -250,7 +265,10 @@ func solveBy(p *Problem, c MethodConfig, tol float64, most int, e Executor, befo
 		sweep.Residual(&n, u, b.layout.Interior())
 		return n.L2()
 	}
-	reference := measure()
+	reference := in.reference(measure())
+	if !finite(reference) {
+		return Solved{}, p.refuseMagnitude()
+	}
 	warm, err := b.start(u, before)
 	if err != nil {
 		return Solved{}, err

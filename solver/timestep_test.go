@@ -10,8 +10,10 @@ import (
 
 // evolving draws a small nonstationary problem: obstacle, load and boundary data that
 // move, an operator that may vary in place and time.
-func evolving(t *rapid.T) *Problem {
-	base := anyProblem(t)
+func evolving(t *rapid.T) *Problem { return evolve(t, anyProblem(t)) }
+
+// evolve draws a nonstationary problem whose operator and obstacles begin as those of base.
+func evolve(t *rapid.T, base *Problem) *Problem {
 	base.Initial = nil
 	if rapid.Bool().Draw(t, "moving obstacle") && base.Upper == nil {
 		base.Obstacle = func(q Point) float64 { return 0 }
@@ -45,7 +47,11 @@ func evolving(t *rapid.T) *Problem {
 // anyStepping is a run of a drawn nonstationary problem.
 func anyStepping(t *rapid.T, s func(Partition) Scheme) Config {
 	p := evolving(t)
-	part := anyPartition(t, p)
+	return steppingOf(t, p, anyPartition(t, p), s)
+}
+
+// steppingOf is a run of a nonstationary problem on a partition.
+func steppingOf(t *rapid.T, p *Problem, part Partition, s func(Partition) Scheme) Config {
 	c := Config{
 		Problem: p, Partition: part, Scheme: s(part), Executor: backwards{},
 		Tolerance:   rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),

@@ -18,18 +18,23 @@ const MaxPoints = 1 << 36
 // that the data are finite and not below the obstacle (or above the upper one).
 // It costs a few evaluations per boundary point.
 func (p *Problem) Validate() error {
-	if err := p.ValidateStatement(); err != nil {
+	_, in, err := p.inRange()
+	if err != nil {
 		return err
 	}
+	unit := (-in.scale).times(1)
 	for a := range p.Dimension {
 		for _, end := range []int{0, p.N[a] + 1} {
-			if err := p.validateSide(a, end); err != nil {
+			if err := p.validateSide(unit, a, end); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
 }
+
+// leastSpacing is a spacing whose square is a float64 of full precision, as is its inverse's.
+const leastSpacing = 0x1p-500
 
 func (p *Problem) refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %q: %s", ErrProblem, p.Name, fmt.Sprintf(format, args...))
@@ -60,6 +65,9 @@ func (p *Problem) validateHead() error {
 		if !(l > 0) || math.IsInf(l, 1) || !(p.Spacing(a) > 0) {
 			return p.refuse("the domain runs from %v to %v on axis %d; the second must be larger, and both finite", p.Lo[a], p.Hi[a], a)
 		}
+		if h := p.Spacing(a); h < leastSpacing || h > 1/leastSpacing {
+			return p.refuse("the spacing is %v on axis %d, whose square is out of range: choose another unit of length", h, a)
+		}
 	}
 	if p.Boundary == nil {
 		return p.refuse("it has no boundary data")
@@ -87,25 +95,26 @@ func (p *Problem) validateHead() error {
 // boundaryTolerance forgives the rounding of an obstacle and data that meet there.
 const boundaryTolerance = 1e-9
 
-// validateSide checks the boundary points with index end on axis a.
-func (p *Problem) validateSide(a, end int) error {
+// validateSide checks the boundary points with index end on axis a; unit is a number of the
+// size that values have.
+func (p *Problem) validateSide(unit float64, a, end int) error {
 	side := Box{Hi: p.N}
 	side.Lo[a], side.Hi[a] = end-1, end
 	var err error
 	p.eachPlace(side, func(_, i, j, k int, x, y, z float64) bool {
-		err = p.validateBoundaryPoint(i, j, k, x, y, z)
+		err = p.validateBoundaryPoint(unit, i, j, k, x, y, z)
 		return err == nil
 	})
 	return err
 }
 
-func (p *Problem) validateBoundaryPoint(i, j, k int, x, y, z float64) error {
+func (p *Problem) validateBoundaryPoint(unit float64, i, j, k int, x, y, z float64) error {
 	idx := [3]int{i, j, k}
 	g := p.Boundary(Point{x, y, z})
 	if !finite(g) {
 		return p.refuse("the boundary data are %v at %v", g, p.place(idx))
 	}
-	slack := boundaryTolerance * (1 + math.Abs(g))
+	slack := boundaryTolerance * (unit + math.Abs(g))
 	if p.Obstacle != nil {
 		if phi := p.Obstacle(Point{x, y, z}); !(phi <= g+slack) {
 			return p.refuse("the obstacle (%v) lies above the boundary data (%v) at %v; lower the obstacle or raise the data", phi, g, p.place(idx))

@@ -38,7 +38,8 @@ type Config struct {
 	// asynchronous again. Otherwise those faces travel on the agreement sessions.
 	Reconfigure bool
 
-	gatherPoints int // multigrid: grids of at most that many points are the root's; 0: gatherPoints
+	units        units // of the values of Problem and Initial, see inRange
+	gatherPoints int   // multigrid: grids of at most that many points are the root's; 0: gatherPoints
 }
 
 // allocate is Allocate, or make.
@@ -95,6 +96,7 @@ type Worker struct {
 	cur, next []float64     // iterate k; where k+1 goes
 	spare     []float64     // third array, only after a snapshot
 	frozen    []float64     // block of the snapshot in progress or agreed; may be cur
+	measured  []float64     // what the last pass read
 	pass      pass
 	opening   opening
 	unread    bool // the pass has yet to read the newest faces
@@ -152,13 +154,16 @@ func NewWorker(c Config) (*Worker, error) {
 	return w, nil
 }
 
+// check refuses what no run can have, and brings the problem into range.
 func (c *Config) check() error {
 	if c.Problem == nil || c.Scheme == nil {
 		return errors.New("solver: a worker needs a problem and a scheme")
 	}
-	if err := c.Problem.validateHead(); err != nil {
+	var err error
+	if c.Problem, c.units, err = c.Problem.inRange(); err != nil {
 		return err
 	}
+	c.Initial = c.units.copied(c.Initial)
 	if err := c.Partition.Validate(c.Problem.N); err != nil {
 		return err
 	}
@@ -208,6 +213,9 @@ func (w *Worker) prepare(step float64) error {
 	}
 	w.stepper, w.delta = stepper, step
 	w.reference = w.pass.measureNow(w.cur)
+	if err := w.block.problem.checkReference(&w.reference); err != nil {
+		return err
+	}
 	values := w.config.Initial
 	if w.steps.of > 0 {
 		values = w.steps.before
@@ -315,6 +323,7 @@ func (w *Worker) hear(f *face, m *message) error {
 // newest complete iterate before; of a nonstationary problem the end of the last
 // complete step, u(0) if there is none. dst has as many values as the box has points.
 func (w *Worker) Solution(dst []float64) {
+	defer func() { (-w.config.units.scale).apply(dst) }()
 	if w.steps.of > 0 {
 		copy(dst, w.steps.before)
 		return

@@ -25,13 +25,18 @@ func membrane(n [3]int, dim int) *Problem {
 	return p
 }
 
-// anyProblem draws a problem: every dimension, form of operator, obstacle.
+// anyProblem draws a small problem: every dimension, form of operator, obstacle.
 func anyProblem(t *rapid.T) *Problem {
 	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
 	n := [3]int{1, 1, 1}
 	for a := range dim {
 		n[a] = rapid.IntRange(1, []int{24, 12, 8}[dim-1]).Draw(t, "n")
 	}
+	return anyProblemOf(t, dim, n)
+}
+
+// anyProblemOf is anyProblem on a given grid.
+func anyProblemOf(t *rapid.T, dim int, n [3]int) *Problem {
 	p := membrane(n, dim)
 	p.Hi[0] = rapid.SampledFrom([]float64{1, 1.5}).Draw(t, "length")
 	switch rapid.IntRange(0, 3).Draw(t, "operator") {

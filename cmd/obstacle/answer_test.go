@@ -8,26 +8,23 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// attempts to stop a peer between its first value and its last: on a busy machine this
-// process may be away for as long as that takes.
-const attempts = 8
-
-// A peer killed while it writes its block into the launcher's memory: the run ends, the block is
-// named missing, and nothing that was written of it is in the answer.
+// A peer killed while it writes its block into the launcher's memory: the run ends, the
+// block is named missing, and nothing that was written of it is in the answer.
 func TestPeerKilledWhileItWritesItsBlock(t *testing.T) {
 	const n = 160
 	half := n * n * n / 2
@@ -41,12 +38,10 @@ func TestPeerKilledWhileItWritesItsBlock(t *testing.T) {
 	for start[last] <= 0 {
 		last--
 	}
-	for range attempts {
-		if killedBetween(t, p, start, first, last) {
-			return
-		}
+	// On a busy machine this process may be away for as long as the peer takes to write: it is
+	// tried again until it is not.
+	for !killedBetween(t, p, start, first, last) {
 	}
-	t.Fatalf("the peer had written all of its block in %d attempts", attempts)
 }
 
 // killedBetween runs until a value of block 1 is there, and kills its peer unless another
@@ -55,13 +50,14 @@ func killedBetween(t *testing.T, p *solver.Problem, initial []float64, first, la
 	at := filepath.Join(t.TempDir(), "u.npy")
 	r := start(t, "solve", "membrane", "--n", fmt.Sprint(p.N[0]), "--method", "richardson", "--peers", "2", "--max-sweeps", "3", "--out", at, "--format", "json")
 	pid := r.pid(1)
+	makeWay(pid)
 	answer := r.answer(len(initial))
 	for answer[first].Load() == 0 {
 		require.False(t, gone(pid), "a peer writes its block into the launcher's memory")
 		runtime.Gosched()
 	}
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
-	require.Eventually(t, func() bool { return state(pid) == 'T' || gone(pid) }, patience, time.Millisecond)
+	await.Until(t, func() bool { return state(pid) == 'T' || gone(pid) }, "the peer to be stopped")
 	if answer[last].Load() != 0 {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 		r.wait(patience)
@@ -86,6 +82,16 @@ func killedBetween(t *testing.T, p *solver.Problem, initial []float64, first, la
 	require.NoError(t, err)
 	require.InEpsilon(t, e.RelativeResidual, float64(s.FilledBlocks[0].Residual), 1e-3, "it holds what was computed, and nothing of what its peer had written")
 	return true
+}
+
+// makeWay has a process run only when no other wants the processor.
+func makeWay(pid int) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	for _, thread := range threads {
+		if id, err := strconv.Atoi(filepath.Base(thread)); err == nil {
+			_ = syscall.Setpriority(syscall.PRIO_PROCESS, id, 19)
+		}
+	}
 }
 
 func equal(a, b []float64) bool {

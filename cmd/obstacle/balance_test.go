@@ -47,7 +47,7 @@ func TestPlanesMoveBetweenProcesses(t *testing.T) {
 				require.Equal(t, end, p.Box[2][0])
 				end = p.Box[2][1]
 				require.Equal(t, end-p.Box[2][0], s.Planes[i])
-				given += p.Given
+				given += int(p.Given)
 			}
 			require.Equal(t, c.planes, end)
 			require.Equal(t, given, s.PlanesMoved)

@@ -3,10 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -143,7 +146,7 @@ func TestOtherVersions(t *testing.T) {
 	require.Equal(t, 0, p.wait(patience))
 	require.Equal(t, 0, r.wait(patience))
 
-	keys, err := driver.NewIdentity([]byte("the secret of this run"), "rendezvous")
+	keys, err := driver.NewSaltedIdentity([]byte("the secret of this run"), "rendezvous")
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -154,8 +157,8 @@ func TestOtherVersions(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		over := keys.Server(c)
-		if over.Handshake() != nil {
+		over, err := keys.Server(t.Context(), c)
+		if err != nil {
 			return
 		}
 		conn := rendezvous.NewConn(over, patience)
@@ -213,4 +216,79 @@ func TestPeersByHandOfAFailedRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A secret that comes by standard input, whose end it is: the peer goes on.
+func TestSecretByStandardInput(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	join := func(stdin io.Reader) *running {
+		return startWith(t, stdin, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", "-")
+	}
+	file, err := os.Open(secret)
+	require.NoError(t, err)
+	defer file.Close()
+	first := join(file)
+	second := join(strings.NewReader("the secret of this run")) // a pipe, and no end of the line
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, first.wait(patience))
+	require.Equal(t, 0, second.wait(patience))
+	require.True(t, r.solution().Converged)
+
+	// What it failed of it says itself: no launcher stands before the same person.
+	r, address, _ = waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
+	wrong := startWith(t, strings.NewReader("the secret of this run\n"), "peer", "--rendezvous", address, "--problem", "ball3d", "--secret-file", "-")
+	require.Equal(t, 1, wrong.wait(patience))
+	wrong.said("different problems")
+	require.Equal(t, 1, r.wait(patience))
+
+	solve := startWith(t, strings.NewReader("the secret of this run\n"), "solve", "membrane", "--n", "10", "--peers", "1", "--rendezvous", "127.0.0.1:0", "--secret-file", "-")
+	address = solve.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+	require.Equal(t, 0, start(t, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", secret).wait(patience))
+	require.Equal(t, 0, solve.wait(patience))
+}
+
+// Several hundred connections that say nothing, or say it byte by byte, do not close the
+// rendezvous: the peers join and solve while the newest of them still stand.
+func TestSilentConnectionsAtTheRendezvous(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	var strangers []*net.TCPConn
+	for i := range 500 {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = c.Write([]byte{22, 3, 1, 2, 0, 1}[:i%7])
+		require.NoError(t, err)
+		strangers = append(strangers, c.(*net.TCPConn))
+	}
+	first := start(t, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", secret)
+	second := start(t, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", secret)
+	r.pid(0)
+	r.pid(1)
+	standing := 0
+	for _, c := range strangers {
+		if !closedByPeer(t, c) {
+			standing++
+		}
+	}
+	require.Positive(t, standing, "the peers joined only when the last stranger's time was over")
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, first.wait(patience))
+	require.Equal(t, 0, second.wait(patience))
+	require.Positive(t, r.solution().Refused["rendezvous.stranger"])
+}
+
+// closedByPeer reports whether the other end has closed a connection on which it sends
+// nothing.
+func closedByPeer(t *testing.T, c *net.TCPConn) bool {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	require.NoError(t, err)
+	var n int
+	var failed error
+	require.NoError(t, raw.Read(func(fd uintptr) bool {
+		n, failed = syscall.Read(int(fd), make([]byte, 1))
+		return true // without waiting
+	}))
+	require.LessOrEqual(t, n, 0, "a stranger was sent something")
+	return !errors.Is(failed, syscall.EAGAIN)
 }

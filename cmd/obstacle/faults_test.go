@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
@@ -74,7 +75,7 @@ func TestLauncherThatStoodStill(t *testing.T) {
 			for _, pid := range stopped {
 				require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 			}
-			<-time.After(2 * time.Second) // however long it really is: nothing is measured
+			await.Pass(2 * time.Second)
 			for _, pid := range slices.Backward(stopped) {
 				require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 			}
@@ -92,10 +93,8 @@ func TestStoppedPeerIsNamed(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			r := endless(t, scheme, "--peer-timeout", "1s")
-			stopped := time.Now()
 			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGSTOP))
 			require.Equal(t, 1, r.wait(patience))
-			require.Less(t, time.Since(stopped), 30*time.Second, "the timeout, and judging under the race detector")
 			s := r.solution()
 			require.Contains(t, s.Failure, "peer 2 (pid")
 			require.Equal(t, []int{2}, s.MissingBlocks)
@@ -158,8 +157,13 @@ func TestGarbageOnEveryPort(t *testing.T) {
 		n, tol = 20, 1e-4
 	}
 	at := filepath.Join(t.TempDir(), "u.npy")
-	r := start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slow", "0:4", "--out", at, "--format", "json")
-	r.said(`"started"`)
+	// Peer 0 stands still, so that the run does not end before garbage has come to every port.
+	var r *running
+	for r == nil || r.over() {
+		r = start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slow", "0:4", "--peer-timeout", "10m", "--out", at, "--format", "json")
+		r.said(`"started"`)
+		_ = syscall.Kill(r.pid(0), syscall.SIGSTOP) // it may have ended: once more, then
+	}
 	var sent, wait sync.WaitGroup
 	stop := make(chan struct{})
 	for _, pid := range []int{r.cmd.Process.Pid, r.pid(0), r.pid(1)} {
@@ -180,6 +184,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 		}
 	}
 	sent.Wait()
+	require.NoError(t, syscall.Kill(r.pid(0), syscall.SIGCONT))
 	code := r.wait(patience)
 	close(stop)
 	wait.Wait()

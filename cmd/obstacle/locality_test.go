@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -44,6 +45,16 @@ func apart(t *testing.T, a, b netlab.End, args ...string) []report.Session {
 	return s.Sessions
 }
 
+// roundTrip is the one that decided on the locality of two hosts in one network.
+func roundTrip(t *testing.T, s report.Session) time.Duration {
+	t.Helper()
+	m := regexp.MustCompile(`^different hosts, both in 10\.77\.1\.0/24, round trip (\S+) \(near: at most 2ms\)$`).FindStringSubmatch(s.Why)
+	require.NotNil(t, m, s.Why)
+	d, err := time.ParseDuration(m[1])
+	require.NoError(t, err)
+	return d
+}
+
 // Two hosts joined by a wire are found to be in one cluster, unless a file says
 // otherwise.
 func TestHostsOfOneNetwork(t *testing.T) {
@@ -51,9 +62,13 @@ func TestHostsOfOneNetwork(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			lab := netlab.New(t)
 			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+			// On a busy machine even the shortest of some round trips may be long: once more, then.
 			s := apart(t, a, b, "--scheme", scheme)
+			for roundTrip(t, s[0]) > 2*time.Millisecond {
+				require.Equal(t, "other cluster", s[0].Locality)
+				s = apart(t, a, b, "--scheme", scheme)
+			}
 			require.Equal(t, "same cluster", s[0].Locality)
-			require.Regexp(t, `^different hosts, both in 10\.77\.1\.0/24, round trip .* \(near: at most 2ms\)$`, s[0].Why)
 			for i, mode := range []string{"sync", scheme} {
 				if s[i].Changes == 0 { // on a busy machine the monitor may have taken queues for distance
 					require.Equal(t, mode+" intra ether", s[i].Column)
@@ -82,10 +97,10 @@ func TestHostsFarApart(t *testing.T) {
 			link := lab.Emulate(lab.Host("a"), lab.Host("b"), netlab.Emulation{Both: &netlab.Conditions{Delay: 10 * time.Millisecond}})
 			s := apart(t, link.A, link.B, "--scheme", scheme)
 			require.Equal(t, "other cluster", s[0].Locality)
-			require.Regexp(t, `^different hosts, both in 10\.77\.1\.0/24, round trip 2\d\S*ms \(near: at most 2ms\)$`, s[0].Why)
+			require.GreaterOrEqual(t, roundTrip(t, s[0]), 20*time.Millisecond)
 			require.Equal(t, "sync inter ether", s[0].Column)
 			require.Equal(t, scheme+" inter ether", s[1].Column)
-			require.InDelta(t, 0.022, float64(s[1].RTT), 0.0025)
+			require.GreaterOrEqual(t, float64(s[1].RTT), 0.020)
 			want := map[string]string{"sync": "TCPNewRenoCongestionAvoidance", "async": "DCCPAck"}[scheme]
 			require.Contains(t, s[1].Composition, want)
 		})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"strconv"
@@ -22,6 +23,11 @@ const asProgram = "OBSTACLE_TEST_AS_PROGRAM"
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(program())
+	}
+	// Parallel tests wait for time-outs and links most of the time: more at once than there are
+	// processors.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"obstacle": func() { os.Exit(program()) }})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/internal/await"
 )
 
 // running is a call of the program, a process of its own.
@@ -39,8 +40,9 @@ type running struct {
 	ended bool
 }
 
-// patience bounds every wait of these tests; a busy machine needs some.
-const patience = 40 * time.Second
+// patience bounds every wait of these tests: only a program that hangs takes so long. It is
+// made to show its goroutines then.
+const patience = await.Limit
 
 // start runs the program with logs that tell what happens.
 func start(t *testing.T, args ...string) *running {
@@ -48,14 +50,25 @@ func start(t *testing.T, args ...string) *running {
 	return startIn(t, func(f func() error) error { return f() }, args...)
 }
 
+// startWith is start with a standard input.
+func startWith(t *testing.T, stdin io.Reader, args ...string) *running {
+	t.Helper()
+	return startBy(t, func(f func() error) error { return f() }, stdin, args...)
+}
+
 // startIn is start in a place that do enters.
 func startIn(t *testing.T, do func(f func() error) error, args ...string) *running {
+	t.Helper()
+	return startBy(t, do, nil, args...)
+}
+
+func startBy(t *testing.T, do func(f func() error) error, stdin io.Reader, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, done: make(chan struct{}), pids: map[int]int{}}
 	r.news = sync.NewCond(&r.mu)
 	r.cmd = exec.Command(os.Args[0], append(args, "--log-level", "info", "--log-format", "json")...)
 	r.cmd.Env = append(os.Environ(), asProgram+"=1")
-	r.cmd.Stdout = &r.stdout
+	r.cmd.Stdin, r.cmd.Stdout = stdin, &r.stdout
 	errs, err := r.cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, do(r.cmd.Start))
@@ -95,13 +108,23 @@ func (r *running) follow(errs io.Reader) {
 
 func (r *running) signal(s syscall.Signal) { _ = r.cmd.Process.Signal(s) }
 
+// guard has a program that still runs after limit print its goroutines and end.
+func (r *running) guard(limit time.Duration) (stop func() bool) {
+	return time.AfterFunc(limit, func() { r.signal(syscall.SIGQUIT) }).Stop
+}
+
+// over tells whether the program has ended.
+func (r *running) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
+}
+
 // said waits for a line on stderr and returns its submatches.
 func (r *running) said(pattern string) []string {
 	r.t.Helper()
 	re := regexp.MustCompile(pattern)
-	timer := time.AfterFunc(patience, r.news.Broadcast)
-	defer timer.Stop()
-	deadline := time.Now().Add(patience)
+	defer r.guard(patience)()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := 0; ; {
@@ -110,7 +133,7 @@ func (r *running) said(pattern string) []string {
 				return m
 			}
 		}
-		if r.ended || time.Now().After(deadline) {
+		if r.ended {
 			r.t.Fatalf("nothing like %q was said:\n%s", pattern, strings.Join(r.lines, "\n"))
 		}
 		r.news.Wait()
@@ -136,9 +159,9 @@ func (r *running) pid(rank int) int {
 // wait waits for the end and the exit code, no longer than limit.
 func (r *running) wait(limit time.Duration) int {
 	r.t.Helper()
-	select {
-	case <-r.done:
-	case <-time.After(limit):
+	stop := r.guard(limit)
+	<-r.done
+	if !stop() {
 		r.t.Fatalf("still running after %v", limit)
 	}
 	r.nobodyLeft()
@@ -149,7 +172,7 @@ func (r *running) wait(limit time.Duration) int {
 func (r *running) nobodyLeft() {
 	r.t.Helper()
 	for rank, pid := range r.pids {
-		require.Eventually(r.t, func() bool { return gone(pid) }, patience, 5*time.Millisecond, "peer %d, pid %d, is an orphan", rank, pid)
+		await.Until(r.t, func() bool { return gone(pid) }, "the end of peer %d, pid %d: it is an orphan", rank, pid)
 	}
 }
 

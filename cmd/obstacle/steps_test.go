@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
@@ -72,7 +72,8 @@ func stepping(t *testing.T, scheme, at string, more ...string) *running {
 	r := start(t, append([]string{"solve", "front2d", "--n", "40", "--param", "steps=1000000", "--param", "end=100", "--param", "speed=0.01",
 		"--peers", "3", "--scheme", scheme, "--format", "json", "--out", at, "--out-every", "1"}, more...)...)
 	fourth := filepath.Join(filepath.Dir(at), "u_0000004.vti")
-	require.Eventually(t, func() bool { _, err := os.Stat(fourth); return err == nil }, patience, 5*time.Millisecond)
+	await.Until(t, func() bool { _, err := os.Stat(fourth); return err == nil || r.over() }, "the fourth step")
+	require.FileExists(t, fourth)
 	return r
 }
 

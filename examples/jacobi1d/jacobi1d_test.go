@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,10 +18,8 @@ func sequential(t *testing.T, points, sweeps int) []float64 {
 }
 
 func TestBothModes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
 	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
-		r, err := solve(ctx, mode, 23, 3, 1e-6)
+		r, err := solve(t.Context(), mode, 23, 3, 1e-6)
 		require.NoError(t, err)
 		require.LessOrEqual(t, r.residual, 1e-6)
 		// The method's own error at h = 1/24 is π²h²/12 at x = 1/2, to first order.

@@ -205,11 +205,14 @@ func (e End) dress(w Wire) error {
 	return e.settle()
 }
 
+// settleTime bounds settle: only a kernel that never gets round to it takes so long.
+const settleTime = time.Minute
+
 // settle waits until packets to the IPv6 address find their way: the kernel gets round to
 // that after the interface is up, also where no neighbour is asked whether it has the same.
 func (e End) settle() error {
 	own := &netlink.Route{Table: unix.RT_TABLE_LOCAL}
-	for limit := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(settleTime); ; time.Sleep(time.Millisecond) {
 		routes, err := e.Host.handle.RouteListFiltered(netlink.FAMILY_V6, own, netlink.RT_FILTER_TABLE)
 		if err != nil {
 			return fmt.Errorf("routes: %w", err)

@@ -51,7 +51,7 @@ func table() []row {
 		{pkg: "ether", may: []string{"microproto", xsys, xnet}},
 		{pkg: "ib", may: []string{"microproto", "ib/internal/verbs/...", rdmamap, xsys}},
 		{pkg: "ib/internal/verbs/...", may: []string{"ib/internal/verbs", xsys, purego}},
-		{pkg: "ib/internal/verbs/suite", may: []string{"ib/internal/verbs", testify, rapid}},
+		{pkg: "ib/internal/verbs/suite", may: []string{"ib/internal/verbs", "internal/await", testify, rapid}},
 		{pkg: "internal/kernel", core: true, may: []string{cpuid}},
 		{pkg: "internal/kernel/...", may: []string{avo, "internal/kernel"}}, // generators of its assembly
 		{pkg: "solver", core: true, may: []string{"internal/kernel", "solver/method", gonum}},
@@ -64,6 +64,7 @@ func table() []row {
 		{pkg: "internal/cluster", core: true, may: []string{gonum}},
 		{pkg: "internal/cluster/calibration", may: []string{"internal/cluster", "solver", "microproto", "microproto/ctp", "p2psap", "p2psap/driver", "ether", gonum}},
 		{pkg: "internal/cluster/file", may: []string{"internal/cluster", "internal/yamldoc", "internal/spelling", goyaml}},
+		{pkg: "internal/await"},
 		{pkg: "internal/spelling", core: true},
 		{pkg: "internal/yamldoc", may: []string{"internal/spelling", goyaml}},
 		{pkg: "internal/virtual", may: []string{"internal/cluster", "microproto/...", "p2psap", "solver", "internal/kernel", gonum}},

@@ -37,23 +37,58 @@ func checkLayout(t *tree) []Finding {
 	return out
 }
 
-// checkTests: a test that sleeps is slow on a fast machine and fails on a slow one.
+// clocks are what a test has no use for: a machine that does other things as well makes
+// any time too short. Inside synctest.Test time is virtual, and benchmarks measure it.
+var clocks = map[string]string{
+	"time.Sleep": "wait for what it waits for (internal/await)", "time.Now": readsClock, "time.Since": readsClock,
+	"time.Until": readsClock, "time.After": boundsWait,
+	"context.WithTimeout": boundsWait, "context.WithDeadline": boundsWait,
+	"require.Eventually": boundsWait, "require.EventuallyWithT": boundsWait, "require.Never": boundsWait,
+	"assert.Eventually": boundsWait, "assert.EventuallyWithT": boundsWait, "assert.Never": boundsWait,
+}
+
+const (
+	readsClock = "count instead, use virtual time, or measure in a benchmark"
+	boundsWait = "use internal/await, a cause of the test's own, or virtual time"
+)
+
+// clockFiles may use the clock, for a reason.
+var clockFiles = map[string]string{
+	"microproto/mptest/conform_test.go": "a micro-protocol that reads the clock must be found out",
+}
+
+// checkTests finds uses of the wall clock in tests.
 func checkTests(t *tree) []Finding {
 	var out []Finding
 	for _, f := range t.goFiles(true) {
-		if !f.test() {
+		if !f.test() || clockFiles[f.name] != "" {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
-			if sel, is := n.(*ast.SelectorExpr); is && sel.Sel.Name == "Sleep" {
-				if x, is := sel.X.(*ast.Ident); is && x.Name == "time" {
-					out = append(out, Finding{"layout", f.name, t.line(n.Pos()), "time.Sleep in a test: wait for what it waits for"})
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				return !strings.HasPrefix(n.Name.Name, "Benchmark")
+			case *ast.CallExpr:
+				return qualified(n.Fun) != "synctest.Test"
+			case *ast.SelectorExpr:
+				if name := qualified(n); clocks[name] != "" {
+					out = append(out, Finding{"layout", f.name, t.line(n.Pos()), name + " in a test: " + clocks[name]})
 				}
 			}
 			return true
 		})
 	}
 	return out
+}
+
+// qualified returns package.Name, if an expression is that.
+func qualified(e ast.Expr) string {
+	if sel, is := e.(*ast.SelectorExpr); is {
+		if x, is := sel.X.(*ast.Ident); is {
+			return x.Name + "." + sel.Sel.Name
+		}
+	}
+	return ""
 }
 
 func checkLength(t *tree) []Finding {

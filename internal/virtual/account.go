@@ -87,6 +87,9 @@ func (e *engine) result() (*Result, error) {
 		if until := m.host.Busy(); m.host.Relaxing() && until > e.now {
 			k.Relaxing = max(0, k.Relaxing-until.Sub(e.now)) // the rest of its part is not done
 		}
+		if m.shared && m.protocol > e.now {
+			k.Protocol = max(0, k.Protocol-m.protocol.Sub(e.now)) // nor what the protocol has taken in and not handled yet
+		}
 		k.Idle = max(0, r.Virtual-k.Relaxing-k.Protocol)
 		m.host.Sessions(func(id p2psap.SessionID, _ bool) {
 			if i, err := m.host.Node.Info(id); err == nil {

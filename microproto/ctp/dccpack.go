@@ -29,8 +29,9 @@ const (
 type DCCPAck struct {
 	delay    time.Duration
 	estimate *RTTEstimation // of this end's own; not attached
-	rto      time.Duration  // with the floor of small windows
+	rto      time.Duration  // with the floor and the granularity of small windows
 	floor    time.Duration  // of others
+	margin   time.Duration  // granularity of others
 
 	flags, asked microproto.Attr[uint8]
 	number       microproto.Attr[uint32]
@@ -119,12 +120,12 @@ func newDCCPAck(o microproto.Options) (microproto.MicroProtocol, error) {
 		return nil, err
 	}
 	d := &DCCPAck{delay: delay, estimate: estimate.(*RTTEstimation)}
-	d.floor = d.estimate.floor
+	d.floor, d.margin = d.estimate.floor, d.estimate.granularity
 	floor, err := option(o, OptionPacketRTOFloor, int64(min(d.estimate.floor, defaultRTOFloor)), 1, int64(d.estimate.most))
 	if err != nil {
 		return nil, err
 	}
-	d.estimate.floor = time.Duration(floor)
+	d.estimate.floor, d.estimate.granularity = time.Duration(floor), min(d.margin, time.Duration(floor))
 	most, err := option(o, OptionAckRatioMax, maxRatio, 1, maxRatio)
 	d.estimate.rto, d.estimate.smoothed = &d.rto, new(time.Duration)
 	d.rto = d.estimate.initial
@@ -166,7 +167,7 @@ func (d *DCCPAck) Attach(b *microproto.Binder) error {
 	d.shared.ratio = microproto.DeclareCell(b, cellAckRatio, d.ratio.value)
 	d.shared.rto = microproto.DeclareCell(b, cellPacketRTO, d.rto)
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
-		*d.shared.rto = max(d.rto, d.floor)
+		*d.shared.rto = d.patient()
 	})
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Normal, func(_ *microproto.Exec, m *microproto.Message) {
 		d.flags.Set(m, flagData)
@@ -282,7 +283,7 @@ func (d *DCCPAck) acknowledged(x *microproto.Exec, r Received, waited time.Durat
 	if ok {
 		if rtt := x.Now().Sub(sampled); waited < rtt {
 			d.estimate.update(rtt - waited)
-			*d.shared.rto = max(d.rto, d.floor)
+			*d.shared.rto = d.patient()
 		}
 	}
 	report.Next, report.RTT = d.flight.next(), d.estimate.srtt
@@ -348,7 +349,13 @@ func (d *DCCPAck) timeout() time.Duration {
 	if *d.shared.window <= smallWindow {
 		return d.rto
 	}
-	return max(d.rto, d.floor)
+	return d.patient()
+}
+
+// patient is the time-out of windows that are not small: SRTT + max(margin, 4·RTTVAR), at
+// least the floor and at most the cap.
+func (d *DCCPAck) patient() time.Duration {
+	return min(max(d.rto, d.floor, d.estimate.srtt+d.margin), d.estimate.most)
 }
 
 func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
@@ -366,7 +373,7 @@ func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
 	report.First, report.Next = d.flight.first, d.flight.first
 	d.timed, d.deadline = true, 0
 	d.rto = min(2*d.rto, d.estimate.most) // RFC 6298 §5.5
-	*d.shared.rto, *d.shared.inFlight = max(d.rto, d.floor), 0
+	*d.shared.rto, *d.shared.inFlight = d.patient(), 0
 	microproto.Raise(x, PacketsTimedOut, report)
 }
 

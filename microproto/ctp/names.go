@@ -114,7 +114,7 @@ const (
 	OptionRTOFloor      = "rto.floor.ns"       // RTTEstimation (default 2 ms)
 	OptionRTOInitial    = "rto.initial.ns"     // RTTEstimation: before the first sample (default 50 floors, at most 1 s)
 	OptionRTOMax        = "rto.max.ns"         // RTTEstimation: cap of the back-off (default 1 s, at least the floor)
-	OptionGranularity   = "rto.granularity.ns" // RTTEstimation: G of RFC 6298 (default 100 µs)
+	OptionGranularity   = "rto.granularity.ns" // RTTEstimation: G of RFC 6298, the least that the variance adds (default 100 µs)
 )
 
 const (

@@ -45,6 +45,7 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		r.round++
 		r.recover, r.nextRetry = *r.sentNext, r.una
 		microproto.Raise(x, microproto.SegmentTimeout, e.m)
+		r.wasKept = *r.timerKept // a recovery that this has ended starts no timer any more
 		r.resend(x, e)
 		if *r.limit != math.MaxUint64 {
 			r.goOn(x, math.MaxInt)

@@ -10,8 +10,10 @@ import (
 
 // RTTEstimation computes the retransmission time-out of RFC 6298: SRTT and RTTVAR
 // by §2.2 and §2.3, Karn's rule (§3), back-off (§5.5) with a cap (§2.5). The floor of
-// §2.4 is an option: a second would ruin a channel whose round trip is microseconds. Without
-// a congestion window the back-off may end sooner: see collapse.
+// §2.4 is an option: a second would ruin a channel whose round trip is microseconds. So are
+// the cap and the granularity, which is the least that the variance adds: a channel between
+// clusters needs a cap that no round trip reaches and a margin (see p2psap.TablePolicy).
+// Without a congestion window the back-off may end sooner: see collapse.
 type RTTEstimation struct {
 	floor, initial, most time.Duration
 	granularity          time.Duration
@@ -45,7 +47,7 @@ func newRTTEstimation(o microproto.Options) (microproto.MicroProtocol, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := option(o, OptionGranularity, int64(100*time.Microsecond), 1, int64(time.Second))
+	g, err := option(o, OptionGranularity, int64(100*time.Microsecond), 1, int64(time.Hour))
 	return &RTTEstimation{
 		floor: time.Duration(floor), initial: time.Duration(min(initial, most)),
 		most: time.Duration(most), granularity: time.Duration(g),

@@ -144,12 +144,13 @@ func (r *RTTEstimation) LeastRTT() (time.Duration, bool) {
 	return least, least > 0
 }
 
-// drainFloor takes the place of the time-out's floor while a channel drains.
+// drainFloor takes the place of the time-out's floor and granularity while a channel drains.
 const drainFloor = time.Millisecond
 
 // Drain implements microproto.Drainer: the time-out follows the round trip alone.
 func (r *RTTEstimation) Drain(*microproto.Exec) {
-	if r.floor = min(r.floor, drainFloor); r.sampled {
+	r.floor, r.granularity = min(r.floor, drainFloor), min(r.granularity, drainFloor)
+	if r.sampled {
 		*r.rto = r.timeout()
 	}
 }

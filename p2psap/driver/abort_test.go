@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
@@ -23,25 +24,15 @@ func TestAbortDoesNotLinger(t *testing.T) {
 	var closing sync.WaitGroup
 	closing.Go(func() { _ = sa.Close() })
 	closing.Go(func() { _ = a.Close() })
-	require.Eventually(t, func() bool {
+	await.Until(t, func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return a.closing
-	}, patience, time.Millisecond)
-	ended := make(chan error, 1)
-	go func() {
-		err := a.Abort()
-		closing.Wait()
-		ended <- err
-	}()
-	select {
-	case err = <-ended:
-		b.mu.Unlock()
-		require.NoError(t, err)
-	case <-time.After(patience):
-		b.mu.Unlock()
-		t.Fatal("it lingers")
-	}
+	}, "the node to close")
+	err = a.Abort()
+	closing.Wait()
+	b.mu.Unlock()
+	require.NoError(t, err)
 	require.NoError(t, b.Abort())
 	_, err = sa.Send(t.Context(), 2, 1, make([]byte, 8))
 	require.ErrorIs(t, err, p2psap.ErrClosed)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,11 +48,8 @@ func both(t *testing.T, s [2]*Socket, f func(s *Socket) error) {
 func TestAdaptAtEveryStep(t *testing.T) {
 	_, _, sockets := pair(t, "s")
 	const steps = 50
-	var took []time.Duration
-	var mu sync.Mutex
+	ctx := limit(t)
 	both(t, sockets[0], func(s *Socket) error {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
 		value, message := make([]byte, 512), make([]byte, 512)
 		for step := uint64(1); step <= steps; step++ {
 			for i := range uint64(4) {
@@ -64,13 +60,9 @@ func TestAdaptAtEveryStep(t *testing.T) {
 				}
 				_ = t // nobody waits: Adapt must not lose it
 			}
-			begin := time.Now()
 			if err := s.Adapt(ctx, microproto.ModeAsynchronous); err != nil {
 				return err
 			}
-			mu.Lock()
-			took = append(took, time.Since(begin))
-			mu.Unlock()
 			for i := range uint64(4) { // of before the change, and still there, each once
 				a, err := s.Receive(ctx, &p2psap.Slot{Tag: 2, Data: message})
 				if err != nil || a.Label != 10*step+i || !a.Fresh || a.Length != 8 {
@@ -101,17 +93,14 @@ func TestAdaptAtEveryStep(t *testing.T) {
 		require.Equal(t, microproto.ModeSynchronous, i.Conditions.Mode)
 		require.Positive(t, i.LastPause)
 	}
-	slices.Sort(took)
-	t.Logf("Adapt took %v in the median, %v to %v", took[len(took)/2], took[0], took[len(took)-1])
 }
 
 // One goroutine sends, one receives, one changes the composition.
 func TestAdaptWithTraffic(t *testing.T) {
 	_, _, sockets := pair(t, "s")
 	const messages, changes = 3000, 100
+	ctx := limit(t)
 	both(t, sockets[0], func(s *Socket) error {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
 		var wg sync.WaitGroup
 		errs := make([]error, 3)
 		wg.Go(func() {
@@ -214,8 +203,7 @@ func TestThousandSessions(t *testing.T) {
 		sessions = 100
 	}
 	a, b, _ := pair(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
-	defer cancel()
+	ctx := limit(t)
 	errs := make(chan error, 2*sessions)
 	use := func(n *Node, peer, name string) error {
 		s, err := n.Open(ctx, peer, options(name, microproto.ModeSynchronous))
@@ -247,5 +235,5 @@ func TestThousandSessions(t *testing.T) {
 	}
 	require.NoError(t, a.Close())
 	require.NoError(t, b.Close())
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, patience, time.Millisecond)
+	goroutinesEnd(t, before)
 }

@@ -11,123 +11,138 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"net"
+	"slices"
+	"sync"
 	"time"
 )
 
-// A secret shorter than strongSecret bytes may have been chosen by a person, and is
-// stretched, so that whoever has seen a public key made of it has work with every
-// guess (PBKDF2, RFC 8018, with the rounds that OWASP advises for SHA-256).
-const (
-	strongSecret  = 22 // of base 64: 128 bits
-	stretchRounds = 600_000
-)
+// stretchRounds is the number of rounds of PBKDF2 (RFC 8018) with HMAC-SHA-256 that every
+// secret takes, as OWASP advises: each guess at a secret costs about 0.2 s of a processor.
+const stretchRounds = 600_000
 
-// ErrStranger: the other end of a connection does not know the run's secret.
-var ErrStranger = errors.New("driver: the other end does not know the run's secret")
+// Key is a random key of 256 bits. Unlike a secret it cannot be guessed, so it is not
+// stretched.
+type Key [32]byte
 
-// Identity is what the two ends of a connection know each other by: everybody who
-// knows a run's secret derives the same two key pairs from it, one for the end that
-// listens and one for the end that dials. Connections are TLS 1.3 (RFC 8446); each end
-// takes the other's key and no other one, no authority vouches for anybody, and no
-// session is resumed.
+// NewKey returns a fresh Key.
+func NewKey() Key {
+	var k Key
+	_, _ = rand.Read(k[:]) // never fails (crypto/rand)
+	return k
+}
+
+// Identity is what the two ends of a connection recognise each other by. Connections are
+// TLS 1.3 (RFC 8446) with a certificate that the listener made for itself; then each end
+// proves that it knows the run's secret, bound to this very connection. The dialling end
+// proves first. See Server and Client.
 type Identity struct {
-	server, client *tls.Config
+	purpose  string
+	listener tls.Certificate // self-signed, of this Identity alone
+
+	mu     sync.Mutex // guards what follows
+	derive func(salt []byte) ([]byte, error)
+	salted bool   // the key depends on the listener; otherwise salt is nil
+	salt   []byte // that key was derived with
+	key    []byte // nil: not derived yet
 }
 
-// NewIdentity derives keys from the run's secret for one purpose; keys for different
-// purposes have nothing to do with each other. For a short secret it takes a moment.
+// NewIdentity stretches the run's secret into the key for one purpose; keys for different
+// purposes are independent. The purpose should name the run: it is the salt, so that a guess
+// tried against one run is of no use against another. Stretching takes about 0.2 s.
 func NewIdentity(secret []byte, purpose string) (*Identity, error) {
-	if len(secret) == 0 {
-		return nil, errors.New("driver: an identity needs a secret")
-	}
-	var err error
-	if len(secret) < strongSecret {
-		if secret, err = pbkdf2.Key(sha256.New, string(secret), []byte("p2pdc run secret"), stretchRounds, sha256.Size); err != nil {
-			return nil, fmt.Errorf("driver: identity: %w", err)
-		}
-	}
-	listener, err := certificate(secret, purpose, "listener")
+	key, err := stretch(secret, []byte(purpose))
 	if err != nil {
 		return nil, err
 	}
-	dialler, err := certificate(secret, purpose, "dialler")
-	if err != nil {
-		return nil, err
-	}
-	own := func(mine, theirs tls.Certificate) *tls.Config {
-		return &tls.Config{
-			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{mine}, SessionTicketsDisabled: true,
-			ClientAuth: tls.RequireAnyClientCert,
-			// Not left out: VerifyConnection compares with the one key that there is.
-			InsecureSkipVerify: true,
-			VerifyConnection:   func(s tls.ConnectionState) error { return verify(&s, theirs) },
-		}
-	}
-	return &Identity{server: own(listener, dialler), client: own(dialler, listener)}, nil
+	return newIdentity(purpose, false, func([]byte) ([]byte, error) { return key, nil })
 }
 
-// certificate is a self-signed one for a key derived from the secret.
-func certificate(secret []byte, purpose, role string) (tls.Certificate, error) {
-	seed, err := hkdf.Key(sha256.New, secret, nil, "p2pdc identity "+role+" "+purpose, ed25519.SeedSize)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("driver: identity: %w", err)
+// NewKeyIdentity is NewIdentity for a Key that both ends have.
+func NewKeyIdentity(key Key, purpose string) (*Identity, error) {
+	return newIdentity(purpose, false, func([]byte) ([]byte, error) { return key[:], nil })
+}
+
+// NewSaltedIdentity is NewIdentity with a salt that is random: the key of the listener's
+// certificate. The secret is stretched when the first connection needs it, once for a
+// listener, and by a dialling end once for each listener that it meets.
+func NewSaltedIdentity(secret []byte, purpose string) (*Identity, error) {
+	if len(secret) == 0 {
+		return nil, errNoSecret
 	}
-	key := ed25519.NewKeyFromSeed(seed)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<37, 0)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	secret = slices.Clone(secret)
+	return newIdentity(purpose, true, func(salt []byte) ([]byte, error) { return stretch(secret, salt) })
+}
+
+var errNoSecret = errors.New("driver: an identity needs a secret")
+
+func stretch(secret, salt []byte) ([]byte, error) {
+	if len(secret) == 0 {
+		return nil, errNoSecret
+	}
+	salt = append([]byte("p2pdc secret "), salt...)
+	key, err := pbkdf2.Key(sha256.New, string(secret), salt, stretchRounds, sha256.Size)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("driver: identity: %w", err)
+		return nil, fmt.Errorf("driver: identity: %w", err)
+	}
+	return key, nil
+}
+
+func newIdentity(purpose string, salted bool, derive func([]byte) ([]byte, error)) (*Identity, error) {
+	c, err := certificate()
+	if err != nil {
+		return nil, fmt.Errorf("driver: identity: %w", err)
+	}
+	return &Identity{purpose: purpose, listener: c, salted: salted, derive: derive}, nil
+}
+
+// certificate makes a self-signed certificate of a fresh key.
+func certificate() (tls.Certificate, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<37, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		return tls.Certificate{}, err
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("driver: identity: %w", err)
+		return tls.Certificate{}, err
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private, Leaf: leaf}, nil
 }
 
-// verify wants the other end to have the run's key. That it holds the private half
-// TLS itself makes sure of.
-func verify(s *tls.ConnectionState, theirs tls.Certificate) error {
-	if len(s.PeerCertificates) == 1 {
-		if key, ok := s.PeerCertificates[0].PublicKey.(ed25519.PublicKey); ok && key.Equal(theirs.Leaf.PublicKey) {
-			return nil
-		}
+// proofKey returns the key of one end's proof on a connection to the listener with a
+// certificate.
+func (i *Identity) proofKey(role string, listener *x509.Certificate) ([]byte, error) {
+	key, err := i.keyFor(listener)
+	if err != nil {
+		return nil, err
 	}
-	return ErrStranger
-}
-
-// Server and Client wrap the connection of the end that has accepted it, and of the
-// end that has dialled. Nothing is sent before the handshake.
-func (i *Identity) Server(c net.Conn) *tls.Conn { return tls.Server(c, i.server) }
-
-// Client is Server for the end that has dialled.
-func (i *Identity) Client(c net.Conn) *tls.Conn { return tls.Client(c, i.client) }
-
-// Refused tells whether a handshake has failed because one of the two ends does not
-// take the other for one of its run.
-func Refused(err error) bool {
-	var alert tls.AlertError
-	return errors.Is(err, ErrStranger) || errors.As(err, &alert) || isRemoteAlert(err)
-}
-
-// Explain says in words of the run why a handshake, or the first read after it, has
-// failed: TLS itself speaks of certificates.
-func Explain(err error) error {
-	var header tls.RecordHeaderError
-	switch {
-	case err == nil || errors.Is(err, ErrStranger):
-		return err
-	case errors.As(err, &header):
-		return fmt.Errorf("the other end does not speak TLS, so it is no program of this kind, or an older one: %w", err)
-	case Refused(err):
-		return fmt.Errorf("the other end does not take this one for a peer of its run (a different secret, most likely): %w", err)
+	out, err := hkdf.Key(sha256.New, key, nil, "p2pdc proof "+role+" "+i.purpose, sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("driver: identity: %w", err)
 	}
-	return err
+	return out, nil
 }
 
-// isRemoteAlert tells whether the other end has ended the handshake with an alert.
-func isRemoteAlert(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "remote error"
+// keyFor derives the key, or returns the one that was derived with the same salt before.
+func (i *Identity) keyFor(listener *x509.Certificate) ([]byte, error) {
+	var salt []byte
+	if i.salted {
+		sum := sha256.Sum256(listener.RawSubjectPublicKeyInfo)
+		salt = sum[:]
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.key != nil && slices.Equal(i.salt, salt) {
+		return i.key, nil
+	}
+	key, err := i.derive(salt)
+	if err != nil {
+		return nil, err
+	}
+	i.salt, i.key = salt, key
+	return key, nil
 }

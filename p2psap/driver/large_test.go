@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -125,8 +126,8 @@ func TestLargeValuesAreTheUsersAgain(t *testing.T) {
 			look(k)
 		}
 	}
-	for until := time.Now().Add(patience); binary.BigEndian.Uint64(slot.Data) == 0 && time.Now().Before(until); {
+	await.Until(t, func() bool {
 		look(values)
-	}
-	require.NotZero(t, binary.BigEndian.Uint64(slot.Data), "something has come")
+		return binary.BigEndian.Uint64(slot.Data) != 0
+	}, "a value")
 }

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -49,8 +49,7 @@ func TestMonitorFollowsThePath(t *testing.T) {
 	a, b := start(t, "a", far), start(t, "b", far)
 	join(t, a, b)
 	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
-	ctx, stop := context.WithTimeout(context.Background(), 2*patience)
-	defer stop()
+	ctx := limit(t)
 	over := make(chan struct{})
 	var wg sync.WaitGroup
 	for _, s := range []*Socket{sa, sb} {
@@ -85,14 +84,14 @@ func TestMonitorFollowsThePath(t *testing.T) {
 	}
 	require.False(t, inter(true)())
 	delay.Store(int64(60 * time.Millisecond))
-	require.Eventually(t, inter(true), patience, time.Millisecond)
+	await.Until(t, inter(true), "the composition between clusters")
 	delay.Store(0)
-	require.Eventually(t, inter(false), patience, time.Millisecond)
+	await.Until(t, inter(false), "the composition within a cluster")
 	// The other end may know of the change first, and the new composition has measured nothing yet.
-	require.Eventually(t, func() bool {
+	await.Until(t, func() bool {
 		i := sa.Info()
 		return i.Changes >= 2 && i.Path.RTT > 0 && i.Path.Rate > 0
-	}, patience, time.Millisecond)
+	}, "two changes and a measurement")
 	close(over)
 	wg.Wait()
 }

@@ -57,8 +57,7 @@ type Node struct {
 	free      []*waiter
 	stats     Stats
 
-	// Accepted connections whose handshake is not over, oldest first.
-	strangers []net.Conn
+	pending *Pending // accepted connections whose handshake is not over
 
 	writable atomic.Bool                 // the link has called back
 	looking  atomic.Bool                 // a caller takes in what comes
@@ -73,6 +72,7 @@ type Stats struct {
 	p2psap.NodeCounters
 	LinkErrors     uint64 // frames that the link refused with an error
 	LinkFull       uint64 // times it was full
+	ControlOut     uint64 // control messages handed to a connection
 	ControlGarbage uint64 // connections closed for a message longer than allowed
 	LinkWakes      uint64 // times that the link's goroutine was woken
 	TimerWakes     uint64 // times that the timer's goroutine was woken
@@ -86,18 +86,19 @@ type Stats struct {
 // New starts a node. It owns the link from then on, also when it fails: Close
 // closes it.
 func New(c Config) (*Node, error) {
-	cc, err := c.core()
-	if err != nil {
-		return nil, err
-	}
-	n := &Node{
-		config: c, log: c.Log, start: time.Now(), done: make(chan struct{}), armed: microproto.Never,
-		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
-	}
 	fail := func(err error) (*Node, error) {
 		_ = c.closeLinks()
 		return nil, err
 	}
+	cc, err := c.core()
+	if err != nil {
+		return fail(err)
+	}
+	n := &Node{
+		config: c, log: c.Log, start: time.Now(), done: make(chan struct{}), armed: microproto.Never,
+		pending: NewPending(c.handshakes()), conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
+	}
+	cc.Here = n.here
 	if n.core, err = p2psap.NewNode(cc); err != nil {
 		return fail(err)
 	}
@@ -107,6 +108,9 @@ func New(c Config) (*Node, error) {
 	if n.alarm, err = newAlarm(); err != nil {
 		_ = n.listener.Close()
 		return fail(err)
+	}
+	if c.Plain {
+		n.log.Warn().Str("node", c.Name).Stringer("control", n.listener.Addr()).Msg("this node is unprotected (Plain): whoever reaches its ports can take part in the run, read and change what it sends")
 	}
 	n.initLook()
 	n.addRails()
@@ -287,7 +291,11 @@ func (n *Node) Connect(ctx context.Context, peer, addr string) error {
 			return err
 		}
 		if err := n.block(ctx, &n.news, microproto.Never); err != nil {
-			if last := n.dialErrs[peer]; last != nil {
+			_, last := n.core.Peer(peer) // why it is not up yet
+			if failed := n.dialErrs[peer]; failed != nil {
+				last = failed
+			}
+			if last != nil {
 				return fmt.Errorf("driver: connect to peer %q at %s: %w (last attempt: %w)", peer, addr, err, last)
 			}
 			return fmt.Errorf("driver: connect to peer %q at %s: %w", peer, addr, err)

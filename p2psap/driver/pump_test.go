@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -47,29 +47,26 @@ func TestPumpTakesInWhatTheReceiverDoesNot(t *testing.T) {
 		transfer, err := sa.TrySend(2, 1, data)
 		require.NoError(t, err)
 		slot := p2psap.Slot{Tag: 2, Data: []byte("--------")}
-		for end := time.Now().Add(patience); ; {
+		await.Until(t, func() bool {
 			b.Pump()
 			_, fresh, err := sb.Poll(&slot)
 			require.NoError(t, err)
-			if fresh {
-				break
-			}
-			require.True(t, time.Now().Before(end), "nothing came")
-		}
+			return fresh
+		}, "the message")
 		require.Equal(t, data, slot.Data)
-		for end := time.Now().Add(patience); ; { // the acknowledgement, too
+		await.Until(t, func() bool {
 			a.Pump()
-			a.mu.Lock()
-			accepted := a.core.Accepted(sa.id)
-			a.mu.Unlock()
-			if accepted >= transfer {
-				break
-			}
-			require.True(t, time.Now().Before(end), "not accepted")
-		}
+			return accepted(a, sa) >= transfer
+		}, "the acknowledgement")
 	}
 	require.NoError(t, a.Close())
 	a.Pump() // does no harm
+}
+
+func accepted(n *Node, s *Socket) p2psap.Transfer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.core.Accepted(s.id)
 }
 
 func TestPumpAllocatesNothing(t *testing.T) {
@@ -115,7 +112,7 @@ func TestPumpTakesInFromRails(t *testing.T) {
 		for label := p2psap.Label(1); label <= 20; label++ {
 			transfer, err := sa.TrySend(2, label, binary.BigEndian.AppendUint64(nil, uint64(label)))
 			require.NoError(t, err)
-			for end := time.Now().Add(patience); ; {
+			await.Until(t, func() bool {
 				a.Pump()
 				b.Pump()
 				arrival, fresh, err := sb.Poll(&slot)
@@ -123,20 +120,15 @@ func TestPumpTakesInFromRails(t *testing.T) {
 				if fresh {
 					require.EqualValues(t, label, arrival.Label)
 					require.Equal(t, uint64(label), binary.BigEndian.Uint64(slot.Data))
-					break
 				}
-				require.True(t, time.Now().Before(end), "nothing came")
-			}
-			for end := time.Now().Add(patience); m == microproto.ModeSynchronous; { // it is told to be stored
-				a.Pump()
-				a.mu.Lock()
-				accepted := a.core.Accepted(sa.id)
-				a.mu.Unlock()
-				if accepted >= transfer {
-					break
-				}
-				require.True(t, time.Now().Before(end), "not accepted")
-				b.Pump()
+				return fresh
+			}, "message %d", label)
+			if m == microproto.ModeSynchronous {
+				await.Until(t, func() bool {
+					a.Pump()
+					b.Pump()
+					return accepted(a, sa) >= transfer
+				}, "that message %d is stored", label)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -34,8 +35,7 @@ func overEthernet(c *Config) {
 // on waits until a session is on a network.
 func on(t *testing.T, s *Socket, k p2psap.Network) {
 	t.Helper()
-	require.Eventually(t, func() bool { return s.Info().Conditions.Network == k }, patience, time.Millisecond,
-		"not on %v", k)
+	await.Until(t, func() bool { return s.Info().Conditions.Network == k }, "the session on %v", k)
 }
 
 // A rail that both have is used; its port goes down at either end and comes back, and
@@ -119,11 +119,11 @@ func TestRailGoesDownAndComesBack(t *testing.T) {
 	close(over)
 	wg.Wait()
 	x, y := <-counts, <-counts
-	require.Eventually(t, func() bool {
+	await.Until(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return got[0]+got[1] == x+y && (got[0] == x || got[0] == y)
-	}, patience, time.Millisecond, "everything comes")
+	}, "every message")
 	require.NoError(t, sa.Close())
 	readers.Wait()
 	require.EqualValues(t, 4, sa.Info().Moves)

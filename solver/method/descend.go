@@ -138,7 +138,9 @@ func (l *Level) Contacts(b kernel.Box) {
 // correction would lift it off, be projected, and come back in the next cycle. Where the
 // coarse level has walls, its Wall has to be called when all boxes are done.
 func (l *Level) Restrict(coarse *Level, b kernel.Box) {
-	if l.Residual != nil {
+	if l.weights != nil {
+		l.weights.restrict(coarse.Values, l.Residual, b)
+	} else if l.Residual != nil {
 		l.Down.Restrict(coarse.Values, l.Residual, b)
 	} else {
 		l.Down.Combine(coarse.Values, l.descent.sums, b)

@@ -37,6 +37,8 @@ type Level struct {
 	contact  marks  // points in contact that stay
 	behind   marks  // points with walls
 	descent  descent
+	weights  *weights // nil: linear interpolation
+	edges    *Edges   // nil: the diffusion is constant, or not known
 	allocate func(n int) []float64
 }
 
@@ -130,6 +132,20 @@ func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
 	return nil
 }
 
+// Refer sets the values at the points of b to 0 between the obstacles.
+func (l *Level) Refer(b kernel.Box) {
+	n := b.Hi[0] - b.Lo[0]
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			d := l.Part.Layout.Dense(b.Lo[0], y, z)
+			row := l.Values[l.Part.Layout.Index(b.Lo[0], y, z):][:n]
+			for x := range row {
+				row[x] = min(max(0, l.Lower.At(d+x)), l.Upper.At(d+x))
+			}
+		}
+	}
+}
+
 // Relax relaxes the points of one colour in b.
 func (l *Level) Relax(colour int, omega float64, b kernel.Box) {
 	l.Sweep.RelaxColour(l.Values, colour, omega, b)
@@ -153,12 +169,20 @@ func (l *Level) Defect(b kernel.Box) {
 // Prolong corrects the values at the fine points of b, and writes what they were to keep,
 // padded; nil: nowhere.
 func (l *Level) Prolong(coarse *Level, keep []float64, b kernel.Box) {
+	if l.weights != nil {
+		l.prolong(coarse, keep, b)
+		return
+	}
 	l.Down.ProlongKeeping(l.Values, keep, coarse.Values, l.Lower, l.Upper, b)
 }
 
 // Interpolate writes the values of the coarse level, ghosts among them, interpolated, at
 // the fine points of b. Relaxation brings them between the obstacles.
 func (l *Level) Interpolate(coarse *Level, b kernel.Box) {
+	if l.weights != nil {
+		l.interpolate(coarse, b)
+		return
+	}
 	n := b.Hi[0] - b.Lo[0]
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {

@@ -79,8 +79,17 @@ func Free(l kernel.Layout, op kernel.Operator) float64 {
 	lowest := row[kernel.Center]
 	for a := range l.Dim {
 		// Coefficients of either sign of convection enter by their geometric mean.
-		off := math.Sqrt(max(0, row[kernel.West+2*a]*row[kernel.East+2*a]))
+		off := geometricMean(row[kernel.West+2*a], row[kernel.East+2*a])
 		lowest -= 2 * off * math.Cos(math.Pi/float64(l.N[a]+1))
 	}
 	return max(0, lowest/float64(n))
+}
+
+// geometricMean is √(a·b), 0 where a·b is negative.
+func geometricMean(a, b float64) float64 {
+	v := a * b
+	if v > 0x1p-1000 && v < 0x1p1000 || a == 0 || b == 0 || math.Signbit(a) != math.Signbit(b) {
+		return math.Sqrt(max(0, v))
+	}
+	return math.Sqrt(math.Abs(a)) * math.Sqrt(math.Abs(b)) // the product leaves the range of float64
 }

@@ -30,8 +30,12 @@ type System struct {
 	// is measured (Strength). Blocks of one grid have to be given the same.
 	Strength [3]float64
 	// Coarse is the operator of the same region on a coarser grid of n points an axis,
-	// spacing (N+1)/(n+1) times as large; nil: it is averaged from the fine one.
-	Coarse func(n [3]int) (kernel.Operator, error)
+	// spacing (N+1)/(n+1) times as large, with the diffusion of e where there is some; nil: it
+	// is averaged from the fine one.
+	Coarse func(n [3]int, e *Edges) (kernel.Operator, error)
+	// Edges evaluates the diffusion between all points of the block and its boundary, for
+	// Coarse and for interpolation that follows it; nil: it is constant, or not known.
+	Edges func() *Edges
 	// Fields evaluates source and obstacles of the same region on a coarser grid, dense,
 	// for the full multigrid start; nil: they are interpolated, as they are anyway where
 	// the coarse points lie on fine ones.
@@ -71,6 +75,7 @@ type Options struct {
 	// FirstOmega is what sor begins with where Omega is 0; 0: the best one without contact.
 	FirstOmega float64
 	Cycle      string // of multigrid, "v" or "w"; "": chosen
+	Judged     bool   // of multigrid: the caller judges every cycle, the safeguard none
 }
 
 // Names of methods.

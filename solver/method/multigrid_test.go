@@ -13,7 +13,7 @@ import (
 func membraneSystem(t testing.TB, n int) (System, []float64, float64) {
 	l, err := kernel.NewLayout(3, [3]int{n, n, n})
 	require.NoError(t, err)
-	laplacian := func(n [3]int) (kernel.Operator, error) {
+	laplacian := func(n [3]int, _ *Edges) (kernel.Operator, error) {
 		h := 1 / float64(n[0]+1)
 		return kernel.Operator{Diag: 6 / (h * h), Off: 1 / (h * h)}, nil
 	}
@@ -33,7 +33,7 @@ func membraneSystem(t testing.TB, n int) (System, []float64, float64) {
 		}
 	}
 	s := System{Layout: l, Lower: kernel.Field{Array: phi}, Upper: kernel.NoUpper(), Symmetric: true, Coarse: laplacian}
-	s.Operator, _ = laplacian(l.N)
+	s.Operator, _ = laplacian(l.N, nil)
 	return s, u, residualOf(t, s, u)
 }
 

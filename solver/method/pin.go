@@ -93,7 +93,9 @@ func (s *pins) code(at, p, lo, hi [3]int) uint64 {
 	for a := range s.dim {
 		s.lo[a], s.hi[a] = max(lo[a], -l.Part.Lo[a]), min(hi[a], l.Part.Global[a]-l.Part.Lo[a])
 	}
-	if l.operator.Form == kernel.Variable {
+	if l.edges != nil {
+		s.below = s.coarse.edgesOf(at)
+	} else if l.operator.Form == kernel.Variable {
 		s.couple(l.Part.Layout.Dense(p[0], p[1], p[2]))
 	}
 	sum := 0.0
@@ -142,8 +144,20 @@ func (l *Level) empty(lo, hi [3]int) bool {
 	return some == 0
 }
 
+// edgesOf is all that joins own point q and its neighbours, where the level knows its edges.
+func (l *Level) edgesOf(q [3]int) float64 {
+	sum := 0.0
+	for a := range l.Part.Layout.Dim {
+		sum += l.conductAlong(q, a, -1) + l.conductAlong(q, a, 1)
+	}
+	return sum
+}
+
 // weight is that of the coarse point in the interpolation to q.
 func (s *pins) weight(q [3]int) float64 {
+	if w := s.fine.weights; w != nil {
+		return w.weight(s.at, q)
+	}
 	w := 1.0
 	for a := range s.dim {
 		far := math.Abs(float64(s.fine.Part.Lo[a]+q[a]+1) - float64(s.coarse.Part.Lo[a]+s.at[a]+1)*s.spacing[a])
@@ -160,7 +174,11 @@ func (s *pins) cost(q [3]int) float64 {
 	if s.fine.Walls == nil {
 		return 0
 	}
-	return pin(s.fine.Walls[s.fine.Part.Layout.Index(q[0], q[1], q[2])]) * s.edges
+	edges := s.edges
+	if s.fine.edges != nil {
+		edges = s.fine.edgesOf(q)
+	}
+	return pin(s.fine.Walls[s.fine.Part.Layout.Index(q[0], q[1], q[2])]) * edges
 }
 
 // free tells whether q, a point between lo and hi, is not in contact.
@@ -176,6 +194,14 @@ func (s *pins) along(q [3]int, a int) bool {
 	return true
 }
 
+// between is what joins q and the next point along an axis.
+func (s *pins) between(a int, q [3]int) float64 {
+	if s.fine.edges == nil {
+		return s.edge[a]
+	}
+	return s.fine.conduct(a, q)
+}
+
 // held is the cost of a point in contact: that of its edges to free points, but for those
 // that lead away from the coarse point, which count for its neighbour. Where a point nearer
 // to the coarse one is in contact too, that one is seen, and stands before q.
@@ -189,7 +215,7 @@ func (s *pins) held(q [3]int) float64 {
 		case s.spacing[a] == 1:
 		case q[a] == s.near[a]:
 			if !s.along(q, a) && low[a] >= s.lo[a] && high[a] < s.hi[a] && s.free(low) && s.free(high) {
-				sum += 2 * s.edge[a]
+				sum += s.between(a, low) + s.between(a, q)
 			}
 		default:
 			inner := low
@@ -200,7 +226,11 @@ func (s *pins) held(q [3]int) float64 {
 				return 0
 			}
 			if !s.along(q, a) {
-				sum += holding[s.dim] * s.edge[a]
+				if inner == low {
+					sum += holding[s.dim] * s.between(a, low)
+				} else {
+					sum += holding[s.dim] * s.between(a, q)
+				}
 			}
 		}
 	}

@@ -43,20 +43,25 @@ func (m *Multigrid) Renew(s System) error {
 		return fmt.Errorf("method: the multigrid of a block of %v points cannot be renewed for one of %v: make another", m.system.Layout.N, s.Layout.N)
 	}
 	m.failure = nil
-	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) || bounded(s.Upper) != bounded(m.system.Upper) {
+	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) || bounded(s.Upper) != bounded(m.system.Upper) ||
+		(s.Operator.Form == kernel.Variable) != (m.system.Operator.Form == kernel.Variable) || (s.Edges == nil) != (m.system.Edges == nil) {
 		return m.init(s, h)
 	}
 	m.system = s
+	edges := m.edges()
 	for i, l := range m.levels {
 		op, err := s.Operator, error(nil)
 		if i > 0 {
-			op, err = m.operatorOf(i, l.Part.Layout)
+			op, err = m.operatorOf(i, l.Part.Layout, edges)
 		}
 		if err == nil {
 			err = l.Renew(op, s.Source, s.Lower, s.Upper)
 		}
 		if err != nil {
 			return err
+		}
+		if i > 0 {
+			m.levels[i-1].Follow(l, edges[i-1], edges[i])
 		}
 	}
 	m.guard = Safeguard{Symmetric: s.Symmetric}

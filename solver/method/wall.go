@@ -42,6 +42,42 @@ func wallCode(theta float64) uint64 {
 	return uint64(max(1, min(wallScale-1, math.Round(wallScale*theta))))
 }
 
+// Where the diffusion varies θ is the resistance of the way to the wall, that of the whole
+// arm being 1: any positive number, so its code has 2 bits of mantissa and 5 of exponent.
+const (
+	armMantissa = 2
+	armExponent = 24 // of the code 0
+)
+
+// armCode is the code of the wall at θ on an arm below l.
+func (l *Level) armCode(theta float64) uint64 {
+	if l.edges == nil {
+		return wallCode(theta)
+	}
+	fraction, exponent := math.Frexp(theta)
+	code := (exponent+armExponent)<<armMantissa + int((2*fraction-1)*(1<<armMantissa))
+	return uint64(max(1, min(wallScale-1, code)))
+}
+
+// theta is what a code above 0 of a wall of l's says.
+func (l *Level) theta(code int) float64 {
+	if l.edges == nil {
+		return float64(code) / wallScale
+	}
+	fraction := (1 + (float64(code&(1<<armMantissa-1))+0.5)/(1<<armMantissa)) / 2
+	return math.Ldexp(fraction, code>>armMantissa-armExponent)
+}
+
+// conduct is what joins own point q and the next one along an axis, where the level knows its
+// edges.
+func (l *Level) conduct(a int, q [3]int) float64 {
+	for b := range q {
+		q[b] += l.Part.Lo[b]
+	}
+	h := l.edges.Spacing[a]
+	return l.edges.above(a, q) / float64(h*h)
+}
+
 // wallsOf are the walls around point at of the next coarser grid, which lies on the fine
 // point p.
 func (l *Level) wallsOf(coarse *Level, at, p [3]int) uint64 {
@@ -51,33 +87,61 @@ func (l *Level) wallsOf(coarse *Level, at, p [3]int) uint64 {
 		for side := range 2 {
 			step := 2*side - 1
 			end := int(l.closest[a][at[a]+step+1])
-			if theta := l.wallTowards(coarse, at[a], p, a, step, end); theta < 1 {
-				code |= wallCode(theta) << (wallBits * (2*a + side))
+			if theta := l.wallTowards(coarse, at, p, a, step, end); theta > 0 {
+				code |= l.armCode(theta) << (wallBits * (2*a + side))
 			}
 		}
 	}
 	return code
 }
 
-// wallTowards is the part of the way from coarse own index at, which lies on p or next to
+// wallTowards is the part of the way from coarse own point c, which lies on p or next to
 // it, to the next coarse point along axis a, next to own index end, at which a wall stands;
-// 1: there is none.
-func (l *Level) wallTowards(coarse *Level, at int, p [3]int, a, step, end int) float64 {
+// 0: there is none.
+func (l *Level) wallTowards(coarse *Level, c, p [3]int, a, step, end int) float64 {
 	d := 2*a + (step+1)/2
 	spacing := float64(l.Part.Global[a]+1) / float64(coarse.Part.Global[a]+1)
-	from := float64(coarse.Part.Lo[a]+at+1)*spacing - float64(l.Part.Lo[a]+1) // exact where grids are nested
+	from := float64(coarse.Part.Lo[a]+c[a]+1)*spacing - float64(l.Part.Lo[a]+1) // exact where grids are nested
+	gone := (float64(p[a]) - from) * float64(step)
+	all, edge := spacing, 1.0
+	if l.edges != nil { // a way is long where its resistance is large
+		all /= coarse.conductAlong(c, a, step) * float64(spacing*spacing)
+		edge = 1 / l.conductAlong(p, a, step)
+		gone *= edge
+	}
 	for q := p; q[a] != end; q[a] += step {
-		gone := (float64(q[a]) - from) * float64(step)
-		if q != p && l.contact.has(q) {
-			return gone / spacing
+		wall := q != p && l.contact.has(q)
+		rest := 0.0
+		if l.edges != nil {
+			edge = 1 / l.conductAlong(q, a, step)
 		}
-		if l.Walls != nil {
+		if !wall && l.Walls != nil {
 			if code := arm(l.Walls[l.Part.Layout.Index(q[0], q[1], q[2])], d); code > 0 {
-				return (gone + float64(code)/wallScale) / spacing
+				wall, rest = true, float64(edge*l.theta(code))
 			}
 		}
+		if !wall {
+			gone += edge
+			continue
+		}
+		theta := (gone + rest) / all
+		if l.edges == nil {
+			theta = ((float64(q[a])-from)*float64(step) + rest) / spacing
+			if theta >= 1 {
+				return 0
+			}
+		}
+		return max(theta, math.SmallestNonzeroFloat64)
 	}
-	return 1
+	return 0
+}
+
+// conductAlong is what joins own point q and its neighbour on one side of it along an axis.
+func (l *Level) conductAlong(q [3]int, a, step int) float64 {
+	if step < 0 {
+		q[a]--
+	}
+	return l.conduct(a, q)
 }
 
 // nearest is the fine own index on which point j of the next coarser block lies, or next
@@ -131,7 +195,7 @@ func (l *Level) rowOf(at [3]int, i, d int, code float64) walled {
 		off := l.coefficient(kernel.West+k, d)
 		w.center += held * math.Abs(off)
 		if c := arm(code, k); c > 0 {
-			w.center += off*wallScale/float64(c) - off
+			w.center += off/l.theta(c) - off
 			continue
 		}
 		w.off[k] = off

@@ -1,7 +1,6 @@
 package runner_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -20,18 +20,22 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// nodes makes peers with real nodes over UDP on loopback, all connected.
+// nodes makes peers with real nodes over UDP on loopback, all connected. A timeout of days
+// leaves their heartbeats out.
 func nodes(t testing.TB, peers int, timeout time.Duration) []*driver.Node {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+	ctx := await.Context(t)
+	heartbeat := time.Duration(0)
+	if timeout > 24*time.Hour {
+		heartbeat = 24 * time.Hour
+	}
 	var out []*driver.Node
 	for _, name := range names(peers) {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		n, err := driver.New(driver.Config{
-			Name: name, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-			Run: "test", Version: "1", PeerTimeout: timeout, Seed: uint64(len(out) + 1),
+			Name: name, Plain: true, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+			Run: "test", Version: "1", PeerTimeout: timeout, Heartbeat: heartbeat, Seed: uint64(len(out) + 1),
 		})
 		require.NoError(t, err)
 		t.Cleanup(func() { n.Close() })
@@ -137,9 +141,7 @@ func TestLostOverSockets(t *testing.T) {
 				<-stop
 				ns[1].Close()
 			}()
-			begin := time.Now()
 			out := pl.run(t)
-			require.Less(t, time.Since(begin), 20*time.Second)
 			var e *runner.NeighbourError
 			require.ErrorAs(t, out[0].err, &e)
 			require.Equal(t, solver.Rank(1), e.Rank)
@@ -148,8 +150,9 @@ func TestLostOverSockets(t *testing.T) {
 	}
 }
 
-// The halo exchange adds no allocation per sweep: twice the sweeps, the same
-// allocations, but for what checks and timers cost.
+// The halo exchange adds no allocation per sweep: five times the sweeps, the same
+// allocations, but for what checks and timers cost. Heartbeats allocate by the second: there
+// are none.
 func TestNoAllocationPerSweep(t *testing.T) {
 	b, err := problems.Lookup("membrane")
 	require.NoError(t, err)
@@ -158,7 +161,7 @@ func TestNoAllocationPerSweep(t *testing.T) {
 	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			allocated := func(sweeps solver.Iteration) float64 {
-				pl := plan{problem: p, peers: 2, scheme: scheme, node: overNodes(nodes(t, 2, 0)),
+				pl := plan{problem: p, peers: 2, scheme: scheme, node: overNodes(nodes(t, 2, 100*time.Hour)),
 					change: func(_ int, c *runner.Config) {
 						c.Solver.Tolerance, c.Solver.MaxSweeps, c.Solver.CheckEvery = 0, sweeps, sweeps
 					}}
@@ -174,12 +177,9 @@ func TestNoAllocationPerSweep(t *testing.T) {
 			}
 			const few, many = 1000, 5000
 			base := allocated(few)
-			begin := time.Now()
 			more := allocated(many)
-			// Heartbeats allocate by the second, which tells on a machine that is slow.
-			byTime := 100 * time.Since(begin).Seconds()
-			perSweep := (more - base - byTime) / (2 * (many - few)) // of one peer
-			t.Logf("%v allocations in %d sweeps, %v in %d, %.0f of them by the clock: %.3f a sweep", base, few, more, many, byTime, perSweep)
+			perSweep := (more - base) / (2 * (many - few)) // of one peer
+			t.Logf("%v allocations in %d sweeps, %v in %d: %.3f a sweep", base, few, more, many, perSweep)
 			if !racing {
 				require.Less(t, perSweep, 0.05)
 			}

@@ -10,13 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
-
-const patience = 60 * time.Second
 
 func names(peers int) []string {
 	var out []string
@@ -69,8 +68,7 @@ type outcome struct {
 // run runs all peers, each on a goroutine of its own.
 func (p *plan) run(t testing.TB) []outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+	ctx := await.Context(t)
 	out := make([]outcome, p.peers)
 	var wg sync.WaitGroup
 	for rank := range p.peers {
@@ -243,37 +241,49 @@ func TestEarlyEnd(t *testing.T) {
 	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous(), solver.BoundedDelay(1)} {
 		for _, why := range []solver.Reason{solver.Interrupted, solver.ReachedTime, solver.ReachedSweeps} {
 			t.Run(fmt.Sprintf("%s/%v", scheme.Name(), why), func(t *testing.T) {
-				m := newMesh(5)
-				stop := make(chan struct{})
-				if why == solver.Interrupted {
-					m.sends, m.fuse = 200, func() { close(stop) }
+				// A busy machine may give the peers no processor for so long: more time, then.
+				for limit := 5 * time.Millisecond; !endsEarly(t, p, scheme, why, limit); limit *= 2 {
 				}
-				pl := plan{problem: p, peers: 2, scheme: scheme,
-					node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
-					change: func(rank int, c *runner.Config) {
-						c.Solver.Tolerance = 0
-						switch why {
-						case solver.Interrupted:
-							if rank == 1 { // not the root: the wish has to travel
-								c.Stop = stop
-							}
-						case solver.ReachedTime:
-							c.MaxTime = 50 * time.Millisecond
-						case solver.ReachedSweeps:
-							c.Solver.MaxSweeps = 100
-						}
-					}}
-				out := pl.run(t)
-				for rank, o := range out {
-					require.NoError(t, o.err, "rank %d", rank)
-					require.Equal(t, why, o.result.Reason)
-				}
-				e, err := solver.Evaluate(p, assemble(p, out), solver.Sequential{})
-				require.NoError(t, err)
-				require.Less(t, e.RelativeResidual, 1.0, "the best iterate is no better than the first")
 			})
 		}
 	}
+}
+
+// endsEarly runs until an early end, and checks it; false: a peer had made less than ten
+// sweeps by then.
+func endsEarly(t *testing.T, p *solver.Problem, scheme solver.Scheme, why solver.Reason, limit time.Duration) bool {
+	m := newMesh(5)
+	stop := make(chan struct{})
+	if why == solver.Interrupted {
+		m.sends, m.fuse = 200, func() { close(stop) }
+	}
+	pl := plan{problem: p, peers: 2, scheme: scheme,
+		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
+		change: func(rank int, c *runner.Config) {
+			c.Solver.Tolerance = 0
+			switch why {
+			case solver.Interrupted:
+				if rank == 1 { // not the root: the wish has to travel
+					c.Stop = stop
+				}
+			case solver.ReachedTime:
+				c.MaxTime = limit
+			case solver.ReachedSweeps:
+				c.Solver.MaxSweeps = 100
+			}
+		}}
+	out := pl.run(t)
+	for rank, o := range out {
+		require.NoError(t, o.err, "rank %d", rank)
+		require.Equal(t, why, o.result.Reason)
+		if o.result.Sweeps < 10 && why == solver.ReachedTime {
+			return false
+		}
+	}
+	e, err := solver.Evaluate(p, assemble(p, out), solver.Sequential{})
+	require.NoError(t, err)
+	require.Less(t, e.RelativeResidual, 1.0, "the best iterate is no better than the first")
+	return true
 }
 
 // A peer that is lost is named by those who needed it, whose blocks stay readable.
@@ -318,7 +328,7 @@ func TestNoVerdict(t *testing.T) {
 	stop := make(chan struct{})
 	m.sends, m.fuse = 1, func() { close(stop) }
 	silent := make(chan struct{})
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithCancel(await.Context(t))
 	defer cancel()
 	pl := plan{problem: p, peers: 2, scheme: solver.Asynchronous(),
 		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
@@ -338,10 +348,8 @@ func TestNoVerdict(t *testing.T) {
 	}()
 	r, err := runner.New(ctx, pl.config(t, 1))
 	require.NoError(t, err)
-	begin := time.Now()
 	_, err = r.Run(ctx)
 	require.ErrorIs(t, err, runner.ErrNoVerdict)
-	require.Less(t, time.Since(begin), 10*time.Second)
 	r.Close()
 	cancel()
 	<-silent

@@ -213,7 +213,7 @@ func TestStraggle(t *testing.T) {
 // Over a wire of its own, with protected sessions and asynchronous messages, a description comes
 // out too; what carrying takes is the receiver's.
 func TestWire(t *testing.T) {
-	identity, err := driver.NewIdentity([]byte("the secret of a calibration"), "test")
+	identity, err := driver.NewKeyIdentity(driver.NewKey(), "test")
 	require.NoError(t, err)
 	spent := time.Duration(0)
 	w := &Wire{Identity: identity, Rate: 1e9, Queue: 1 << 18, Frame: 42, Spent: func() time.Duration { spent += 10 * time.Second; return spent }}

@@ -19,8 +19,8 @@ import (
 // environment carries an end's order to its process.
 const environment = "P2PDC_FLOW_END"
 
-// patience bounds the waits for an end's process.
-const patience = 20 * time.Second
+// patience bounds the waits for an end's process, which a busy machine starts late.
+const patience = 5 * time.Minute
 
 // Flow is traffic from one host to another. Its methods are for one goroutine.
 type Flow struct {

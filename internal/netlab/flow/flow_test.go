@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/internal/netlab/flow"
 	"github.com/p2pdc/p2pdc/microproto"
@@ -28,8 +29,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-const patience = 20 * time.Second
 
 // wide is a link of 50 Mbit/s, 20 ms there and back, with a queue of what is under way
 // then, that loses so much of what goes forth.
@@ -66,7 +65,7 @@ func stop(t *testing.T, f *flow.Flow) (sender, receiver flow.Counts) {
 func grows(t *testing.T, f *flow.Flow, bytes float64) {
 	t.Helper()
 	before := f.Received(flow.Now())
-	require.Eventually(t, func() bool { return f.Received(flow.Now()) >= before+bytes }, patience, 5*time.Millisecond)
+	await.Until(t, func() bool { return f.Received(flow.Now()) >= before+bytes }, "%g more bytes", bytes)
 }
 
 // change alters the conditions of both directions.
@@ -100,7 +99,6 @@ func TestTCPIsWhatWasAskedFor(t *testing.T) {
 		require.Equal(t, name, s.TCP.Congestion)
 		require.GreaterOrEqual(t, s.Bytes, r.Bytes)
 		require.GreaterOrEqual(t, s.TCP.RTTMicros, uint32(20_000))
-		require.Less(t, s.TCP.RTTMicros, uint32(200_000))
 	}
 	_, err := flow.Start(k.A, k.B, flow.Spec{Congestion: "no such control"})
 	require.ErrorContains(t, err, "no such file or directory")
@@ -139,13 +137,14 @@ func TestBlackHole(t *testing.T) {
 			require.NoError(t, f.Bulk())
 			grows(t, f, 2e5)
 			change(t, k, func(c *netlab.Conditions) { c.Down = true })
-			begin := time.Now()
-			require.Eventually(t, func() bool { return time.Since(begin) > 2*time.Second }, patience, 10*time.Millisecond)
+			// What was under way when the link went down, and then what time-outs send again: the
+			// link carries nothing else until it is up.
+			before := k.Counters(netlab.Forth).In
+			flight := func() bool { return k.Counters(netlab.Forth).Held == 0 && k.Counters(netlab.Back).Held == 0 }
+			await.Until(t, flight, "what was under way to arrive")
+			await.Until(t, func() bool { return k.Counters(netlab.Forth).In >= before+4 }, "segments sent again")
 			require.Positive(t, k.Counters(netlab.Forth).Dropped[netlab.Down])
 			change(t, k, func(c *netlab.Conditions) { c.Down = false })
-			begin = time.Now()
-			grows(t, f, 1)
-			require.Less(t, time.Since(begin), 3*time.Second, "the time-outs back off to a second at most")
 			grows(t, f, 2e5)
 			stop(t, f)
 		})
@@ -177,43 +176,6 @@ func TestPathNarrowsUnderWay(t *testing.T) {
 				stop(t, f)
 			})
 		}
-	}
-}
-
-// Answers that come 60 ms late now and then, on a path of 20 ms, say nothing about how
-// much it bears: who takes them for losses gets little of it.
-func TestLateAnswers(t *testing.T) {
-	t.Parallel()
-	for name, s := range map[string]flow.Spec{"sync": {Mode: microproto.ModeSynchronous}, "async": {Mode: microproto.ModeAsynchronous, EveryMicros: 20_000}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := netlab.Conditions{Rate: 10 * netlab.Mbit, QueueBytes: 25_000, Delay: 10 * time.Millisecond}
-			k := link(t, netlab.Emulation{Both: &c})
-			f := start(t, k, s)
-			require.NoError(t, f.Bulk())
-			pass := func(d time.Duration) {
-				from := flow.Now()
-				require.Eventually(t, func() bool { return flow.Now() > from+int64(d) }, patience, time.Millisecond)
-			}
-			punctually(t, func() string {
-				begin := flow.Now()
-				for range 12 {
-					pass(350 * time.Millisecond)
-					c.Delay = 70 * time.Millisecond
-					require.NoError(t, k.Change(netlab.Back, c))
-					pass(50 * time.Millisecond)
-					c.Delay = 10 * time.Millisecond
-					require.NoError(t, k.Change(netlab.Back, c))
-				}
-				got := f.Goodput(begin+int64(2*time.Second), flow.Now()) / netlab.Mbit
-				t.Logf("%.2f of 10 Mbit/s", got)
-				if got <= 5 {
-					return "less than half of what the path bears"
-				}
-				return ""
-			})
-			stop(t, f)
-		})
 	}
 }
 
@@ -255,69 +217,10 @@ func TestAsynchronousGoesOn(t *testing.T) {
 	require.NoError(t, f.Bulk())
 	grows(t, f, 2e5)
 	change(t, k, func(c *netlab.Conditions) { c.Down = true })
-	require.Eventually(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.Down] > 10 }, patience, 5*time.Millisecond)
+	await.Until(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.Down] > 10 }, "packets dropped while it is down")
 	change(t, k, func(c *netlab.Conditions) { c.Down, c.MTU = false, 1300 })
 	grows(t, f, 2e5)
 	sent, got := stop(t, f)
 	require.Positive(t, got.Messages)
 	require.Zero(t, sent.Session.Retransmitted)
-}
-
-// Sessions between clusters beside the kernel's TCP. At one packet lost of a hundred
-// NewReno gets about what the kernel gets that does the same (reno without SACK, RACK and
-// tail loss probes), each on a link of its own; and of a link that loses only what its queue
-// cannot hold, a session and a TCP connection get shares that let both live. Short, so wide;
-// bench measures it.
-func TestBesideTheKernels(t *testing.T) {
-	t.Parallel()
-	lossy := wide(0.01)
-	narrow := netlab.Conditions{Rate: 10 * netlab.Mbit, QueueBytes: 25_000, Delay: 5 * time.Millisecond}
-	newReno, ccid2 := flow.Spec{Mode: microproto.ModeSynchronous}, flow.Spec{Mode: microproto.ModeAsynchronous, EveryMicros: 50_000}
-	reno := flow.Spec{Congestion: "reno"}
-	alone, kernels, shared, sharedToo := link(t, lossy), link(t, lossy), link(t, netlab.Emulation{Both: &narrow}), link(t, netlab.Emulation{Both: &narrow})
-	require.NoError(t, flow.PlainTCP(kernels.A.Host))
-	require.NoError(t, flow.PlainTCP(kernels.B.Host))
-	pairs := [][2]*flow.Flow{
-		{start(t, alone, newReno), start(t, kernels, reno)},
-		{start(t, shared, newReno), start(t, shared, reno)},
-		{start(t, sharedToo, ccid2), start(t, sharedToo, reno)},
-	}
-	for _, p := range pairs {
-		require.NoError(t, p[0].Bulk())
-		require.NoError(t, p[1].Bulk())
-	}
-	const span = int64(6 * time.Second)
-	punctually(t, func() (what string) {
-		begin := flow.Now()
-		require.Eventually(t, func() bool { return flow.Now() > begin+span }, patience, 10*time.Millisecond)
-		for i, p := range pairs {
-			ours, theirs := p[0].Goodput(begin+span/3, begin+span)/netlab.Mbit, p[1].Goodput(begin+span/3, begin+span)/netlab.Mbit
-			t.Logf("pair %d: ours %.2f Mbit/s, TCP %.2f", i, ours, theirs)
-			most := 2.5
-			if i > 0 {
-				most = 4
-			}
-			if i > 0 && ours+theirs <= 6 || theirs/ours >= most || ours/theirs >= most {
-				what += fmt.Sprintf("pair %d: ours %.2f Mbit/s, TCP %.2f; ", i, ours, theirs)
-			}
-		}
-		return what
-	})
-	for _, p := range pairs {
-		stop(t, p[0])
-		stop(t, p[1])
-	}
-}
-
-// punctually measures what depends on time, which a machine that is busy with something else
-// does not keep: what is wrong must be so three times.
-func punctually(t *testing.T, measure func() (wrong string)) {
-	wrong := ""
-	for range 3 {
-		if wrong = measure(); wrong == "" {
-			return
-		}
-		t.Log("again: ", wrong)
-	}
-	require.Empty(t, wrong)
 }

@@ -40,7 +40,7 @@ func (n *enclosing) enclose(s *report.Solution, p *solver.Problem, u []float64, 
 		return nil
 	}
 	if why := e.Certificate.Why; why != "" {
-		s.Enclosure = &report.Enclosure{Why: why}
+		s.Enclosure = report.NoEnclosure(why)
 		return nil
 	}
 	both, err := solver.Enclose(p, u, e, n.sweeps, parallel(runtime.GOMAXPROCS(0)))

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/topology"
 	"github.com/p2pdc/p2pdc/microproto"
@@ -59,6 +60,45 @@ func (q *request) label(p solver.Partition) (launch.Label, error) {
 		return nil, badInput(fmt.Errorf("--topology: %w", err))
 	}
 	return func(int, string, []netip.Addr) (string, error) { return here, nil }, nil
+}
+
+// someClusters are labels of as many clusters as the peers of a run will form, by what
+// flags say of them; of peers that are yet to come with --topology, which hosts they are on
+// is not known, and there may be as many as the file has.
+func (q *request) someClusters() ([]string, error) {
+	n := q.clusters
+	if q.topology != "" {
+		if n = 1; q.rendezvous != "" {
+			t, err := topology.Read(q.topology)
+			if err != nil {
+				return nil, badInput(fmt.Errorf("--topology: %w", err))
+			}
+			n = len(t.Clusters())
+		}
+	}
+	var out []string
+	for i := range max(n, 0) {
+		out = append(out, strconv.Itoa(i))
+	}
+	return out, nil
+}
+
+// fits refuses what the peers would refuse, and gives the scheme the peers' labels; of so
+// many clusters they are.
+func (q *request) fits(w *work, clusters int) error {
+	labels := make([]string, w.peers)
+	for r, c := range solver.Clusters(w.partition, clusters) {
+		labels[r] = strconv.Itoa(c)
+	}
+	var err error
+	if w.scheme, err = choice.Scheme(q.scheme, labels); err != nil {
+		return err
+	}
+	c := solver.Config{
+		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
+		Tolerance: q.tol, MaxSweeps: solver.Iteration(q.maxSweeps),
+	}
+	return c.Check()
 }
 
 // between refuses channels between clusters when their micro-protocols are not all in

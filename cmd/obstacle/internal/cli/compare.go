@@ -3,9 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +13,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/figure"
-	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/solver"
 )
 
 // comparison is the JSON of compare.
@@ -36,27 +36,6 @@ type comparison struct {
 	Outputs []report.Output `json:"outputs"`
 }
 
-// row is one scheme on a number of peers: medians over the rounds.
-type row struct {
-	Method     string        `json:"method"`
-	Scheme     string        `json:"scheme"`
-	Peers      int           `json:"peers"`
-	Seconds    float64       `json:"seconds"`
-	Fastest    float64       `json:"seconds_fastest"`
-	Slowest    float64       `json:"seconds_slowest"`
-	Efficiency finite.Number `json:"efficiency"`
-	Equivalent float64       `json:"sequential_equivalent_sweeps"`
-	Residual   finite.Number `json:"relative_residual"` // the largest of the rounds
-	Messages   uint64        `json:"messages"`
-	Planes     int           `json:"planes_moved"`
-	Bytes      uint64        `json:"bytes"`
-	Converged  bool          `json:"converged"` // in every round
-
-	seconds []float64
-	sweeps  []float64
-	one     int // index of the reference, which has the same method
-}
-
 func (a *app) compareCommand() *cobra.Command {
 	q := &request{catalog: a.catalog}
 	o := &onModel{}
@@ -71,6 +50,10 @@ number of peers, several rounds with the runs interleaved, and prints the median
 time and the spread. Efficiency is t(1)/(P·t(P)); t(1) is the median time of one
 peer with the same method and threads, none of it slowed by --slow. --methods
 compares methods too, each against one peer of its own.
+
+A row that cannot be solved says why, and the others go on. Exit codes: 0 all rows
+are solved; 1 a run failed; 3 one was stopped before the tolerance; 2 a row asks for
+what does not go together (all others are solved), or bad usage.
 
 With --model the runs are simulated on the model of a cluster (docs/simulation.md),
 with every method and scheme on every number of --machines: the same output for the
@@ -153,30 +136,43 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 		}
 		cases = append(cases, more...)
 	}
-	first := cases[0].work.problem
-	c.Problem, c.N = cases[0].work.spec.Name(), slices.Clone(first.N[:first.Dimension])
+	first := slices.IndexFunc(cases, func(t trial) bool { return t.work != nil })
+	if first < 0 {
+		return cases[0].row.err
+	}
+	p := cases[first].work.problem
+	c.Problem, c.N = cases[first].work.spec.Name(), slices.Clone(p.N[:p.Dimension])
 	c.Reference = fmt.Sprintf("sync on 1 peer, projected %s in %s order, threads %d", strings.Join(all.methods, " or "), q.order, q.threads)
 	ctx, interrupt, stop := interrupts(ctx)
 	defer stop()
 	for round := range rounds {
 		for i := range cases {
-			if err := a.once(ctx, &cases[i], interrupt); err != nil {
-				return err
+			t := &cases[i]
+			if t.row.err == nil {
+				t.row.err = a.once(ctx, t, interrupt)
 			}
-			a.log.Info().Int("round", round).Str("scheme", cases[i].row.Scheme).Int("peers", cases[i].row.Peers).Msg("done")
+			if ctx.Err() != nil {
+				return t.row.err // ended at once: nothing is written
+			}
+			a.log.Info().Int("round", round).Str("scheme", t.row.Scheme).Int("peers", t.row.Peers).Bool("solved", t.row.err == nil).Msg("done")
 		}
 	}
+	ran := false
 	for i := range cases {
-		cases[i].row.sum(cases[cases[i].row.one].row.seconds)
 		c.Rows = append(c.Rows, cases[i].row)
+		ran = ran || exitCode(cases[i].row.err) != ExitUsage
 	}
+	if !ran { // what every row asks for is not there
+		return c.Rows[0].err
+	}
+	c.sum()
 	for _, name := range out {
-		err := draw(name, fmt.Sprintf("%s, n = %v, tolerance %g", c.Problem, c.N, c.Tolerance), series(c.Rows, len(all.methods) > 1))
+		err := draw(name, c.title(), series(c.Rows, len(all.methods) > 1))
 		if c.Outputs = append(c.Outputs, outcomeOf(name, err)); err == nil && c.Figure == "" {
 			c.Figure = name
 		}
 	}
-	return cmp.Or(a.print(c, c.text), unwritten(c.Outputs))
+	return cmp.Or(a.print(c, c.text), unwritten(c.Outputs), c.verdict())
 }
 
 // trial is one row in the making.
@@ -190,12 +186,21 @@ type trial struct {
 func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, error) {
 	one := *q
 	one.scheme, one.peers, one.slow, one.weights, one.partition = "sync", 1, nil, nil, "auto"
-	one.clusters, one.topology = 0, ""
+	one.clusters, one.topology, one.method.flexible = 0, "", false
 	requests := []request{one}
 	if _, err := slowdowns(q.slow, slices.Max(peers)); err != nil {
 		return nil, badInput(err)
 	}
+	if _, err := q.method.config(solver.Synchronous()); err != nil { // a wrong word is wrong in every row
+		return nil, err
+	}
 	for _, s := range schemes {
+		if _, err := choice.Scheme(s, nil); err != nil {
+			return nil, badInput(err)
+		}
+		if s == "hybrid" && q.clusters == 0 && q.topology == "" {
+			return nil, errNoClusters
+		}
 		for _, p := range peers {
 			if p < 1 {
 				return nil, usage("--peers %d: want 1 or more", p)
@@ -210,11 +215,11 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, err
 	}
 	var out []trial
 	for _, r := range requests {
-		w, err := r.resolve(ref)
-		if err != nil {
-			return nil, err
+		t := trial{request: r, row: row{Method: r.method.name, Scheme: r.scheme, Peers: r.peers, Converged: true}}
+		if t.work, t.row.err = r.resolve(ref); t.row.err == nil {
+			t.row.Scheme, t.row.Peers = t.work.scheme.Name(), t.work.peers
 		}
-		out = append(out, trial{r, w, row{Method: r.method.name, Scheme: w.scheme.Name(), Peers: w.peers, Converged: true}})
+		out = append(out, t)
 	}
 	return out, nil
 }
@@ -245,70 +250,14 @@ func (a *app) once(ctx context.Context, t *trial, interrupt <-chan struct{}) err
 	s := a.describe(&t.request, t.work)
 	s.Evolution = evolution
 	s.Add(o, t.work.partition, e)
-	if err := verdict(s); err != nil {
-		fmt.Fprintf(a.err, "obstacle: %s on %d peers: %s\n", s.Scheme, s.Peers, s.Reason)
-		return err
-	}
 	r := &t.row
-	r.seconds, r.sweeps = append(r.seconds, s.Seconds), append(r.sweeps, s.SequentialEquivalentSweeps)
+	if err := verdict(s); err != nil {
+		r.Residual = max(r.Residual, s.RelativeResidual)
+		return &exitError{exitCode(err), errors.New(cmp.Or(err.Error(), "stopped before the tolerance: "+s.Reason))}
+	}
+	r.seconds, r.sweeps = append(r.seconds, float64(s.Seconds)), append(r.sweeps, s.SequentialEquivalentSweeps)
 	r.Residual = max(r.Residual, s.RelativeResidual)
-	r.Messages, r.Bytes, r.Planes = s.Messages, s.Bytes, s.PlanesMoved
+	r.Messages, r.Bytes, r.Planes = &s.Messages, &s.Bytes, &s.PlanesMoved
 	r.Converged = r.Converged && s.Converged
 	return nil
-}
-
-// sum turns the rounds into a row; one holds the times of the reference.
-func (r *row) sum(one []float64) {
-	r.Seconds, r.Equivalent = median(r.seconds), median(r.sweeps)
-	r.Fastest, r.Slowest = slices.Min(r.seconds), slices.Max(r.seconds)
-	r.Efficiency = report.Efficiency(median(one), r.Peers, r.Seconds)
-}
-
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	s := slices.Sorted(slices.Values(v))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}
-
-func (c *comparison) text(w io.Writer) {
-	fmt.Fprintf(w, "%s, n = %v, tolerance %g, %d threads a peer, median of %d rounds\n", c.Problem, c.N, c.Tolerance, c.Threads, c.Rounds)
-	table(w, func(w io.Writer) {
-		fmt.Fprintln(w, "method\tscheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")
-		for _, r := range c.Rows {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%.0f %%\t%.1f\t%.2e\t%d\t%.1f\n", r.Method, r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest,
-				100*float64(r.Efficiency), r.Equivalent, float64(r.Residual), r.Messages, float64(r.Bytes)/1e6)
-		}
-	})
-	for _, r := range c.Rows {
-		if r.Planes > 0 {
-			fmt.Fprintf(w, "%s on %d peers: %d planes moved in the last round\n", r.Scheme, r.Peers, r.Planes)
-		}
-	}
-	fmt.Fprintf(w, "efficiency is t(1)/(P·t(P)), t(1) that of the method's first row: %s\n", c.Reference)
-	report.Lines(w, c.Outputs)
-}
-
-// series sorts the rows by scheme, and by method where there are several; every one
-// begins at its reference.
-func series(rows []row, methods bool) []figure.Series {
-	var out []figure.Series
-	for at, r := range rows {
-		if at == r.one {
-			continue
-		}
-		one, name := rows[r.one], r.Scheme
-		if methods {
-			name = r.Method + ", " + r.Scheme
-		}
-		i := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == name })
-		if i < 0 {
-			i = len(out)
-			out = append(out, figure.Series{Name: name, Points: []figure.Point{{Peers: 1, Low: 1, Mid: 1, High: 1}}})
-		}
-		at := func(t float64) float64 { return float64(report.Efficiency(one.Seconds, r.Peers, t)) }
-		out[i].Points = append(out[i].Points, figure.Point{Peers: r.Peers, Low: at(r.Slowest), Mid: at(r.Seconds), High: at(r.Fastest)})
-	}
-	return out
 }

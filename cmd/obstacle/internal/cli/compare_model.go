@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os/signal"
@@ -110,6 +109,9 @@ func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string,
 		}
 		contests, runs = append(contests, m), append(runs, m.runs()...)
 	}
+	if len(runs) == 0 {
+		return contests[0].rows[0].refused
+	}
 	surviveWrites()
 	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
@@ -129,20 +131,22 @@ func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string,
 	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows))
 }
 
-// worst is the exit code of all rows: a failure comes before a run that was stopped.
+// worst is the exit code of all rows.
 func worst(rows []*virtualRun) error {
-	var stopped error
+	var out error
 	for _, r := range rows {
-		err := r.verdict()
-		var e *exitError
-		if errors.As(err, &e) && e.code == ExitFailed {
-			return err
-		}
-		if stopped == nil {
-			stopped = err
+		if err := r.verdict(); worseCode(exitCode(err), exitCode(out)) {
+			out = err
 		}
 	}
-	return stopped
+	return out
+}
+
+// worseCode reports whether a row's exit code comes before another's: a failure before a run
+// that was stopped, and that before a row that was refused.
+func worseCode(code, than int) bool {
+	order := []int{ExitSolved, ExitUsage, ExitStopped, ExitFailed}
+	return slices.Index(order, code) > slices.Index(order, than)
 }
 
 func isCSV(name string) bool { return strings.EqualFold(filepath.Ext(name), ".csv") }

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
 	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
+	"github.com/p2pdc/p2pdc/solver"
 )
 
 // contest is what one method does in a simulated comparison: every scheme on every number
@@ -21,14 +24,23 @@ func (a *app) contest(q *request, s *simulation, f *clusterfile.File, ref, metho
 	of := *q
 	of.method.name = method
 	m := &contest{method: method}
+	if _, err := of.method.config(solver.Synchronous()); err != nil { // a wrong word is wrong in every row
+		return nil, err
+	}
 	for _, scheme := range all.schemes {
 		for _, machines := range all.peers {
+			if _, err := choice.Scheme(scheme, nil); err != nil {
+				return nil, badInput(err)
+			}
 			r, err := a.prepare(&of, s, f, ref, scheme, machines)
 			if err != nil {
-				return nil, err
+				r = &virtualRun{refused: err, figures: report.Refused(scheme, machines, err)}
 			}
 			m.rows = append(m.rows, r)
 		}
+	}
+	if !slices.ContainsFunc(m.rows, func(r *virtualRun) bool { return r.refused == nil }) {
+		return m, nil
 	}
 	if !slices.ContainsFunc(m.rows, (*virtualRun).sequential) {
 		one, err := a.alone(&of, s, f, ref)
@@ -47,21 +59,34 @@ func (a *app) contest(q *request, s *simulation, f *clusterfile.File, ref, metho
 
 // runs are all that are to be simulated.
 func (m *contest) runs() []*virtualRun {
-	if m.one == nil {
-		return m.rows
+	out := slices.DeleteFunc(slices.Clone(m.rows), func(r *virtualRun) bool { return r.refused != nil })
+	if m.one != nil {
+		out = append(out, m.one)
 	}
-	return append(slices.Clone(m.rows), m.one)
+	return out
 }
 
 // judge adds the rows of runs that have been simulated, with their efficiencies.
 func (m *contest) judge(c *report.SimulatedComparison) {
+	of := report.Reference{Method: m.method, Reference: "not known: no run of it was possible", Alone: finite.NaN(), Costing: 1}
+	if len(m.runs()) == 0 {
+		for _, r := range m.rows {
+			c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
+		}
+		c.Refer(of)
+		return
+	}
 	like := slices.IndexFunc(m.rows, func(r *virtualRun) bool { return r.sequential() && r.figures.Converged })
 	if like < 0 {
 		like = max(slices.IndexFunc(m.rows, (*virtualRun).sequential), 0)
 	}
 	alone, about := reference(m.one, m.rows[like])
-	of := report.Reference{Method: m.method, Reference: about, Alone: known(alone.Seconds), Costing: 1}
+	of.Reference, of.Alone = about, known(alone.Seconds)
 	for _, r := range m.rows {
+		if r.refused != nil {
+			c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
+			continue
+		}
 		r.figures.Against(alone, r.costing())
 		if name := r.work.method.Name; name != m.method {
 			of.About = fmt.Sprintf("%s out of lockstep is %s, with %s on every machine's own box", m.method, name, m.method)

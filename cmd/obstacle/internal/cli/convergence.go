@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
@@ -39,11 +40,13 @@ type level struct {
 	ErrorBound finite.Number `json:"error_bound"` // algebraic
 	Residual   finite.Number `json:"relative_residual"`
 	Contact    float64       `json:"contact_share"`
+	Upper      float64       `json:"upper_contact_share"`
 	Sweeps     float64       `json:"sequential_equivalent_sweeps"`
-	Seconds    float64       `json:"seconds"`
+	Seconds    finite.Number `json:"seconds"`
 
-	u       []float64
-	problem *solver.Problem
+	hasUpper bool
+	u        []float64
+	problem  *solver.Problem
 }
 
 func (a *app) convergenceCommand() *cobra.Command {
@@ -148,7 +151,7 @@ func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interru
 	c.Problem, c.Method, c.Exact = s.Problem, s.Method, w.problem.AtStep(o.Steps).Exact != nil
 	return &level{
 		N: s.N, Points: s.Points, Error: s.MaxError, Order: finite.NaN(), ErrorBound: s.ErrorBound, Residual: s.RelativeResidual,
-		Contact: float64(s.ContactPoints) / float64(s.Points), Sweeps: s.SequentialEquivalentSweeps, Seconds: s.Seconds,
+		Contact: float64(s.ContactPoints) / float64(s.Points), Upper: float64(s.UpperContact) / float64(s.Points), hasUpper: s.HasUpper, Sweeps: s.SequentialEquivalentSweeps, Seconds: s.Seconds,
 		u: o.U, problem: w.problem,
 	}, nil
 }
@@ -182,10 +185,15 @@ func (c *convergence) text(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s, %s, tolerance %g\n", c.Problem, c.Method, c.Tolerance)
 	table(w, func(w io.Writer) {
-		fmt.Fprintf(w, "n\t%s\torder\talgebraic error at most\tcontact\tequivalent sweeps\tseconds\n", what)
+		upper := slices.ContainsFunc(c.Grids, func(l level) bool { return l.hasUpper })
+		fmt.Fprintf(w, "n\t%s\torder\talgebraic error at most\tcontact%s\tequivalent sweeps\tseconds\n", what, map[bool]string{true: "\tupper contact"}[upper])
 		for _, l := range c.Grids {
-			fmt.Fprintf(w, "%v\t%s\t%s\t%s\t%.2f %%\t%.1f\t%.3f\n", l.N[0], number("%.4e", l.Error), number("%.2f", l.Order),
-				number("%.1e", l.ErrorBound), 100*l.Contact, l.Sweeps, l.Seconds)
+			contact := fmt.Sprintf("%.2f %%", 100*l.Contact)
+			if upper {
+				contact += fmt.Sprintf("\t%.2f %%", 100*l.Upper)
+			}
+			fmt.Fprintf(w, "%v\t%s\t%s\t%s\t%s\t%.1f\t%.3f\n", l.N[0], number("%.4e", l.Error), number("%.2f", l.Order),
+				number("%.1e", l.ErrorBound), contact, l.Sweeps, l.Seconds)
 		}
 	})
 	if c.Order.Is() {

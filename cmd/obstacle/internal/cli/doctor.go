@@ -5,10 +5,12 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/ether"
@@ -19,23 +21,23 @@ import (
 
 // diagnosis is what doctor prints.
 type diagnosis struct {
-	Version   string           `json:"version"`
-	Toolchain string           `json:"toolchain"`
-	Host      string           `json:"host"`
-	CPU       string           `json:"cpu"`
-	CPUs      int              `json:"cpus"`    // that this process may use
-	Kernels   []variant        `json:"kernels"` // slowest first
-	RDMA      []ib.Port        `json:"rdma"`
-	Verbs     infiniband       `json:"infiniband"`
-	UDP       ether.Offloads   `json:"udp"`
-	Paths     []path           `json:"interfaces"`
-	Cluster   string           `json:"cluster,omitempty"`  // by --topology
-	Distance  *distance        `json:"distance,omitempty"` // to --peer
-	Shared    shared           `json:"shared_memory"`
-	Limits    []host.Limit     `json:"limits"`
-	Sysctl    map[string]int64 `json:"sysctl"`
-	Choices   []pick           `json:"choices"`
-	Advice    []string         `json:"advice"`
+	Version   string                  `json:"version"`
+	Toolchain string                  `json:"toolchain"`
+	Host      string                  `json:"host"`
+	CPU       string                  `json:"cpu"`
+	CPUs      int                     `json:"cpus"`    // that this process may use
+	Kernels   []variant               `json:"kernels"` // slowest first
+	RDMA      []ib.Port               `json:"rdma"`
+	Verbs     infiniband              `json:"infiniband"`
+	UDP       ether.Offloads          `json:"udp"`
+	Paths     []path                  `json:"interfaces"`
+	Cluster   string                  `json:"cluster,omitempty"`  // by --topology
+	Distance  *distance               `json:"distance,omitempty"` // to --peer
+	Shared    shared                  `json:"shared_memory"`
+	Limits    []host.Limit            `json:"limits"`
+	Sysctl    map[string]finite.Count `json:"sysctl"`
+	Choices   []pick                  `json:"choices"`
+	Advice    []string                `json:"advice"`
 }
 
 type variant struct {
@@ -44,8 +46,8 @@ type variant struct {
 }
 
 type shared struct {
-	Path      string `json:"path"`
-	FreeBytes int64  `json:"free_bytes"` // -1: not there
+	Path      string       `json:"path"`
+	FreeBytes finite.Count `json:"free_bytes"` // null: it is not there
 }
 
 // pick is what a solve would take by default.
@@ -94,15 +96,15 @@ func diagnose() diagnosis {
 		Version: build.Version(), Toolchain: build.Toolchain(), Host: name,
 		CPU: host.CPU(), CPUs: runtime.GOMAXPROCS(0),
 		UDP: ether.Probe(), Paths: paths(), Limits: append([]host.Limit{}, host.Limits()...),
-		Shared: shared{"/dev/shm", host.Free("/dev/shm")},
-		Sysctl: map[string]int64{}, Advice: []string{},
+		Shared: shared{"/dev/shm", finite.Count(host.Free("/dev/shm"))},
+		Sysctl: map[string]finite.Count{}, Advice: []string{},
 	}
 	d.RDMA, d.Verbs = infiniBandHere()
 	for _, k := range kernel.All() {
 		d.Kernels = append(d.Kernels, variant{k.Name(), k.About()})
 	}
 	for _, s := range []string{"net/core/rmem_max", "net/core/wmem_max"} {
-		d.Sysctl[s] = host.Sysctl(s)
+		d.Sysctl[s] = finite.Count(host.Sysctl(s))
 	}
 	if d.UDP.Advice != "" {
 		d.Advice = append(d.Advice, d.UDP.Problem+": "+d.UDP.Advice)
@@ -149,7 +151,7 @@ func (d *diagnosis) text(w io.Writer) {
 			fmt.Fprintf(w, "peer %s\t%s: %s\n", x.Peer, x.Locality, x.Why)
 		}
 		if d.Shared.FreeBytes >= 0 {
-			fmt.Fprintf(w, "shared memory\t%s, %s free\n", d.Shared.Path, bytesText(d.Shared.FreeBytes))
+			fmt.Fprintf(w, "shared memory\t%s, %s free\n", d.Shared.Path, bytesText(int64(d.Shared.FreeBytes)))
 		} else {
 			fmt.Fprintf(w, "shared memory\tnone at %s\n", d.Shared.Path)
 		}
@@ -157,7 +159,7 @@ func (d *diagnosis) text(w io.Writer) {
 			fmt.Fprintf(w, "limit %s\t%s (%s)\n", l.Name, bound(l.Soft), l.What)
 		}
 		for _, s := range sortedKeys(d.Sysctl) {
-			fmt.Fprintf(w, "sysctl %s\t%s\n", s, bound(d.Sysctl[s]))
+			fmt.Fprintf(w, "sysctl %s\t%s\n", s, strings.Replace(bound(int64(d.Sysctl[s])), "none", "not known", 1))
 		}
 		for _, c := range d.Choices {
 			fmt.Fprintf(w, "chosen: %s\t%s: %s\n", c.What, c.Value, c.Why)

@@ -127,7 +127,7 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 	if o.Last.Step == 0 { // not one step: nothing to judge
 		nan := math.NaN()
 		none := solver.Certificate{Inverse: nan, Why: "no time step was completed"}
-		return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, Certificate: none}, out, nil
+		return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, ContactPoints: -1, UpperPoints: -1, Force: [2]float64{nan, nan}, Certificate: none}, out, nil
 	}
 	last, err := solver.EvaluateStep(w.problem, o.Last.Step, o.Last.Before, o.Last.End, threads)
 	if err != nil {
@@ -140,9 +140,9 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 		}
 	}
 	out.LastResidual, out.WorstResidual = finite.Number(last.RelativeResidual), finite.Number(worst.RelativeResidual)
-	out.MaxErrorSteps, out.MaxErrorStep = finite.Number(r.worst), r.worstStep
+	out.MaxErrorSteps, out.MaxErrorStep = finite.Number(r.worst), finite.Measured(int64(r.worstStep))
 	if worst.RelativeResidual < last.RelativeResidual {
-		out.WorstResidual, out.WorstStep = out.LastResidual, o.Last.Step
+		out.WorstResidual, out.WorstStep = out.LastResidual, finite.Count(o.Last.Step)
 	}
 	last.RelativeResidual = max(last.RelativeResidual, worst.RelativeResidual)
 	r.bound(&last, o.Last.Step)

@@ -1,20 +1,16 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/peer"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rail"
@@ -36,7 +32,8 @@ type peerFlags struct {
 	trace      string
 	wait       time.Duration
 	rail       rail.Host
-	answer     int // descriptor of the launcher's memory; 0: none
+	answer     int  // descriptor of the launcher's memory; 0: none
+	spawned    bool // by a launcher, which holds the other end of standard input
 }
 
 func (a *app) peerCommand() *cobra.Command {
@@ -47,11 +44,12 @@ func (a *app) peerCommand() *cobra.Command {
 		Long: `peer joins the run whose launcher waits at --rendezvous (obstacle solve PROBLEM
 --peers K --rendezvous ADDR --secret-file FILE), gets its rank and its part of
 the problem from there, and exchanges halos with the other peers directly. The
-file of --secret-file holds the same secret on all machines: 8 characters at
-least, in the first line; - reads it from standard input. It closes the run to
-everybody else: connections are TLS 1.3 with keys made of it, and what peers on
-different hosts exchange is encrypted and authenticated (docs/security.md).`,
-		Example: `  head -c 32 /dev/urandom | base64 > run.secret   # and copy it to the other hosts
+file of --secret-file holds the same secret on all machines, in its first line;
+obstacle secret makes one, and - reads it from standard input. It closes the run
+to everybody else: both ends of a connection prove that they know it, over TLS
+1.3, and what peers on different hosts exchange is encrypted and authenticated
+(docs/security.md).`,
+		Example: `  obstacle secret run.secret     # and copy it to the other hosts
   obstacle peer --rendezvous 192.0.2.1:7400 --listen 192.0.2.2 --port-range 7500-7599 --secret-file run.secret`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return a.peer(c.Context(), f) },
@@ -70,12 +68,13 @@ different hosts exchange is encrypted and authenticated (docs/security.md).`,
 	fl.StringVar(&f.trace, "trace", "", "write every event of every composite to FILE")
 	fl.DurationVar(&f.wait, "join-timeout", 10*time.Minute, "how long to wait for the launcher")
 	fl.IntVar(&f.answer, "answer", 0, "descriptor of memory for the answer, from the launcher that started this process")
-	_ = fl.MarkHidden("answer") // it has just been defined
+	fl.BoolVar(&f.spawned, "spawned", false, "the launcher that started this process writes the run's key to its standard input, and ends with it")
+	_ = errors.Join(fl.MarkHidden("answer"), fl.MarkHidden("spawned")) // they have just been defined
 	return c
 }
 
 func (a *app) peer(ctx context.Context, f *peerFlags) error {
-	if f.rendezvous == "" || f.secretFile == "" {
+	if f.rendezvous == "" || f.secretFile == "" && !f.spawned {
 		return usage("obstacle peer needs --rendezvous HOST:PORT and --secret-file FILE; see obstacle peer --help")
 	}
 	if f.protect != "" && !protectWord(f.protect) {
@@ -105,12 +104,13 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	ctx, interrupt, stop := interrupts(ctx)
 	defer stop()
 	o.Interrupt = interrupt
-	secret, ctx, err := a.secret(ctx, f.secretFile)
+	if f.spawned {
+		o.Identity, ctx, err = a.inherited(ctx)
+	} else {
+		o.Identity, err = a.identity(f.secretFile)
+	}
 	if err != nil {
 		return badInput(err)
-	}
-	if o.Identity, err = a.identity(secret); err != nil {
-		return failed(err)
 	}
 	if f.trace == "" {
 		return f.outcome(peer.Run(ctx, o))
@@ -145,53 +145,10 @@ func (f *peerFlags) checkRail() error {
 // before the same person.
 func (f *peerFlags) outcome(err error) error {
 	var told *peer.ToldError
-	if f.secretFile == "-" && errors.As(err, &told) {
+	if f.spawned && errors.As(err, &told) {
 		return &exitError{code: ExitFailed}
 	}
 	return failed(err)
-}
-
-func (a *app) identity(secret []byte) (rendezvous.Identity, error) {
-	return rendezvous.NewIdentity(build.Version(), build.Fingerprint(a.catalog), secret)
-}
-
-// minSecret is the length of the shortest secret that is taken.
-const minSecret = 8
-
-// secret reads the first line of a file. From standard input it also watches for
-// the end: the launcher that holds the other end of the pipe is gone then, and the
-// context returned ends.
-func (a *app) secret(ctx context.Context, name string) ([]byte, context.Context, error) {
-	in := a.in
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, ctx, fmt.Errorf("--secret-file: %w", err)
-		}
-		defer f.Close()
-		if i, err := f.Stat(); err == nil && runtime.GOOS != "windows" && i.Mode().IsRegular() && i.Mode().Perm()&0o077 != 0 {
-			a.log.Warn().Str("file", name).Msg("others on this host can read the run's secret: chmod 600")
-		}
-		in = io.LimitReader(f, 4096)
-	}
-	r := bufio.NewReaderSize(in, 4096)
-	line, err := r.ReadSlice('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, ctx, fmt.Errorf("--secret-file %s: %w", name, err)
-	}
-	secret := []byte(strings.TrimSpace(string(line)))
-	if len(secret) < minSecret {
-		return nil, ctx, fmt.Errorf("--secret-file %s: the secret has %d characters, it must have %d at least", name, len(secret), minSecret)
-	}
-	if name == "-" && err == nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		go func() {
-			_, _ = io.Copy(io.Discard, r)
-			cancel()
-		}()
-	}
-	return secret, ctx, nil
 }
 
 // portRange reads A-B.

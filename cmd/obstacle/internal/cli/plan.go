@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/tracefile"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
@@ -35,18 +35,15 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		switch {
 		case q.inProcess:
 			return p, usage("--in-process and --rendezvous: the peers are here or elsewhere, not both")
-		case q.secretFile == "" || q.secretFile == "-":
+		case q.secretFile == "":
 			return p, usage("--rendezvous needs --secret-file FILE, the same on every host")
 		case q.trace != "":
 			return p, usage("--trace with --rendezvous: give --trace to each obstacle peer")
 		}
-		secret, _, err := a.secret(context.Background(), q.secretFile)
-		if err != nil {
-			return p, badInput(err)
-		}
+		var err error
 		p.Address, p.JoinTime = q.rendezvous, q.joinTimeout
-		p.Identity, err = a.identity(secret)
-		return p, err
+		p.Identity, err = a.identity(q.secretFile)
+		return p, badInput(err)
 	}
 	if q.trace != "" {
 		if err := writable(traceName(q.trace, 0)); err != nil {
@@ -60,7 +57,8 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 	if q.secretFile != "" {
 		return p, usage("--secret-file is for --rendezvous: peers that solve starts get a secret of their own")
 	}
-	if p.Identity, err = a.identity([]byte(rand.Text())); err != nil {
+	key := driver.NewKey()
+	if p.Identity, err = a.keyIdentity(key); err != nil {
 		return p, failed(err)
 	}
 	if q.inProcess {
@@ -75,7 +73,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 				return p, failed(err)
 			}
 		}
-		p.Spawn = a.processes(q, p.Identity.Secret, shared)
+		p.Spawn = a.processes(q, key, shared)
 	}
 	if p.Spawn == nil {
 		return p, failed(errors.New("this program's own file cannot be found: try --in-process"))
@@ -85,22 +83,22 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 
 // processes starts peers as processes of this program; nil when its file is not
 // known. shared is the memory of the answer, nil: there is none.
-func (a *app) processes(q *request, secret []byte, shared *os.File) func(context.Context, int, string) (launch.Child, error) {
+func (a *app) processes(q *request, key driver.Key, shared *os.File) func(context.Context, int, string) (launch.Child, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil
 	}
 	return func(_ context.Context, rank int, rendezvous string) (launch.Child, error) {
-		args := []string{"peer", "--rendezvous", rendezvous, "--seat", fmt.Sprint(rank), "--secret-file", "-",
+		args := []string{"peer", "--rendezvous", rendezvous, "--seat", fmt.Sprint(rank), "--spawned",
 			"--listen", "127.0.0.1", "--log-level", a.logLevel, "--log-format", a.logFormat}
 		args = append(args, q.host.Args()...)
 		if q.trace != "" {
 			args = append(args, "--trace", traceName(q.trace, rank))
 		}
 		if shared == nil {
-			return spawn.Start(exe, args, secret, a.err)
+			return spawn.Start(exe, args, keyLine(key), a.err)
 		}
-		return spawn.Start(exe, append(args, "--answer", "3"), secret, a.err, shared)
+		return spawn.Start(exe, append(args, "--answer", "3"), keyLine(key), a.err, shared)
 	}
 }
 
@@ -109,7 +107,7 @@ func (a *app) processes(q *request, secret []byte, shared *os.File) func(context
 func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) func(context.Context, int, string) (launch.Child, error) {
 	return func(ctx context.Context, rank int, rendezvous string) (launch.Child, error) {
 		o := peer.Options{
-			Rendezvous: rendezvous, Identity: p.Identity, Seat: rank, WaitTime: spawnTime,
+			Rendezvous: rendezvous, Identity: p.Identity, Seat: rank, DialTime: spawnTime, WaitTime: spawnTime,
 			Listen: "127.0.0.1", Rail: adapters[rank], Catalog: a.catalog, Log: a.log,
 		}
 		if p.Answer != nil {

@@ -56,6 +56,7 @@ type request struct {
 	rendezvous  string
 	secretFile  string
 	metrics     string
+	live        *launch.Status // what --metrics shows; nil: there is no such flag
 	status      string
 	enclosing   enclosing
 
@@ -131,7 +132,12 @@ func (q *request) resolve(ref string) (*work, error) {
 	if _, err := q.reconfigures(); err != nil {
 		return nil, err
 	}
-	w, err := q.numeric(ref, nil, 1)
+	// Labels of as many clusters as there will be, which decide whether hybrid is in lockstep.
+	some, err := q.someClusters()
+	if err != nil {
+		return nil, err
+	}
+	w, err := q.numeric(ref, some, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +148,10 @@ func (q *request) resolve(ref string) (*work, error) {
 		return nil, err
 	}
 	if q.scheme == "hybrid" && w.label == nil {
-		return nil, usage("--scheme hybrid: which peers form a cluster has to be said: give --clusters C or --topology FILE")
+		return nil, errNoClusters
+	}
+	if err := q.fits(w, len(some)); err != nil {
+		return nil, badInput(err)
 	}
 	if w.slow, err = slowdowns(q.slow, w.peers); err != nil {
 		return nil, badInput(err)
@@ -157,6 +166,8 @@ func (q *request) resolve(ref string) (*work, error) {
 	}
 	return w, nil
 }
+
+var errNoClusters = usage("--scheme hybrid: which peers form a cluster has to be said: give --clusters C or --topology FILE")
 
 // numeric is the part of resolve that a simulated run has too: scheme, method and problem,
 // whose grid is side times coarser than the flags say. clusters are the labels that hybrid
@@ -203,8 +214,6 @@ func (q *request) built() error {
 	switch {
 	case q.trace != "" && !isFolder(filepath.Dir(q.trace)):
 		return usage("--trace %s: no folder %s", q.trace, filepath.Dir(q.trace))
-	case q.metrics != "":
-		return usage("--metrics %s: not built in this release", q.metrics)
 	}
 	if err := q.rails.Check(); err != nil {
 		return badInput(err)

@@ -113,9 +113,8 @@ func TestEfficiencyIsAgainstTheFirstRow(t *testing.T) {
 		{Scheme: "sync", Peers: 4, seconds: []float64{4, 4, 2}, sweeps: []float64{1}},
 		{Scheme: "async", Peers: 2, seconds: []float64{5}, sweeps: []float64{1}},
 	}
-	for i := range rows {
-		rows[i].sum(rows[0].seconds)
-	}
+	c := comparison{Rows: rows}
+	c.sum()
 	require.Equal(t, 1.0, float64(rows[0].Efficiency))
 	require.Equal(t, 0.5, float64(rows[1].Efficiency))
 	require.Equal(t, 0.8, float64(rows[2].Efficiency))

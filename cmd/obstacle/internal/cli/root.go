@@ -40,10 +40,10 @@ type app struct {
 func Main(ctx context.Context, args []string, catalog *microproto.Catalog, in io.Reader, out, errs io.Writer) int {
 	a := &app{catalog: catalog, in: in, out: out, err: errs}
 	root := a.root()
-	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
+	root.SetArgs(helped(root, args))
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
 		fmt.Fprintf(errs, "obstacle: %v\n", err)
@@ -81,12 +81,12 @@ processes that exchange halos directly, over P2PSAP.`,
 	root.AddCommand(a.solveCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(), a.checkCommand(), a.problemsCommand(),
 		a.clustersCommand(),
 		a.calibrateCommand(),
-		a.stackCommand(), a.peerCommand(), a.doctorCommand(), a.versionCommand())
+		a.stackCommand(), a.peerCommand(), a.secretCommand(), a.doctorCommand(), a.versionCommand())
 	return root
 }
 
 func commandNames() []string {
-	return []string{"solve", "compare", "simulate", "convergence", "check", "problems", "clusters", "stack", "peer", "doctor", "version", "completion", "help"}
+	return []string{"solve", "compare", "simulate", "convergence", "check", "problems", "clusters", "calibrate", "stack", "peer", "secret", "doctor", "version", "completion", "help"}
 }
 
 // start looks at the flags that every command has.

@@ -68,6 +68,7 @@ type virtualRun struct {
 	figures report.Simulated
 	result  *virtual.Result // without the answer
 	err     error           // why it failed or ended early
+	refused error           // why it was not prepared; then there are only figures
 	wall    time.Duration
 }
 
@@ -113,25 +114,29 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err != nil {
 		return nil, badInput(err)
 	}
+	c := solver.Config{
+		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
+		Tolerance: q.tol, MaxSweeps: solver.Iteration(q.maxSweeps),
+	}
+	if err := c.Check(); err != nil {
+		return nil, badInput(err)
+	}
 	return &virtualRun{work: w, Run: virtual.Run{
 		Model: m, Standing: s.standIn, Late: s.late, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog, Policy: p2psap.TablePolicy{Optional: rows}, Judge: true,
-		Solver: solver.Config{
-			Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
-			Tolerance: q.tol, MaxSweeps: solver.Iteration(q.maxSweeps),
-		},
+		Solver: c,
 	}}, nil
 }
 
 // alone is the run of one machine, synchronous, to which nothing happens.
 func (a *app) alone(q *request, s *simulation, f *clusterfile.File, ref string) (*virtualRun, error) {
 	one := *q
-	one.partition, one.weights = "auto", nil
+	one.partition, one.weights, one.method.flexible = "auto", nil, false
 	return a.prepare(&one, s, f.WithoutEvents(), ref, "sync", 1)
 }
 
 // sequential tells whether a run does the sweeps of one machine, so that t(1) follows.
 func (r *virtualRun) sequential() bool {
-	return r.work.method.Name == solver.Richardson && r.work.order == solver.Jacobi && solver.Lockstep(r.work.scheme)
+	return r.refused == nil && r.work.method.Name == solver.Richardson && r.work.order == solver.Jacobi && solver.Lockstep(r.work.scheme)
 }
 
 // points of the grid that the times are for.
@@ -191,8 +196,8 @@ func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject 
 }
 
 // play simulates the runs, as many at once as there are processors. What a run gives
-// depends on neither the others nor their number. It returns what cannot be simulated; a run
-// that fails or is interrupted has that in its err.
+// depends on neither the others nor their number. A run that cannot be simulated is refused, and
+// where none can be, that is returned; one that fails or is interrupted has that in its err.
 func (a *app) play(ctx context.Context, runs []*virtualRun) error {
 	if err := room(runs, runtime.GOMAXPROCS(0), host.Memory()); err != nil {
 		return err
@@ -217,10 +222,15 @@ func (a *app) play(ctx context.Context, runs []*virtualRun) error {
 	}
 	close(next)
 	all.Wait()
+	possible := false
 	for _, r := range runs {
 		if r.result == nil {
-			return badInput(r.err)
+			r.refused, r.figures = r.err, report.Refused(r.Solver.Scheme.Name(), r.Solver.Partition.Peers(), r.err)
 		}
+		possible = possible || r.refused == nil
+	}
+	if !possible {
+		return badInput(runs[0].err)
 	}
 	return nil
 }
@@ -265,6 +275,8 @@ func (r *virtualRun) play(ctx context.Context, bars *progress.Bars) {
 // verdict is the exit code of a run that has been printed.
 func (r *virtualRun) verdict() error {
 	switch {
+	case r.refused != nil:
+		return &exitError{code: ExitUsage} // its row says why
 	case errors.Is(r.err, context.Canceled):
 		return &exitError{code: ExitStopped, err: errors.New("interrupted")}
 	case r.err != nil:

@@ -81,7 +81,7 @@ func TestStandIn(t *testing.T) {
 	coarse := prepared(t, pc, "sync", 2, func(q *request, s *simulation) { q.n, s.standIn = "32", 2 })
 	require.Equal(t, fine.points(), coarse.points())
 	require.Less(t, coarse.figures.Equivalent, fine.figures.Equivalent)
-	require.InEpsilon(t, fine.figures.Steady, coarse.figures.Steady, 0.03)
+	require.InEpsilon(t, float64(fine.figures.Steady), float64(coarse.figures.Steady), 0.03)
 	require.InEpsilon(t, fine.figures.Seconds/fine.figures.Equivalent, coarse.figures.Seconds/coarse.figures.Equivalent, 0.03)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/progress"
@@ -38,7 +39,7 @@ the tolerance (time, sweeps, interrupt); the best iterate is then still written.
 
 A run that spans machines: give --rendezvous ADDR and --secret-file FILE; solve
 then starts no peers but waits for --peers of them, each started by hand with
-obstacle peer.`,
+obstacle peer. obstacle secret makes the file.`,
 		Example: `  obstacle solve membrane --n 32 --peers 2 --scheme async --out membrane.vti
   obstacle solve membrane --n 16 --format json`,
 		Args: oneArgument("problem"),
@@ -55,7 +56,7 @@ obstacle peer.`,
 	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point (repeatable)")
 	q.enclosing.add(f)
 	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
-	f.StringVar(&q.metrics, "metrics", "", "address to serve metrics at")
+	f.StringVar(&q.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: serve metrics for Prometheus at http://HOST:PORT/metrics")
 	f.StringVar(&q.status, "status", "", "HOST:PORT to answer at what the run is doing: obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file that holds the run's secret")
@@ -95,6 +96,14 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	if err != nil {
 		return err
 	}
+	if q.metrics != "" {
+		q.live = &launch.Status{}
+		stop, err := a.serveMetrics(q, w, q.live)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	ctx, interrupt, stop := interrupts(ctx)
 	defer stop()
 	o, err := a.execute(ctx, q, w, steps, interrupt)
@@ -125,7 +134,7 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 	writing := time.Now()
 	s.Outputs = a.write(w, o, steps, out, end)
 	s.OutputSeconds = time.Since(writing).Seconds()
-	s.LauncherPeak = host.PeakBytes()
+	s.LauncherPeak = finite.Measured(host.PeakBytes())
 	if s.Converged && s.Reason == launch.Failed {
 		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
 	}
@@ -136,7 +145,8 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 // notJudged is the evaluation of an answer that cannot be judged.
 func notJudged(why error) solver.Evaluation {
 	nan := math.NaN()
-	return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, Force: [2]float64{nan, nan},
+	return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan,
+		ContactPoints: int(finite.Unknown), UpperPoints: int(finite.Unknown), Force: [2]float64{nan, nan},
 		Certificate: solver.Certificate{Inverse: nan, Why: why.Error()}}
 }
 
@@ -168,9 +178,11 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 	if err != nil {
 		return nil, err
 	}
-	plan.Interrupt, plan.Steps = interrupt, steps.step
+	plan.Interrupt, plan.Steps, plan.Status = interrupt, steps.step, q.live
 	if q.status != "" {
-		plan.Status = &launch.Status{}
+		if plan.Status == nil {
+			plan.Status = &launch.Status{}
+		}
 		stop, err := a.serveStatus(q.status, w, plan.Status)
 		if err != nil {
 			return nil, err
@@ -188,6 +200,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 		defer bar.Done()
 	}
 	o, err := launch.Run(ctx, plan)
+	plan.Status.Enter(launch.Judging)
 	switch {
 	case errors.Is(err, launch.ErrInterrupted):
 		return nil, &exitError{ExitStopped, err}
@@ -243,6 +256,7 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
 		Peers: w.peers, Threads: w.threads, Chosen: w.chosen, InProcess: q.inProcess, Partition: slices.Clone(parts[:d]), Balance: w.balanced,
+		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,
 		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.seed, Version: build.Version(),
 	}
 }

@@ -240,7 +240,7 @@ func optionalRows(columns []column) (out []string) {
 	return out
 }
 
-func sortedKeys(m map[string]int64) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	var keys []string
 	for k := range m {
 		keys = append(keys, k)

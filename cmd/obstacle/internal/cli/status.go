@@ -9,61 +9,32 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
 )
 
-// Bounds of the status server: it answers one question, in a moment, to a few.
-const (
-	statusTime        = 5 * time.Second
-	statusHeaderBytes = 4 << 10
-	statusConns       = 32       // at a time; more are closed
-	statusBytes       = 64 << 20 // that a client reads at most
-)
+// statusBytes bounds what is read of a run's answer.
+const statusBytes = 64 << 20
 
-// serveStatus answers at address, over HTTP, what the run is doing, until stop is
-// called.
+// serveStatus answers at --status, over HTTP, what the run is doing, until stop is called.
 func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(), err error) {
-	l, err := net.Listen("tcp", address)
+	at, stop, err := a.serve("--status", address, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.Path != "/" {
+			http.NotFound(out, r)
+			return
+		}
+		live := report.Live{Problem: w.spec.Name(), Scheme: w.scheme.Name(), Peers: w.peers, Version: build.Version()}
+		live.Fill(s)
+		out.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(out).Encode(live)
+	}))
 	if err != nil {
-		return nil, badInput(fmt.Errorf("--status %s: %w", address, err))
+		return nil, err
 	}
-	if at, is := l.Addr().(*net.TCPAddr); is && !at.IP.IsLoopback() {
-		a.log.Warn().Msgf("--status: whoever reaches %v can read what this run is doing", at)
-	}
-	fmt.Fprintf(a.err, "status at %s: obstacle stack --live %s\n", l.Addr(), l.Addr())
-	var conns atomic.Int64
-	server := &http.Server{
-		ConnState: func(c net.Conn, s http.ConnState) {
-			switch s {
-			case http.StateNew:
-				if conns.Add(1) > statusConns {
-					_ = c.Close()
-				}
-			case http.StateClosed, http.StateHijacked:
-				conns.Add(-1)
-			}
-		},
-		ReadTimeout: statusTime, WriteTimeout: statusTime, IdleTimeout: statusTime, MaxHeaderBytes: statusHeaderBytes,
-		Handler: http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-			if r.Method != http.MethodGet || r.URL.Path != "/" {
-				http.NotFound(out, r)
-				return
-			}
-			live := report.Live{Problem: w.spec.Name(), Scheme: w.scheme.Name(), Peers: w.peers, Version: build.Version()}
-			live.Fill(s)
-			out.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(out).Encode(live)
-		}),
-	}
-	var done sync.WaitGroup
-	done.Go(func() { _ = server.Serve(l) })
-	return func() { _ = server.Close(); done.Wait() }, nil
+	fmt.Fprintf(a.err, "status at %s: obstacle stack --live %s\n", at, at)
+	return stop, nil
 }
 
 // liveRun asks a run, or reads what it has said.
@@ -87,7 +58,7 @@ func (a *app) liveRun(ctx context.Context, address, file string) (*report.Live, 
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, usage("--live %q: want the HOST:PORT of obstacle solve --status", address)
 	}
-	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	ctx, cancel := context.WithTimeout(ctx, serveTime)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
 	if err != nil {

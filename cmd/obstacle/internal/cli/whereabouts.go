@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/topology"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -25,9 +26,9 @@ type path struct {
 
 // reach is what is found of a peer in one network.
 type reach struct {
-	Network  string  `json:"network"`
-	Locality string  `json:"locality"`
-	Limit    float64 `json:"rtt_limit_seconds"` // other cluster above; 0: whatever the round trip
+	Network  string        `json:"network"`
+	Locality string        `json:"locality"`
+	Limit    finite.Number `json:"rtt_limit_seconds"` // other cluster above; null: whatever the round trip
 }
 
 // distance is what is found of a peer at one address.
@@ -47,9 +48,9 @@ func paths() []path {
 		for _, a := range i.Addresses {
 			switch {
 			case i.Loopback:
-				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameHost.String(), 0})
+				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameHost.String(), finite.NaN()})
 			case !a.Addr().IsLinkLocalUnicast() && !a.IsSingleIP():
-				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameCluster.String(), p2psap.NetworkRTT.Seconds()})
+				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameCluster.String(), finite.Number(p2psap.NetworkRTT.Seconds())})
 			}
 		}
 		out = append(out, p)
@@ -64,14 +65,14 @@ func pathsText(w io.Writer, all []path) {
 			fmt.Fprintf(w, "\t  peers in %s: %s%s\n", r.Network, r.Locality, upTo(r.Limit))
 		}
 	}
-	fmt.Fprintf(w, "\t  peers of other networks: %v%s\n", p2psap.SameCluster, upTo(p2psap.NearRTT.Seconds()))
+	fmt.Fprintf(w, "\t  peers of other networks: %v%s\n", p2psap.SameCluster, upTo(finite.Number(p2psap.NearRTT.Seconds())))
 }
 
-func upTo(limit float64) string {
-	if limit == 0 {
+func upTo(limit finite.Number) string {
+	if !limit.Is() {
 		return ""
 	}
-	d := time.Duration(limit * float64(time.Second))
+	d := time.Duration(float64(limit) * float64(time.Second))
 	return fmt.Sprintf(" up to a round trip of %v, %v above", d, p2psap.OtherCluster)
 }
 

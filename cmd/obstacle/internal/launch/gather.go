@@ -10,9 +10,11 @@ import (
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// maxStrangers bounds the connections that have not been admitted yet.
+// maxStrangers bounds the connections of strangers that have not been sent away yet; see
+// driver.Pending.
 const maxStrangers = 64
 
 // maxRefusals bounds the lines of log that strangers can cause.
@@ -66,10 +68,10 @@ func (r *run) spawn() error {
 	return nil
 }
 
-// admit greets whoever connects until the run is over; strangers and peers that
-// do not match are refused and trouble nobody.
+// admit greets every connection until the run is over. Strangers and peers that do not
+// match are refused; connections that do not come to the point make room for newer ones.
 func (r *run) admit(l net.Listener) {
-	door := make(chan struct{}, maxStrangers)
+	pending := driver.NewPending(r.strangers())
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -84,31 +86,33 @@ func (r *run) admit(l net.Listener) {
 				return
 			}
 		}
-		// Past the bound whoever comes waits in the kernel's queue: strangers have
-		// their time, and a peer behind them must not be sent away.
-		select {
-		case door <- struct{}{}:
-		case <-r.over:
-			c.Close()
-			return
+		pending.Add(c)
+		go r.greet(c, pending)
+	}
+}
+
+// strangers bounds the connections that have not been admitted yet: all peers may come at once.
+func (r *run) strangers() int { return maxStrangers + len(r.members) }
+
+// greet does the launcher's half of the greeting.
+func (r *run) greet(c net.Conn, pending *driver.Pending) {
+	conn := rendezvous.NewConn(c, r.PeerTimeout)
+	j, err := conn.Admit(r.Identity)
+	if !pending.Remove(c) {
+		err = fmt.Errorf("%s sent no greeting: closed to make room, as more than %d connections waited",
+			conn.Remote(), r.strangers())
+	}
+	if err != nil {
+		if n := r.refused.Add(1); n <= maxRefusals {
+			r.Log.Warn().Msg(err.Error())
+		} else if n == maxRefusals+1 {
+			r.Log.Warn().Msg("more strangers and refused peers are not logged")
 		}
-		go func() {
-			defer func() { <-door }()
-			conn := rendezvous.NewConn(c, r.PeerTimeout)
-			j, err := conn.Admit(r.Identity)
-			if err != nil {
-				if n := r.refused.Add(1); n <= maxRefusals {
-					r.Log.Warn().Msg(err.Error())
-				} else if n == maxRefusals+1 {
-					r.Log.Warn().Msg("more strangers and refused peers are not logged")
-				}
-				conn.Close()
-				return
-			}
-			if !r.emit(occurrence{joined: conn, join: j}) {
-				conn.Close()
-			}
-		}()
+		conn.Close()
+		return
+	}
+	if !r.emit(occurrence{joined: conn, join: j}) {
+		conn.Close()
 	}
 }
 

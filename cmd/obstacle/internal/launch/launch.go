@@ -16,6 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -29,6 +30,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	r := &run{
 		Plan:   p,
 		name:   rand.Text(),
+		key:    driver.NewKey(),
 		begin:  time.Now(),
 		happen: make(chan occurrence, 4*p.Partition.Peers()+16),
 		over:   make(chan struct{}),
@@ -67,6 +69,7 @@ type run struct {
 	ctx      context.Context // ends: children are killed
 	over     chan struct{}   // closed: occurrences are of no interest any more
 	name     string
+	key      driver.Key // of the control channels
 	begin    time.Time
 	started  time.Time
 	verdict  time.Time // the last result came
@@ -133,6 +136,7 @@ func (r *run) watch() {
 		m.quiet = 0
 		m.tell(rendezvous.Start{})
 	}
+	r.Status.Enter(Solving)
 	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Msg("started")
 	look := time.NewTicker(r.every)
 	defer look.Stop()
@@ -227,6 +231,7 @@ func exitText(err error) string {
 func (r *run) receive(m *member, msg rendezvous.Message) {
 	switch msg := msg.(type) {
 	case rendezvous.Beat:
+		r.Status.setSweeps(m.rank, msg.Sweep)
 		if m.rank == 0 {
 			if r.beat.Sweep == 0 && msg.Sweep > 0 {
 				r.Log.Info().Msg("relaxing")
@@ -301,6 +306,7 @@ func (r *run) fail(f failure) {
 		r.failure = &f
 		level = zerolog.WarnLevel
 	}
+	r.Status.setLost(f.rank)
 	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
 	if first {
 		for _, m := range r.members { // also those that have given their results: their run failed

@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -72,20 +73,24 @@ type Plan struct {
 // RailsOf are those of the run for a peer, as large as its messages need.
 func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	out := p.Rails
-	// Which peers form a cluster does not change how long messages are.
-	scheme, err := choice.Scheme(p.Scheme, nil)
-	if err != nil {
-		return out
-	}
-	c := solver.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
-	for q := range p.Partition.Peers() {
-		all := c.Links(solver.Rank(q))
-		if q == rank {
-			out.Neighbours = len(all)
+	// Which peers form a cluster is found out later; whether they are one or several decides
+	// how large a coarse correction is, and so how long messages are.
+	several := make([]string, p.Partition.Peers()) // no label: a cluster of one's own
+	for _, labels := range [][]string{slices.Repeat([]string{"0"}, len(several)), several} {
+		scheme, err := choice.Scheme(p.Scheme, labels)
+		if err != nil {
+			return out
 		}
-		for _, n := range all {
-			out.MessageBytes = max(out.MessageBytes, n.MessageBytes())
-			out.Values = max(out.Values, len(n.Sent))
+		c := solver.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
+		for q := range p.Partition.Peers() {
+			all := c.Links(solver.Rank(q))
+			if q == rank {
+				out.Neighbours = len(all)
+			}
+			for _, n := range all {
+				out.MessageBytes = max(out.MessageBytes, n.MessageBytes())
+				out.Values = max(out.Values, len(n.Sent))
+			}
 		}
 	}
 	return out
@@ -119,6 +124,7 @@ const (
 	Sweeps      = "sweeps"
 	Time        = "time"
 	Interrupted = "interrupted"
+	Stagnated   = "stagnated" // rounding keeps the residual above the tolerance
 	Failed      = "failed"
 )
 

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -11,8 +12,83 @@ import (
 // Status is what a run is doing now. The launcher writes it, anybody may read it.
 type Status struct {
 	mu       sync.Mutex
+	phase    Phase
 	progress Progress
+	sweeps   map[int]uint64
+	lost     map[int]bool
 	sessions map[int][]rendezvous.Session
+}
+
+// Phase is what a run is at.
+type Phase int
+
+// The phases of a run, in their order.
+const (
+	Joining Phase = iota // the peers join and are made ready
+	Solving              // they relax
+	Judging              // the answer is evaluated, written and printed
+)
+
+func (p Phase) String() string { return [...]string{"joining", "solving", "judging"}[p] }
+
+// Phases lists all phases.
+func Phases() []Phase { return []Phase{Joining, Solving, Judging} }
+
+// Enter sets the phase. It does nothing on a nil Status.
+func (s *Status) Enter(p Phase) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase = p
+}
+
+// Phase returns what the run is at.
+func (s *Status) Phase() Phase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phase
+}
+
+// Sweeps returns the sweeps that each peer has reported last, of the time step in progress.
+// Ranks that have reported none are missing.
+func (s *Status) Sweeps() map[int]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.sweeps)
+}
+
+// Lost returns how many peers were lost.
+func (s *Status) Lost() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.lost)
+}
+
+func (s *Status) setSweeps(rank int, sweeps uint64) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sweeps == nil {
+		s.sweeps = map[int]uint64{}
+	}
+	s.sweeps[rank] = sweeps
+}
+
+// setLost notes that a peer was lost; rank -1 stands for none in particular.
+func (s *Status) setLost(rank int) {
+	if s == nil || rank < 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil {
+		s.lost = map[int]bool{}
+	}
+	s.lost[rank] = true
 }
 
 // Progress is how far the run is.

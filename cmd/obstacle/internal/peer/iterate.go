@@ -90,6 +90,8 @@ func account(res *runner.Result, err error) rendezvous.Result {
 		out.Reason = launch.Time
 	case solver.Interrupted:
 		out.Reason = launch.Interrupted
+	case solver.Stagnated:
+		out.Reason = launch.Stagnated
 	default:
 		out.Reason, out.Error = launch.Failed, "the run "+res.Reason.String()
 	}

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -33,7 +31,7 @@ type Options struct {
 	Rendezvous string // HOST:PORT of the launcher
 	Identity   rendezvous.Identity
 	Seat       int           // the rank wanted; -1: any
-	DialTime   time.Duration // a rendezvous that is not there yet is tried again for so long
+	DialTime   time.Duration // a rendezvous that is not there yet, or does not answer, is tried again for so long
 	WaitTime   time.Duration // the launcher may take so long to answer
 
 	Listen            string     // host of the control channel and the link; "": all addresses
@@ -62,23 +60,13 @@ type Options struct {
 // launcher wanted, also when it was stopped early. It returns within seconds of the end of
 // ctx or of the connection to the launcher, with an error then.
 func Run(ctx context.Context, o Options) error {
-	c, err := dial(ctx, o.Rendezvous, o.DialTime)
+	conn, w, err := enter(ctx, &o)
 	if err != nil {
 		return err
 	}
-	conn := rendezvous.NewConn(c, 0)
 	defer conn.Close()
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
-	name, _ := os.Hostname()
-	j := rendezvous.Join{Seat: o.Seat, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}
-	if o.Expect != nil {
-		j.Problem, j.ProblemHash = o.Expect.Name(), fmt.Sprintf("%x", o.Expect.Fingerprint())
-	}
-	w, err := conn.Join(o.Identity, j, o.WaitTime)
-	if err != nil {
-		return err
-	}
 	timeout := time.Duration(w.PeerTimeoutMS) * time.Millisecond
 	if err := conn.EndWhenCut(timeout + launch.StopTime); err != nil {
 		o.Log.Debug().Err(err).Msg("a cut connection to the launcher will be noticed late")
@@ -143,36 +131,6 @@ func nodeName(rank int) string { return namePrefix + strconv.Itoa(rank) }
 
 const namePrefix = "peer-"
 
-// notYet tells whether an address may answer later: nobody listens there yet, or
-// the network is still coming up.
-func notYet(err error) bool {
-	for _, e := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-func dial(ctx context.Context, address string, patience time.Duration) (net.Conn, error) {
-	d := net.Dialer{Timeout: rendezvous.GreetingTime}
-	deadline := time.Now().Add(patience)
-	for {
-		c, err := d.DialContext(ctx, "tcp", address)
-		if err == nil {
-			return c, nil
-		}
-		if !notYet(err) || time.Now().After(deadline) {
-			return nil, fmt.Errorf("no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 // listen opens the links and the node, and tells the launcher where.
 func (p *peer) listen() error {
 	protect, err := p.protection()
@@ -183,7 +141,7 @@ func (p *peer) listen() error {
 	if err != nil {
 		return err
 	}
-	identity, err := p.Identity.Control(p.welcome.Run)
+	identity, err := p.welcome.Control()
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,9 @@
 package peer
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -28,7 +27,7 @@ func pairOf(t *testing.T, blocks ...int) []*driver.Node {
 	for i, b := range blocks {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
-		c := driver.Config{Name: nodeName(i), Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "r", Version: "1"}
+		c := driver.Config{Name: nodeName(i), Plain: true, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "r", Version: "1"}
 		if b > 0 {
 			require.NoError(t, fabric.Add(c.Name))
 			l, err := ib.Open(ib.Config{Name: c.Name, Device: c.Name, Fabric: fabric, BlockBytes: b})
@@ -40,8 +39,7 @@ func pairOf(t *testing.T, blocks ...int) []*driver.Node {
 		t.Cleanup(func() { n.Close() })
 		nodes = append(nodes, n)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
+	ctx := await.Context(t)
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
 	for i, n := range nodes {

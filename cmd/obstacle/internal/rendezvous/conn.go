@@ -14,8 +14,8 @@ import (
 // Receive from one.
 type Conn struct {
 	tcp  net.Conn
-	net  net.Conn // TLS over tcp, once both ends have shown that they know the secret
-	in   *bufio.Reader
+	net  net.Conn      // TLS over tcp, once both ends have shown that they know the secret
+	in   *bufio.Reader // nil: nothing has been received
 	buf  []byte
 	mu   sync.Mutex // guards out and the order of frames
 	out  []byte
@@ -25,7 +25,7 @@ type Conn struct {
 // NewConn wraps c. A Send that the other end does not read within wait fails; 0: never, as the
 // other end may stand still for as long as it likes.
 func NewConn(c net.Conn, wait time.Duration) *Conn {
-	return &Conn{tcp: c, net: c, in: bufio.NewReaderSize(c, readStep), wait: wait}
+	return &Conn{tcp: c, net: c, wait: wait}
 }
 
 // Send writes m. It blocks while the other end is slow, up to the bound given to
@@ -51,19 +51,23 @@ func (c *Conn) Send(m Message) error {
 
 // secure does this end's part of the handshake, in bounded time and memory, and goes on
 // over what comes of it.
-func (c *Conn) secure(over *tls.Conn) error {
+func (c *Conn) secure(part func(context.Context, net.Conn) (*tls.Conn, error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), GreetingTime)
 	defer cancel()
-	if err := over.HandshakeContext(ctx); err != nil {
+	over, err := part(ctx, c.tcp)
+	if err != nil {
 		return err
 	}
-	c.net, c.in = over, bufio.NewReaderSize(over, readStep)
+	c.net = over
 	return nil
 }
 
 // Receive reads the next message; see Read. It blocks until one comes or the
 // connection ends (io.EOF).
 func (c *Conn) Receive(only ...Kind) (Message, error) {
+	if c.in == nil { // not before a stranger has proved that it is a peer
+		c.in = bufio.NewReaderSize(c.net, readStep)
+	}
 	return Read(c.in, &c.buf, only...)
 }
 

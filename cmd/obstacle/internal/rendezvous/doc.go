@@ -8,10 +8,12 @@
 // length, and the reader takes no memory for bytes that have not come.
 //
 //	launcher                     peer
-//	                           ↔ TLS 1.3, both ends with the run's keys
+//	                           ↔ TLS 1.3
+//	                           ← proof
+//	proof                      →
 //	Challenge {version}        →
 //	                           ← Join {version, fingerprint}
-//	Welcome {rank, run}        →      or Refuse {reason}
+//	Welcome {rank, run, key}   →      or Refuse {reason}
 //	                           ← Listen {control address}
 //	                                  until every peer listens
 //	Assign, Chunk…             →
@@ -22,7 +24,6 @@
 //	                           ← Chunk…, Result
 //	Bye                        →
 //
-// Both ends derive their keys from the run's secret (driver.Identity); the secret
-// itself never travels. Nothing is said before the handshake is over, so a stranger
-// learns a public key, and nothing of the run.
+// Each end proves that it knows the run's secret (driver.Identity); the secret itself
+// never travels. Nothing is said before both have, so a stranger learns nothing of the run.
 package rendezvous

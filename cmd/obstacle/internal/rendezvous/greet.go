@@ -1,9 +1,12 @@
 package rendezvous
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -13,19 +16,33 @@ import (
 type Identity struct {
 	Program     string // version of the program, for messages
 	Fingerprint string // of the protocols that peers speak to each other
-	Secret      []byte // of the run
 	keys        *driver.Identity
 }
 
-// NewIdentity derives the keys of a run's rendezvous from its secret.
+// purpose separates the keys of the rendezvous from those of control channels.
+const purpose = "rendezvous"
+
+// NewIdentity returns the identity of a run that has a secret from a file. The secret is
+// stretched when it is needed, once in a process; see driver.NewSaltedIdentity.
 func NewIdentity(program, fingerprint string, secret []byte) (Identity, error) {
-	keys, err := driver.NewIdentity(secret, "rendezvous")
-	return Identity{Program: program, Fingerprint: fingerprint, Secret: secret, keys: keys}, err
+	keys, err := driver.NewSaltedIdentity(secret, purpose)
+	return Identity{Program: program, Fingerprint: fingerprint, keys: keys}, err
 }
 
-// Control is the identity of the control channels between the peers of a run.
-func (id *Identity) Control(run string) (*driver.Identity, error) {
-	return driver.NewIdentity(id.Secret, "control "+run)
+// NewKeyIdentity returns the identity of a run whose key the launcher made and gave to the
+// peers that it started.
+func NewKeyIdentity(program, fingerprint string, key driver.Key) (Identity, error) {
+	keys, err := driver.NewKeyIdentity(key, purpose)
+	return Identity{Program: program, Fingerprint: fingerprint, keys: keys}, err
+}
+
+// Control returns the identity of the control channels between the peers of a run. Their key
+// is made at random for the run and does not depend on the secret.
+func (w *Welcome) Control() (*driver.Identity, error) {
+	if len(w.Key) != len(driver.Key{}) {
+		return nil, fmt.Errorf("%w: a welcome with a key of %d bytes", ErrMalformed, len(w.Key))
+	}
+	return driver.NewKeyIdentity(driver.Key(w.Key), "control "+w.Run)
 }
 
 // GreetingTime bounds each step of the greeting.
@@ -35,11 +52,11 @@ const GreetingTime = 10 * time.Second
 // with Conn.Welcome or Conn.Refuse. An error means that the other end was
 // refused or was no peer at all.
 func (c *Conn) Admit(id Identity) (Join, error) {
-	if err := c.secure(id.keys.Server(c.net)); err != nil {
-		if errors.Is(err, io.EOF) || !driver.Refused(err) {
-			return Join{}, fmt.Errorf("%s sent no greeting: %w", c.Remote(), driver.Explain(err))
+	if err := c.secure(id.keys.Server); err != nil {
+		if errors.Is(err, driver.ErrStranger) {
+			return Join{}, fmt.Errorf("refused the peer at %s: it does not know the run's secret (--secret-file)", c.Remote())
 		}
-		return Join{}, fmt.Errorf("refused the peer at %s: it does not know the run's secret (--secret-file): %w", c.Remote(), err)
+		return Join{}, fmt.Errorf("%s sent no greeting: %w", c.Remote(), driver.Explain(err))
 	}
 	ch := Challenge{Version: Version, Program: id.Program, Fingerprint: id.Fingerprint}
 	if err := c.Send(ch); err != nil {
@@ -65,30 +82,44 @@ func (c *Conn) Refuse(why string) error {
 	return refused
 }
 
+// ErrNoAnswer is wrapped by errors of Join that say that the connection ended, or stayed
+// silent, before the launcher had answered: another attempt may succeed.
+var ErrNoAnswer = errors.New("no answer")
+
+// unanswered makes the error of a step of the greeting that has failed with err.
+func (c *Conn) unanswered(err error) error {
+	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, context.DeadlineExceeded, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, e) {
+			return fmt.Errorf("%w from the rendezvous at %s: %w", ErrNoAnswer, c.Remote(), err)
+		}
+	}
+	return fmt.Errorf("%s is no rendezvous of this program: %w", c.Remote(), driver.Explain(err))
+}
+
 // Join is the peer's half of the greeting. wait bounds the time until the launcher
 // answers. j needs Seat, Host and Pid.
 func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
-	if err := c.secure(id.keys.Client(c.net)); err != nil {
-		if driver.Refused(err) {
-			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file), or another one: %w", c.Remote(), err)
+	if err := c.secure(id.keys.Client); err != nil {
+		if errors.Is(err, driver.ErrStranger) {
+			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file), or has another one", c.Remote())
 		}
-		return Welcome{}, fmt.Errorf("%s is no rendezvous of this program: %w", c.Remote(), driver.Explain(err))
+		return Welcome{}, c.unanswered(err)
 	}
 	m, err := c.ReceiveWithin(GreetingTime, KindChallenge)
 	if err != nil {
-		return Welcome{}, fmt.Errorf("%s is no rendezvous of this program: %w", c.Remote(), err)
+		return Welcome{}, c.unanswered(err)
 	}
 	ch := m.(Challenge)
 	j.Version, j.Program, j.Fingerprint = Version, id.Program, id.Fingerprint
 	if err := c.Send(j); err != nil {
-		return Welcome{}, err
+		return Welcome{}, c.unanswered(err)
 	}
 	if why := mismatch("the launcher", ch, "this peer", j); why != "" {
 		return Welcome{}, errors.New(why)
 	}
 	m, err = c.ReceiveWithin(wait, KindWelcome, KindRefuse)
 	if err != nil {
-		return Welcome{}, fmt.Errorf("no answer from the rendezvous at %s: %w", c.Remote(), err)
+		return Welcome{}, c.unanswered(err)
 	}
 	switch m := m.(type) {
 	case Refuse:

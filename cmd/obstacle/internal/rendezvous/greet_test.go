@@ -1,11 +1,14 @@
 package rendezvous
 
 import (
+	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +31,7 @@ func ends(t *testing.T) (launcher, peer *Conn) {
 // here is an identity of a run with the given secret.
 func here(t *testing.T, program, fingerprint, secret string) Identity {
 	t.Helper()
-	id, err := NewIdentity(program, fingerprint, []byte(secret+", padded so that it is not stretched"))
+	id, err := NewKeyIdentity(program, fingerprint, sha256.Sum256([]byte(secret)))
 	require.NoError(t, err)
 	return id
 }
@@ -67,13 +70,59 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
+// A welcome without a key of 256 bits makes no control channels that anyone could enter.
+func TestWelcomeWithoutAKey(t *testing.T) {
+	for _, n := range []int{0, 16, 31, 33} {
+		_, err := (&Welcome{Run: "run", Key: make([]byte, n)}).Control()
+		require.ErrorIs(t, err, ErrMalformed, "%d bytes", n)
+	}
+}
+
+// What ends, or stays silent, before the launcher has answered is told apart from what
+// another attempt cannot mend.
+func TestNoAnswer(t *testing.T) {
+	id := here(t, "v1", "f", "secret")
+	for name, play := range map[string]func(c *Conn){
+		"closed at once": func(c *Conn) {},
+		"closed after the proof": func(c *Conn) {
+			_ = c.secure(id.keys.Server)
+		},
+		"closed after the greeting": func(c *Conn) {
+			_, _ = c.Admit(id)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			launcher, peer := ends(t)
+			go func() {
+				play(launcher)
+				launcher.Close()
+			}()
+			_, err := peer.Join(id, Join{}, time.Second)
+			require.ErrorIs(t, err, ErrNoAnswer)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		silent, c := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, silent) }()
+		_, err := NewConn(c, time.Second).Join(id, Join{}, time.Second)
+		require.ErrorIs(t, err, ErrNoAnswer, "a rendezvous that is silent")
+		require.NoError(t, c.Close())
+	})
+	launcher, peer := ends(t)
+	go func() { _, _ = launcher.Admit(here(t, "v1", "f", "another secret")) }()
+	_, err := peer.Join(id, Join{}, time.Second)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, ErrNoAnswer)
+}
+
 // A peer has the keys of a run, too: it cannot play its launcher, nor can the launcher
 // of another purpose.
 func TestPeerRefusesAnImpostor(t *testing.T) {
 	id := here(t, "v1", "f", "secret")
-	control, err := id.Control("run")
+	w := Welcome{Run: "run", Key: make([]byte, 32)}
+	control, err := w.Control()
 	require.NoError(t, err)
-	for name, play := range map[string]func(c net.Conn) *tls.Conn{
+	for name, play := range map[string]func(context.Context, net.Conn) (*tls.Conn, error){
 		"control channel": control.Server,
 		"own certificate": here(t, "v1", "f", "guess").keys.Server,
 		"another peer":    id.keys.Client,
@@ -81,7 +130,7 @@ func TestPeerRefusesAnImpostor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			launcher, peer := ends(t)
 			go func() {
-				_ = play(launcher.net).Handshake()
+				_, _ = play(t.Context(), launcher.net)
 				launcher.Close()
 			}()
 			_, err := peer.Join(id, Join{}, time.Second)
@@ -97,7 +146,7 @@ func TestOtherVersion(t *testing.T) {
 	launcher, peer := ends(t)
 	id := here(t, "v1", "f", "secret")
 	go func() {
-		if launcher.secure(id.keys.Server(launcher.net)) == nil {
+		if launcher.secure(id.keys.Server) == nil {
 			_ = launcher.Send(Challenge{Version: Version + 1, Program: "v9", Fingerprint: "f"})
 		}
 	}()

@@ -61,6 +61,7 @@ type Join struct {
 type Welcome struct {
 	Rank          int    `json:"rank"`
 	Run           string `json:"run"` // names the run; peers of different runs do not talk
+	Key           []byte `json:"key"` // of the run's control channels, random
 	MTU           int    `json:"mtu"` // bytes; 0: that of the interface
 	PeerTimeoutMS int64  `json:"peer_timeout_ms"`
 	Seed          uint64 `json:"seed"`
@@ -180,7 +181,7 @@ type Lost struct {
 
 // Result is a peer's account of its run. Its block came before it, in chunks.
 type Result struct {
-	Reason    string        `json:"reason"` // "converged", "sweeps", "time", "interrupted", "failed"
+	Reason    string        `json:"reason"` // "converged", "sweeps", "time", "interrupted", "stagnated", "failed"
 	Error     string        `json:"error"`  // when failed
 	Lost      int           `json:"lost"`   // the rank that it misses; -1: none
 	Sweeps    uint64        `json:"sweeps"`

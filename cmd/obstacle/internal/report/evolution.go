@@ -20,10 +20,10 @@ type Evolution struct {
 	StepLength float64 `json:"step_length"` // Δt
 
 	WorstResidual finite.Number `json:"worst_residual"` // recomputed, of the worst step
-	WorstStep     int           `json:"worst_step"`     // 0: none
-	LastResidual  finite.Number `json:"last_residual"`  // recomputed, of the last complete step
+	WorstStep     finite.Count  `json:"worst_step"`
+	LastResidual  finite.Number `json:"last_residual"` // recomputed, of the last complete step
 	MaxErrorSteps finite.Number `json:"max_error_steps"`
-	MaxErrorStep  int           `json:"max_error_step"`
+	MaxErrorStep  finite.Count  `json:"max_error_step"`
 
 	Reconfigure            string  `json:"reconfigure"`
 	Reconfigurations       int     `json:"reconfigurations"`        // changes of mode, of the peer with most of them
@@ -47,7 +47,7 @@ func NewEvolution(p *solver.Problem, o *launch.Outcome, reconfigure string) *Evo
 	out := &Evolution{
 		Steps: e.Steps, StepsDone: o.Steps, EndTime: e.End, Time: e.Time(o.Steps), StepLength: e.Step(),
 		WorstResidual: finite.NaN(), LastResidual: finite.NaN(), MaxErrorSteps: finite.NaN(),
-		WorstStep: o.Worst.Step, Reconfigure: reconfigure, TimeSteps: []TimeStep{},
+		WorstStep: finite.Measured(int64(o.Worst.Step)), MaxErrorStep: finite.Unknown, Reconfigure: reconfigure, TimeSteps: []TimeStep{},
 	}
 	for _, s := range o.StepList {
 		out.TimeSteps = append(out.TimeSteps, TimeStep{s.Step, e.Time(s.Step), s.Sweeps, finite.Number(s.Residual)})
@@ -65,8 +65,11 @@ func (e *Evolution) text(w io.Writer) {
 	if e == nil {
 		return
 	}
-	fmt.Fprintf(w, "steps\t%d of %d, to t = %g, Δt = %g; worst residual %s in step %d\n",
-		e.StepsDone, e.Steps, e.Time, e.StepLength, value(e.WorstResidual), e.WorstStep)
+	fmt.Fprintf(w, "steps\t%d of %d, to t = %g, Δt = %g", e.StepsDone, e.Steps, e.Time, e.StepLength)
+	if e.WorstStep >= 0 {
+		fmt.Fprintf(w, "; worst residual %s in step %d", value(e.WorstResidual), e.WorstStep)
+	}
+	fmt.Fprintln(w)
 	if e.MaxErrorSteps.Is() {
 		fmt.Fprintf(w, "\tlargest error of all steps %s, in step %d\n", value(e.MaxErrorSteps), e.MaxErrorStep)
 	}

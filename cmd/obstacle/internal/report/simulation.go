@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -51,7 +52,7 @@ type Simulated struct {
 	Failure    string        `json:"failure,omitempty"`
 	Residual   finite.Number `json:"relative_residual"` // recomputed from the assembled answer
 	Setup      float64       `json:"setup_seconds"`
-	Steady     float64       `json:"steady_sweep_seconds"` // a sweep, median over machines, in the second half
+	Steady     finite.Number `json:"steady_sweep_seconds"` // a sweep, median over machines, in the second half
 	Equivalent float64       `json:"sequential_equivalent_sweeps"`
 	Fewest     float64       `json:"fewest_sweeps"` // of one machine
 	Most       float64       `json:"most_sweeps"`
@@ -103,7 +104,7 @@ type Simulation struct {
 func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
 	s := Simulated{
 		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(), Reason: r.Reason.String(),
-		Residual: finite.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: r.Steady.Seconds(), Efficiency: finite.NaN(), Fewest: math.Inf(1),
+		Residual: finite.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: measured(r.Steady.Seconds()), Efficiency: finite.NaN(), Fewest: math.Inf(1),
 		Met: finite.NaN(), MetSweeps: finite.NaN(), Comparable: finite.NaN(),
 	}
 	if r.Met.After > 0 {
@@ -129,6 +130,35 @@ func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
 	}
 	s.ages(r.Staleness[:])
 	return s
+}
+
+// Refused are the figures of a run that was not possible: why.
+func Refused(scheme string, machines int, why error) Simulated {
+	nan := finite.NaN()
+	return Simulated{
+		Scheme: scheme, Machines: machines, Reason: ReasonRefused, Failure: why.Error(),
+		Efficiency: nan, Met: nan, MetSweeps: nan, Comparable: nan, Residual: nan, MeanAge: nan, Steady: nan,
+	}
+}
+
+// ReasonRefused is the reason of a run that was not started.
+const ReasonRefused = "refused"
+
+// MarshalJSON leaves out, of a run that was not started, what is not known.
+func (r SimulatedRow) MarshalJSON() ([]byte, error) {
+	type row SimulatedRow
+	if r.Reason != ReasonRefused {
+		return json.Marshal(row(r))
+	}
+	return json.Marshal(struct {
+		Method    string        `json:"method"`
+		Scheme    string        `json:"scheme"`
+		Machines  int           `json:"machines"`
+		Seconds   finite.Number `json:"seconds"`
+		Converged bool          `json:"converged"`
+		Reason    string        `json:"reason"`
+		Failure   string        `json:"failure"`
+	}{r.Method, r.Scheme, r.Machines, finite.NaN(), false, r.Reason, r.Failure})
 }
 
 // Alone is one machine's run until it met the tolerance.

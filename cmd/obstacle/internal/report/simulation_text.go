@@ -24,7 +24,11 @@ func (s *Simulation) Text(w io.Writer) {
 		fmt.Fprintf(t, "tolerance\tmet by the whole after %.6g s and %.1f sweeps: the rest is finding out\n", float64(s.Met), float64(s.MetSweeps))
 	}
 	fmt.Fprintf(t, "residual\t%s relative, recomputed (tolerance %g)\n", value(s.Residual), s.Tolerance)
-	fmt.Fprintf(t, "sweeps\t%.6g to %.6g, as many points as %.1f sequential sweeps; one takes %.4g s\n", s.Fewest, s.Most, s.Equivalent, s.Steady)
+	fmt.Fprintf(t, "sweeps\t%.6g to %.6g, as many points as %.1f sequential sweeps", s.Fewest, s.Most, s.Equivalent)
+	if s.Steady.Is() {
+		fmt.Fprintf(t, "; one takes %.4g s", float64(s.Steady))
+	}
+	fmt.Fprintln(t)
 	if s.Efficiency.Is() {
 		fmt.Fprintf(t, "efficiency\t%.1f %%, of %.6g s; t(1) = %.6g s: %s\n", 100*float64(s.Efficiency), float64(s.Comparable), float64(s.Alone), s.Reference)
 	}
@@ -120,6 +124,10 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 	fmt.Fprintln(t, "method\tscheme\tmachines\tseconds\tmet\tcomparable\tefficiency\tequivalent sweeps\tresidual\trelaxing\tprotocol\tidle\tmessages\tsegments\tMB\tlost\tage")
 	for i := range c.Rows {
 		r := &c.Rows[i]
+		if r.Reason == ReasonRefused {
+			fmt.Fprintf(t, "%s\t%s\t%d%s\n", r.Method, r.Scheme, r.Machines, strings.Repeat("\t–", 14))
+			continue
+		}
 		efficiency, age, met, comparable := "–", "–", "–", "–"
 		if r.Efficiency.Is() {
 			efficiency = fmt.Sprintf("%.1f %%", 100*float64(r.Efficiency))
@@ -180,11 +188,18 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 	}}
 	for i := range c.Rows {
 		r := &c.Rows[i]
+		if r.Reason == ReasonRefused {
+			line := make([]string, len(lines[0]))
+			line[0], line[1], line[4], line[5], line[6] = c.Model, c.Problem, r.Method, r.Scheme, strconv.Itoa(r.Machines)
+			line[12], line[13] = "false", r.Failure
+			lines = append(lines, line)
+			continue
+		}
 		ages := strings.Trim(fmt.Sprint(r.Staleness), "[]")
 		lines = append(lines, []string{
 			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"), strconv.Itoa(c.StandIn), r.Method, r.Scheme, strconv.Itoa(r.Machines),
 			number(r.Seconds), number(float64(r.Met)), number(float64(r.MetSweeps)), number(float64(r.Comparable)), number(float64(r.Efficiency)), strconv.FormatBool(r.Converged), cmp.Or(r.Failure, r.Reason), number(float64(r.Residual)), number(r.Equivalent),
-			number(r.Steady), number(r.Relaxing), number(r.Protocol), number(r.Idle), fmt.Sprint(r.Messages), fmt.Sprint(r.Segments), fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost),
+			number(float64(r.Steady)), number(r.Relaxing), number(r.Protocol), number(r.Idle), fmt.Sprint(r.Messages), fmt.Sprint(r.Segments), fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost),
 			number(float64(r.MeanAge)), ages, fmt.Sprint(c.Seed),
 		})
 	}

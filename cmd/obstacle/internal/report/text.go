@@ -37,26 +37,23 @@ func (s *Solution) Text(w io.Writer) {
 	} else {
 		fmt.Fprintf(t, "error\tno bound: %s\n", s.ErrorBoundWhy)
 	}
-	s.Enclosure.text(t)
+	s.Enclosure.text(t, s.HasUpper)
 	if s.MaxError.Is() {
 		fmt.Fprintf(t, "\t%s against the exact solution of the continuous problem\n", value(s.MaxError))
 	}
 	s.Evolution.text(t)
 	s.Option.text(t)
-	fmt.Fprintf(t, "contact\t%d points (%.1f %%)\n", s.ContactPoints, 100*float64(s.ContactPoints)/float64(s.Points))
-	if s.ContactPoints > 0 || s.UpperForce != 0 {
-		fmt.Fprintf(t, "force\t%.6g on the obstacle", float64(s.ContactForce))
-		if s.UpperForce != 0 {
-			fmt.Fprintf(t, ", %.6g on the upper one", float64(s.UpperForce))
-		}
-		fmt.Fprintln(t)
-	}
+	s.contact(t)
 	fmt.Fprintf(t, "%s\t%s, as many points as %.1f sequential sweeps\n", s.Iterates, span(s.Sweeps), s.SequentialEquivalentSweeps)
 	if s.Balance != "off" && s.Balance != "" {
 		fmt.Fprintf(t, "balance\t%s\n", s.balance())
 	}
-	fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",
-		s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9, s.Kernel)
+	if s.Seconds.Is() {
+		fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",
+			s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9, cmp.Or(s.Kernel, "not known"))
+	} else {
+		fmt.Fprintln(t, "time\tnot known")
+	}
 	if s.Messages > 0 {
 		fmt.Fprintf(t, "halos\t%d messages, %.1f MB; not received %d, retransmitted segments %d\n", s.Messages, float64(s.Bytes)/1e6, s.MessagesLost, s.Retransmitted)
 	}
@@ -73,6 +70,28 @@ func (s *Solution) Text(w io.Writer) {
 	for i := range s.Outputs {
 		s.Outputs[i].line(t, "\t")
 	}
+}
+
+// contact writes where the solution is on its obstacles, and the force there.
+func (s *Solution) contact(w io.Writer) {
+	if s.ContactPoints < 0 {
+		fmt.Fprintln(w, "contact\tnot known")
+		return
+	}
+	share := func(n finite.Count) float64 { return 100 * float64(n) / float64(s.Points) }
+	fmt.Fprintf(w, "contact\t%d points (%.1f %%)", s.ContactPoints, share(s.ContactPoints))
+	if s.HasUpper {
+		fmt.Fprintf(w, " on the obstacle, %d (%.1f %%) on the upper one", s.UpperContact, share(s.UpperContact))
+	}
+	fmt.Fprintln(w)
+	if s.ContactPoints == 0 && s.UpperContact <= 0 {
+		return
+	}
+	fmt.Fprintf(w, "force\t%.6g on the obstacle", float64(s.ContactForce))
+	if s.HasUpper {
+		fmt.Fprintf(w, ", %.6g on the upper one", float64(s.UpperForce))
+	}
+	fmt.Fprintln(w)
 }
 
 // method names the method and the scheme; Richardson has an order of sub-blocks, too.
@@ -149,6 +168,8 @@ func (s *Solution) verdict() string {
 		return "stopped by --max-time: best iterate"
 	case launch.Interrupted:
 		return "interrupted: best iterate"
+	case launch.Stagnated:
+		return fmt.Sprintf("stagnated: rounding keeps the residual above the tolerance; --tol %.2g can be met", float64(s.ReachableTolerance))
 	}
 	if s.Converged {
 		return "solved, although the run failed: " + s.Failure
@@ -181,7 +202,8 @@ func value(n finite.Number) string {
 }
 
 // span writes the numbers of sweeps of all peers in short.
-func span(v []uint64) string {
+func span(v []finite.Count) string {
+	v = slices.DeleteFunc(slices.Clone(v), func(c finite.Count) bool { return c < 0 }) // of lost peers
 	if len(v) == 0 {
 		return "none"
 	}

@@ -20,12 +20,12 @@ type Process struct {
 // drainTime is how long after its end what a process said may still come.
 const drainTime = time.Second
 
-// Start runs the program exe with args. The secret goes to its standard input,
-// never onto the command line, which others can read. The input stays open as
+// Start runs the program exe with args. The line goes to its standard input: it holds the
+// run's key, which must not be on the command line, where others can read it. The input stays open as
 // long as this process lives: its end tells the peer that the launcher is gone.
 // The process is in a group of its own, so that an interrupt typed at the
 // terminal reaches the launcher only. It inherits files as its descriptors 3, 4, ….
-func Start(exe string, args []string, secret []byte, errs io.Writer, files ...*os.File) (*Process, error) {
+func Start(exe string, args []string, line []byte, errs io.Writer, files ...*os.File) (*Process, error) {
 	c := exec.Command(exe, args...)
 	c.ExtraFiles = files
 	c.Env = os.Environ()
@@ -39,10 +39,10 @@ func Start(exe string, args []string, secret []byte, errs io.Writer, files ...*o
 	if err := c.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", exe, err)
 	}
-	if _, err := stdin.Write(append(secret, '\n')); err != nil {
+	if _, err := stdin.Write(line); err != nil {
 		_ = c.Process.Kill()
 		_ = c.Wait()
-		return nil, fmt.Errorf("handing over the run's secret: %w", err)
+		return nil, fmt.Errorf("handing over the run's key: %w", err)
 	}
 	return &Process{c, stdin}, nil
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +27,7 @@ func TestSuite(t *testing.T) {
 	gid, _ := strconv.Atoi(os.Getenv("VERBS_GID"))
 	rig := suite.Rig{
 		Provider: New(), Devices: [2]string{names[0], names[len(names)-1]}, GIDIndex: gid,
-		Patience: 60 * time.Second, Open: resources(t),
+		Open: resources(t),
 	}
 	if netdev := os.Getenv("VERBS_NETDEV"); netdev != "" {
 		rig.SetPort = func(_ int, up bool) {

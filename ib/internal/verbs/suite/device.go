@@ -58,12 +58,7 @@ func testDevice(t *testing.T, r Rig) {
 		}
 	}()
 	require.NoError(t, d.Close())
-	select {
-	case err := <-got:
-		require.ErrorIs(t, err, net.ErrClosed)
-	case <-time.After(r.Patience):
-		t.Fatal("NextEvent does not return")
-	}
+	require.ErrorIs(t, <-got, net.ErrClosed)
 }
 
 // testBusy: nothing can be closed under what was made from it.
@@ -163,7 +158,7 @@ func testChannel(t *testing.T, r Rig) {
 	b.ended(b.poll(b.recvs, 1)[0], 0, verbs.Received)
 	wait(time.Millisecond, false)
 	a.post(a.send(1, 0, 8))
-	wait(r.Patience, true)
+	wait(-1, true)
 	wait(0, false) // one event for one arming
 	b.ended(b.poll(b.recvs, 1)[0], 1, verbs.Received)
 	a.post(a.send(2, 0, 8))
@@ -172,9 +167,7 @@ func testChannel(t *testing.T, r Rig) {
 	a.poll(a.sends, 2)
 	// Wake ends a wait, also one to come, and takes no event.
 	b.channel.Wake()
-	start := time.Now()
-	wait(r.Patience, false)
-	require.Less(t, time.Since(start), r.Patience, "a wake that came before the wait")
+	wait(-1, false) // for ever, if it does not
 	done := make(chan error, 1)
 	go func() {
 		got, err := b.channel.Wait(-1)
@@ -184,16 +177,11 @@ func testChannel(t *testing.T, r Rig) {
 		done <- err
 	}()
 	b.channel.Wake()
-	select {
-	case err := <-done:
-		require.NoError(t, err)
-	case <-time.After(r.Patience):
-		t.Fatal("Wake does not wake")
-	}
+	require.NoError(t, <-done)
 	// A wait that blocks sees what comes.
 	require.NoError(t, b.recvs.Arm())
 	go func() {
-		got, err := b.channel.Wait(r.Patience)
+		got, err := b.channel.Wait(-1)
 		if !got && err == nil {
 			err = errors.New("no event")
 		}

@@ -2,9 +2,9 @@ package suite
 
 import (
 	"testing"
-	"time"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/stretchr/testify/require"
 )
 
@@ -195,13 +195,14 @@ func (e *end) reaches(want verbs.PairState) {
 // until waits for something, with pauses that let a busy machine do it.
 func (e *end) until(what string, done func() bool) {
 	e.t.Helper()
-	start := time.Now()
-	for n := 0; !done(); n++ {
-		require.Less(e.t, time.Since(start), e.rig.Patience, "waiting for %s", what)
-		if n > 100 {
-			time.Sleep(100 * time.Microsecond)
+	await.Until(e.t, func() bool {
+		for range 100 { // without a pause at first
+			if done() {
+				return true
+			}
 		}
-	}
+		return false
+	}, "%s", what)
 }
 
 // poll waits for n completions of a queue, in the order of the queue.

@@ -4,7 +4,6 @@ package suite
 
 import (
 	"testing"
-	"time"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
@@ -15,8 +14,7 @@ type Rig struct {
 	Devices  [2]string
 	Port     int // of both
 	GIDIndex int
-	MTU      int           // bytes, of the paths (0: 1024, or the port's if that is less)
-	Patience time.Duration // for what must happen (0: 10 s)
+	MTU      int // bytes, of the paths (0: 1024, or the port's if that is less)
 
 	// Exact wants the statuses and the bounds of the specification where stacks differ:
 	// a queue of unsignaled requests stays full, an overlong message is a length error.
@@ -35,9 +33,6 @@ type Rig struct {
 func Run(t *testing.T, r Rig) {
 	if r.Port == 0 {
 		r.Port = 1
-	}
-	if r.Patience == 0 {
-		r.Patience = 10 * time.Second
 	}
 	for _, c := range []struct {
 		name string

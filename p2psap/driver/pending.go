@@ -1,0 +1,88 @@
+package driver
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// Pending bounds the accepted connections that have not authenticated yet. An honest
+// connection needs milliseconds, so past the bound an old one is closed to make room:
+// silent connections keep no peer out, however many there are. Pending may be used from
+// any goroutine.
+type Pending struct {
+	limit int
+
+	mu    sync.Mutex
+	conns []pendingConn // oldest first
+}
+
+type pendingConn struct {
+	conn   net.Conn
+	source netip.Prefix // see sourceOf
+}
+
+// NewPending returns an empty Pending of at most limit connections.
+func NewPending(limit int) *Pending { return &Pending{limit: limit} }
+
+// Add takes c in. Past the bound it closes the oldest connection of the source that has the
+// most, so that one host cannot displace the connections of others. Add reports whether it
+// closed one.
+func (p *Pending) Add(c net.Conn) (closed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conns = append(p.conns, pendingConn{c, sourceOf(c.RemoteAddr())})
+	if len(p.conns) <= p.limit {
+		return false
+	}
+	count := map[netip.Prefix]int{}
+	most := 0
+	for _, o := range p.conns {
+		count[o.source]++
+		most = max(most, count[o.source])
+	}
+	for i, o := range p.conns {
+		if count[o.source] == most {
+			_ = o.conn.Close()
+			p.conns = append(p.conns[:i], p.conns[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// Remove takes c out, once it has authenticated or failed to. It reports false for a
+// connection that Add has closed.
+func (p *Pending) Remove(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, o := range p.conns {
+		if o.conn == c {
+			p.conns = append(p.conns[:i], p.conns[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// Len returns how many connections have not authenticated yet.
+func (p *Pending) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
+// sourceOf returns what one host can choose its addresses from: an IPv4 address, or the
+// network of 64 bits of an IPv6 address. Addresses that are not IP have one source.
+func sourceOf(a net.Addr) netip.Prefix {
+	ip := addressOf(a)
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = 64
+	}
+	source, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // no IP address
+	}
+	return source
+}

@@ -1,0 +1,199 @@
+package driver
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// ProofVersion is the version of the exchange of proofs. Both ends must have the same.
+const ProofVersion = 1
+
+// ErrStranger is returned when the other end of a connection does not know the run's secret.
+var ErrStranger = errors.New("driver: the other end does not know the run's secret, or has another one")
+
+// VersionError is returned when the other end has another version of the exchange of proofs.
+type VersionError struct{ Here, There int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("driver: different versions: this end proves with protocol %d, the other end with %d; "+
+		"run the same program everywhere", e.Here, e.There)
+}
+
+// The proofs are HMACs of keying material of the TLS connection (RFC 8446 §7.5, RFC 9266),
+// with a key for each role: a proof is worth nothing on another connection, nor when it is
+// sent back.
+const (
+	proofMagic    = "P2K"
+	proofLabel    = "EXPORTER-p2pdc-proof"
+	roleListener  = "listener"
+	roleDialler   = "dialler"
+	proofAccepted = 1
+	proofRefused  = 2
+)
+
+// proof is a message of the exchange: magic (3 bytes), version (1), state (1), HMAC (32).
+type proof struct {
+	version uint8
+	state   uint8 // proofAccepted; from the listener also proofRefused, with an HMAC of zeros
+	sum     [sha256.Size]byte
+}
+
+const proofBytes = len(proofMagic) + 2 + sha256.Size
+
+func (p *proof) append(b []byte) []byte {
+	b = append(append(b, proofMagic...), p.version, p.state)
+	return append(b, p.sum[:]...)
+}
+
+// parseProof reads a proof. Of another version it reads the version alone.
+func parseProof(b []byte) (proof, error) {
+	if len(b) != proofBytes || string(b[:len(proofMagic)]) != proofMagic {
+		return proof{}, errors.New("driver: the other end is no program of this kind: it sent no proof")
+	}
+	p := proof{version: b[len(proofMagic)], state: b[len(proofMagic)+1]}
+	if p.version != ProofVersion {
+		return proof{version: p.version}, nil
+	}
+	copy(p.sum[:], b[len(proofMagic)+2:])
+	if p.state != proofAccepted && (p.state != proofRefused || p.sum != [sha256.Size]byte{}) {
+		return proof{}, fmt.Errorf("driver: a proof of state %d", p.state)
+	}
+	return p, nil
+}
+
+// Server makes an accepted connection one between two ends of the run: TLS, the dialling
+// end's proof, then this end's. A stranger gets to see a certificate that was made at random,
+// and a refusal. It returns within the time of ctx; the caller closes c after an error.
+func (i *Identity) Server(ctx context.Context, c net.Conn) (*tls.Conn, error) {
+	t := tls.Server(c, &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.listener}, SessionTicketsDisabled: true,
+	})
+	return t, within(ctx, t, func() error {
+		theirs, err := readProof(t)
+		if err != nil {
+			return err
+		}
+		want, err := i.proof(t, roleDialler, i.listener.Leaf)
+		if err != nil {
+			return err
+		}
+		answer := proof{version: ProofVersion, state: proofRefused}
+		switch {
+		case theirs.version != ProofVersion:
+			err = &VersionError{ProofVersion, int(theirs.version)}
+		case theirs.state != proofAccepted || !hmac.Equal(theirs.sum[:], want.sum[:]):
+			err = ErrStranger
+		default:
+			if answer, err = i.proof(t, roleListener, i.listener.Leaf); err != nil {
+				return err
+			}
+		}
+		_, failed := t.Write(answer.append(nil))
+		return errors.Join(err, failed)
+	})
+}
+
+// Client is Server for the dialling end. A listener that does not know the secret gets a proof
+// that it can only try guesses on, each of which it has to stretch.
+func (i *Identity) Client(ctx context.Context, c net.Conn) (*tls.Conn, error) {
+	t := tls.Client(c, &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		// Not left out: the proof shows who the listener is. Nobody vouches for its certificate.
+		InsecureSkipVerify: true,
+	})
+	return t, within(ctx, t, func() error {
+		listener := t.ConnectionState().PeerCertificates[0]
+		mine, err := i.proof(t, roleDialler, listener)
+		if err != nil {
+			return err
+		}
+		if _, err := t.Write(mine.append(nil)); err != nil {
+			return err
+		}
+		theirs, err := readProof(t)
+		if err != nil {
+			return err
+		}
+		if theirs.version != ProofVersion {
+			return &VersionError{ProofVersion, int(theirs.version)}
+		}
+		want, err := i.proof(t, roleListener, listener)
+		if err != nil {
+			return err
+		}
+		if theirs.state != proofAccepted || !hmac.Equal(theirs.sum[:], want.sum[:]) {
+			return ErrStranger
+		}
+		return nil
+	})
+}
+
+// within does the TLS handshake and then the exchange of proofs, both in the time of ctx.
+func within(ctx context.Context, t *tls.Conn, exchange func() error) error {
+	if err := t.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = t.SetDeadline(time.Unix(1, 0)) })
+	err := exchange()
+	if !stop() {
+		return errors.Join(context.Cause(ctx), err)
+	}
+	return err
+}
+
+func (i *Identity) proof(t *tls.Conn, role string, listener *x509.Certificate) (proof, error) {
+	key, err := i.proofKey(role, listener)
+	if err != nil {
+		return proof{}, err
+	}
+	s := t.ConnectionState()
+	material, err := s.ExportKeyingMaterial(proofLabel, nil, sha256.Size)
+	if err != nil {
+		return proof{}, fmt.Errorf("driver: identity: %w", err)
+	}
+	h := hmac.New(sha256.New, key)
+	_, _ = h.Write(material)
+	p := proof{version: ProofVersion, state: proofAccepted}
+	copy(p.sum[:], h.Sum(nil))
+	return p, nil
+}
+
+func readProof(r io.Reader) (proof, error) {
+	var b [proofBytes]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return proof{}, err
+	}
+	return parseProof(b[:])
+}
+
+// Explain says in words of the run why Server or Client has failed: TLS itself speaks of
+// certificates and alerts.
+func Explain(err error) error {
+	var header tls.RecordHeaderError
+	var version *VersionError
+	switch {
+	case err == nil || errors.Is(err, ErrStranger) || errors.As(err, &version):
+		return err
+	case errors.As(err, &header):
+		return fmt.Errorf("the other end does not speak TLS, so it is no program of this kind, or an older one: %w", err)
+	case isAlert(err):
+		return fmt.Errorf("the other end ended the handshake: it is another program, or an older version of this one; "+
+			"run the same program everywhere: %w", err)
+	}
+	return err
+}
+
+// isAlert reports whether an alert has ended the connection, at this end or the other.
+func isAlert(err error) bool {
+	var alert tls.AlertError
+	var op *net.OpError
+	return errors.As(err, &alert) || errors.As(err, &op) && op.Op == "remote error"
+}

@@ -1,0 +1,254 @@
+package solver
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// timesPower is a problem with all of its data times 2^k.
+func timesPower(p *Problem, k int) *Problem {
+	of := func(f Function) Function {
+		if f == nil {
+			return nil
+		}
+		return func(q Point) float64 { return math.Ldexp(f(q), k) }
+	}
+	q := *p
+	q.Obstacle, q.Upper, q.Boundary, q.Initial, q.Exact = of(p.Obstacle), of(p.Upper), of(p.Boundary), of(p.Initial), of(p.Exact)
+	q.Source = Coefficient{Value: math.Ldexp(p.Source.Value, k), Of: of(p.Source.Of)}
+	if e := p.Evolution; e != nil {
+		evolution := *e
+		evolution.Initial = of(e.Initial)
+		evolution.At = func(t float64) *Problem { return timesPower(e.At(t), k) }
+		q.Evolution = &evolution
+	}
+	return &q
+}
+
+// anyData draws a problem; where all of its data are 0, so is its start.
+func anyData(t *rapid.T) *Problem {
+	p := anyProblem(t)
+	if p.Obstacle == nil && p.Source.Of == nil && p.Source.Value == 0 {
+		p.Initial = nil
+	}
+	return p
+}
+
+// anyPower draws k so that answers stay in the range of float64, far from 1 more often
+// than not.
+func anyPower(t *rapid.T) int {
+	if rapid.Bool().Draw(t, "decimal") {
+		return rapid.SampledFrom([]int{-930, -549, -400, 320, 515, 900}).Draw(t, "power")
+	}
+	return rapid.IntRange(-930, 900).Draw(t, "power")
+}
+
+// requireScaled requires that got is want times 2^k.
+func requireScaled(t require.TestingT, want, got []float64, k int) {
+	require.Len(t, got, len(want))
+	for i := range want {
+		require.Equal(t, math.Ldexp(want[i], k), got[i], "at %d", i)
+	}
+}
+
+// anyMethod draws a run in lockstep whose work is not chosen by measurement.
+func anyMethod(t *rapid.T) MethodConfig {
+	switch rapid.IntRange(0, 3).Draw(t, "method") {
+	case 1:
+		return MethodConfig{Name: SOR}
+	case 2:
+		return MethodConfig{Name: Multigrid}
+	case 3:
+		m := anySchwarz(t)
+		m.Coarse = rapid.SampledFrom([]int{-1, 30}).Draw(t, "coarse")
+		return m
+	}
+	return MethodConfig{}
+}
+
+// Data times 2^k give the same run, and 2^k times its bits, over the range of float64.
+func TestDataTimesAPowerOfTwo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, k := anyData(t), anyPower(t)
+		if rapid.IntRange(0, 3).Draw(t, "steps") == 0 {
+			p = evolve(t, p)
+		}
+		c := Config{
+			Problem: p, Partition: anyPartition(t, p), Scheme: Synchronous(), Method: anyMethod(t),
+			Tolerance: rapid.SampledFrom([]float64{1e-2, 1e-6}).Draw(t, "tolerance"), MaxSweeps: 300,
+		}
+		if c.Partition.Peers() > mostPeers {
+			c.Partition, _ = Slabs(p.N, 1, nil)
+		}
+		seed := rapid.Uint64().Draw(t, "seed")
+		solve := func(p *Problem) (Outcome, []float64) {
+			c.Problem = p
+			n, err := newNetwork(seed, configsFor(c))
+			require.NoError(t, err)
+			require.NoError(t, n.run())
+			return n.peers[0].Outcome(), n.assemble(p, c.Partition)
+		}
+		want, u := solve(p)
+		got, v := solve(timesPower(p, k))
+		require.Equal(t, want, got)
+		requireScaled(t, u, v, k)
+	})
+}
+
+// The same of the sequential method, of a method on one block, and of what judges.
+func TestAnswersTimesAPowerOfTwo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, k := anyData(t), anyPower(t)
+		p.Exact = func(q Point) float64 { return 0.1 * q[0] }
+		q := timesPower(p, k)
+		want, err := SolveSequential(p, Jacobi, 1e-3, 0, 0, 200)
+		require.NoError(t, err)
+		got, err := SolveSequential(q, Jacobi, 1e-3, 0, 0, 200)
+		require.NoError(t, err)
+		requireScaled(t, want.U, got.U, k)
+		got.U = want.U
+		require.Equal(t, want, got)
+
+		by, err := SolveBy(p, MethodConfig{Name: Multigrid}, 1e-6, 20, nil)
+		require.NoError(t, err)
+		bz, err := SolveBy(q, MethodConfig{Name: Multigrid}, 1e-6, 20, nil)
+		require.NoError(t, err)
+		requireScaled(t, by.U, bz.U, k)
+		require.Equal(t, by.Residual, bz.Residual)
+
+		e, err := Evaluate(p, by.U, nil)
+		require.NoError(t, err)
+		f, err := Evaluate(q, bz.U, nil)
+		require.NoError(t, err)
+		require.Equal(t, e.RelativeResidual, f.RelativeResidual)
+		require.Equal(t, e.ContactPoints, f.ContactPoints)
+		requireScaled(t, []float64{e.ResidualInf, e.MaxError, e.Sum, e.Force[0], e.Force[1]},
+			[]float64{f.ResidualInf, f.MaxError, f.Sum, f.Force[0], f.Force[1]}, k)
+		require.Equal(t, math.IsNaN(e.ErrorBound), math.IsNaN(f.ErrorBound))
+		if e.ErrorBound > 1e-300 {
+			require.InDelta(t, e.ErrorBound, math.Ldexp(f.ErrorBound, -k), 1e-9*e.ErrorBound+1e-250)
+			a, err := Enclose(p, by.U, &e, 2, nil)
+			require.NoError(t, err)
+			b, err := Enclose(q, bz.U, &f, 2, nil)
+			require.NoError(t, err)
+			require.InDelta(t, a.Width, math.Ldexp(b.Width, -k), 1e-12)
+			require.Equal(t, a.Contact, b.Contact)
+		}
+		force, err := ContactForce(p, nil, 0, by.U, nil)
+		require.NoError(t, err)
+		times, err := ContactForce(q, nil, 0, bz.U, nil)
+		require.NoError(t, err)
+		requireScaled(t, force.Values, times.Values, k)
+	})
+}
+
+// An asynchronous run ends with the tolerance met, wherever the data lie.
+func TestAsynchronousRunsOfAnyMagnitude(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := timesPower(anyData(t), anyPower(t))
+		c := Config{Problem: p, Partition: anyPartition(t, p), Scheme: Asynchronous(), Tolerance: 1e-4}
+		if rapid.Bool().Draw(t, "schwarz") {
+			c.Method = anySchwarz(t)
+		}
+		if c.Partition.Peers() > mostPeers {
+			c.Partition, _ = Slabs(p.N, 1, nil)
+		}
+		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+		require.NoError(t, err)
+		require.NoError(t, n.run())
+		e, err := Evaluate(p, n.assemble(p, c.Partition), nil)
+		require.NoError(t, err)
+		require.LessOrEqual(t, e.RelativeResidual, c.Tolerance)
+		require.Equal(t, Converged, n.peers[0].Outcome().Reason)
+	})
+}
+
+// Operators far from 1, too.
+func TestOperatorsTimesAPowerOfTwo(t *testing.T) {
+	for _, k := range []int{-560, -300, 300, 560} {
+		p := membrane([3]int{9, 7, 1}, 2)
+		p.Source.Value = -3
+		q := *p
+		q.Diffusion.Value, q.Source.Value = math.Ldexp(1, k), math.Ldexp(-3, k)
+		for _, name := range []string{Richardson, SOR, Multigrid} {
+			want, err := SolveBy(p, MethodConfig{Name: name}, 1e-8, 1000, nil)
+			require.NoError(t, err)
+			got, err := SolveBy(&q, MethodConfig{Name: name}, 1e-8, 1000, nil)
+			require.NoError(t, err)
+			require.Equal(t, want.U, got.U, "%s, 2^%d", name, k)
+			require.Equal(t, Converged, got.Reason)
+			e, err := Evaluate(&q, got.U, nil)
+			require.NoError(t, err)
+			require.Equal(t, want.Residual, e.RelativeResidual)
+		}
+	}
+}
+
+// Outside the range that is supported a problem is refused, by name and with the range.
+func TestDataOutOfRangeAreRefused(t *testing.T) {
+	p := membrane([3]int{9, 7, 1}, 2)
+	solve := func(p *Problem) error {
+		_, err := SolveSequential(p, Jacobi, 1e-3, 0, 0, 50)
+		return err
+	}
+	for _, k := range []int{-1050, -990, 990, 1020} {
+		err := solve(timesPower(p, k))
+		require.ErrorIs(t, err, ErrProblem, "2^%d", k)
+		require.ErrorContains(t, err, "choose other units")
+	}
+	stiff := *p
+	stiff.Diffusion.Value = 0x1p700
+	require.ErrorContains(t, solve(&stiff), "the operator's diagonal is about 1e+213")
+
+	peak := *p // between the points that are looked at first, and 1e200 times as large
+	peak.N = [3]int{40, 40, 1}
+	peak.Source.Of = func(q Point) float64 {
+		if q == peak.At(4, 4, 1) {
+			return 1e200
+		}
+		return 1
+	}
+	err := solve(&peak)
+	require.ErrorIs(t, err, ErrProblem)
+	require.ErrorContains(t, err, "too large to be squared")
+	c := Config{Problem: &peak, Partition: slabsOf(t, &peak, 1), Scheme: Synchronous(), Tolerance: 1e-3}
+	for _, m := range []MethodConfig{{}, {Name: SOR}, {Name: Multigrid}, {Name: Schwarz}} {
+		c.Method = m
+		_, err = New(c)
+		require.ErrorContains(t, err, "too large to be squared", m.Name)
+	}
+	small := *p
+	small.Hi = Point{1e-160, 1e-160}
+	require.ErrorContains(t, solve(&small), "choose another unit of length")
+	far := *p
+	far.Initial = func(Point) float64 { return 1e200 }
+	require.ErrorContains(t, solve(&far), "of about the size of the problem's data")
+}
+
+// An obstacle that is "none here" by a large negative number stays that.
+func TestNoObstacleByALargeNumber(t *testing.T) {
+	p := membrane([3]int{15, 1, 1}, 1)
+	inner := p.Obstacle
+	p.Obstacle = func(q Point) float64 {
+		if math.Abs(q[0]-0.5) > 0.2 {
+			return -1
+		}
+		return inner(q)
+	}
+	want, err := SolveSequential(p, Jacobi, 1e-6, 0, 0, 0)
+	require.NoError(t, err)
+	tiny := timesPower(p, -900)
+	scaled := tiny.Obstacle
+	tiny.Obstacle = func(q Point) float64 {
+		if math.Abs(q[0]-0.5) > 0.2 {
+			return -1e300
+		}
+		return scaled(q)
+	}
+	got, err := SolveSequential(tiny, Jacobi, 1e-6, 0, 0, 0)
+	require.NoError(t, err)
+	requireScaled(t, want.U, got.U, -900)
+}
