@@ -111,7 +111,7 @@ func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time
 			best, u = res.Residual, v
 			f.Method, f.Cycles, f.Residual = m.Name, uint64(res.Sweeps), res.Residual
 		}
-		if res.Reason == solver.Converged {
+		if res.Reason == solver.Converged || res.Reason == solver.Stagnated {
 			break
 		}
 	}

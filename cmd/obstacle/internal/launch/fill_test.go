@@ -2,7 +2,6 @@ package launch
 
 import (
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -25,7 +24,7 @@ func solved(t *testing.T, name string, n []int, params []string, parts int, lost
 		cut, err = solver.Slabs(p.N, parts, nil)
 	}
 	require.NoError(t, err)
-	r = &run{Plan: Plan{Problem: p, Partition: cut, Tolerance: 1e-8, Log: zerolog.Nop()}, started: time.Now(), u: append([]float64(nil), s.U...)}
+	r = &run{Plan: Plan{Problem: p, Partition: cut, Tolerance: 1e-8, Log: zerolog.Nop()}, u: append([]float64(nil), s.U...)}
 	r.room.Do(func() {})
 	for rank := range parts {
 		r.members = append(r.members, &member{rank: rank, box: cut.Box(solver.Rank(rank))})

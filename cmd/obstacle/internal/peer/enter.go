@@ -27,7 +27,7 @@ func enter(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcom
 		if err != nil {
 			return nil, rendezvous.Welcome{}, err
 		}
-		conn := rendezvous.NewConn(c, 0)
+		conn := rendezvous.NewConn(c, 0) // it may stand still
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		w, err := conn.Join(o.Identity, j, o.WaitTime)
 		stop()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/p2pdc/p2pdc/internal/await"
 )
 
 // A connection is cut when what was sent last is not answered, however often it is sent again.
@@ -51,8 +53,14 @@ func TestClosedWindowIsNotCut(t *testing.T) {
 		}
 		sent <- nil
 	}()
-	// The kernel gives a window that stays closed up when it probes: 0.2, 0.6 and 1.4 s after.
-	<-time.After(time.Second)
+	raw, err := here.(*net.TCPConn).SyscallConn()
+	require.NoError(t, err)
+	// The kernel probes a window that stays closed after 0.2, 0.6 and 1.4 s, and would end the
+	// connection then if there were a bound.
+	await.Until(t, func() bool {
+		i, err := tcpInfo(raw)
+		return err != nil || i.Backoff >= 2
+	}, "probes of a closed window")
 	for range pieces {
 		_, err := reader.Receive(KindChunk)
 		require.NoError(t, err)
