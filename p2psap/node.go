@@ -200,7 +200,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 	n.addRails()
 	numbers := n.rand
 	if c.Incarnation != 0 {
-		numbers = rand.New(rand.NewPCG(c.Incarnation, 0x6e756d62657273))
+		numbers = rand.New(rand.NewPCG(n.incarnation(""), 0)) // no peer has that name
 	}
 	n.lastPort, n.lastGen = uint16(numbers.Uint32()), uint16(numbers.Uint32())
 	if n.config.Incarnation == 0 {
