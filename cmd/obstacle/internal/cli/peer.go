@@ -49,7 +49,8 @@ obstacle secret makes one, and - reads it from standard input. It closes the run
 to everybody else: both ends of a connection prove that they know it, over TLS
 1.3, and what peers on different hosts exchange is encrypted and authenticated
 (docs/security.md).`,
-		Example: `  obstacle secret run.secret     # and copy it to the other hosts
+		Example: `  obstacle secret run.secret
+  scp -p run.secret other-host:
   obstacle peer --rendezvous 192.0.2.1:7400 --listen 192.0.2.2 --port-range 7500-7599 --secret-file run.secret`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return a.peer(c.Context(), f) },
