@@ -28,6 +28,9 @@ const (
 // callSizes are the messages whose asynchronous Send is timed, one slot each.
 var callSizes = [...]int{8, 128 << 10}
 
+// longestMessage bounds the messages of a synchronous session, bytes.
+const longestMessage = 1 << 20
+
 // serveEnd is one end of a transport: the one that waits to be called at an address
 // of this host, whose first line says where, or the one that calls.
 func serveEnd(ctx context.Context, kind, host, call string, in io.Reader, out io.Writer) error {
@@ -119,7 +122,7 @@ func newSession(ctx context.Context, host, call string, mode microproto.Mode, i 
 		protect = p2psap.ProtectAlways
 	}
 	node, err := driver.New(driver.Config{
-		Identity: i, Protect: protect,
+		Identity: i, Plain: i == nil, Protect: protect,
 		Name: names[me], Link: link, Listen: net.JoinHostPort(host, "0"), Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 		Run: "bench", Cluster: "bench",
 	})
@@ -134,8 +137,9 @@ func newSession(ctx context.Context, host, call string, mode microproto.Mode, i 
 	if err := node.Connect(ctx, names[1-me], call); err != nil {
 		return nil, err
 	}
-	o := p2psap.OpenOptions{Name: "duel", Mode: mode, ReceiveBytes: 4 << 20}
+	o := p2psap.OpenOptions{Name: "duel", Mode: mode, ReceiveBytes: 4 << 20, Slots: []p2psap.SlotSpec{{Length: longestMessage}}}
 	if mode == microproto.ModeAsynchronous {
+		o.Slots = nil
 		for tag, length := range callSizes {
 			o.Slots = append(o.Slots, p2psap.SlotSpec{Tag: p2psap.Tag(tag), Length: length})
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/bench/internal/duel"
 )
@@ -111,12 +112,12 @@ func (b *bench) compare(ctx context.Context, p place) error {
 		carriers, kinds = append(carriers, c), append(kinds, k.kind)
 	}
 	all := orders()
-	values := make([][][]float64, len(all))
+	values, lost := make([][][]float64, len(all)), make([][]int, len(all))
 	failed := make([]string, len(carriers))
 	for round := range b.rounds + 1 { // the first one warms up
 		for i, o := range all {
 			if values[i] == nil {
-				values[i] = make([][]float64, len(carriers))
+				values[i], lost[i] = make([][]float64, len(carriers)), make([]int, len(carriers))
 			}
 			for j, c := range carriers {
 				if failed[j] != "" || !o.takes(kinds[j]) {
@@ -129,6 +130,7 @@ func (b *bench) compare(ctx context.Context, p place) error {
 				}
 				if round > 0 {
 					values[i][j] = append(values[i][j], o.value(x, y))
+					lost[i][j] += max(x.Lost, y.Lost)
 				}
 			}
 		}
@@ -136,11 +138,11 @@ func (b *bench) compare(ctx context.Context, p place) error {
 			return ctx.Err()
 		}
 	}
-	b.tell(p, all, carriers, kinds, values, failed)
+	b.tell(p, all, carriers, kinds, values, lost, failed)
 	return nil
 }
 
-func (b *bench) tell(p place, all []order, carriers []*carrier, kinds []string, values [][][]float64, failed []string) {
+func (b *bench) tell(p place, all []order, carriers []*carrier, kinds []string, values [][][]float64, lost [][]int, failed []string) {
 	for i, o := range all {
 		var ours measurement
 		for j, c := range carriers {
@@ -158,6 +160,9 @@ func (b *bench) tell(p place, all []order, carriers []*carrier, kinds []string, 
 				m = m.because(fmt.Sprintf("%s: p2psap is %.2f times the median of plain datagrams, a system call each; best against best %.2f", p.name+", "+o.name, ours.Value/m.Value, ours.Low/m.Low))
 			case kinds[j] == kindTCP && ours.Value > 0 && m.Value > 0:
 				m = m.because(fmt.Sprintf("%s: p2psap is %.2f times TCP's median", p.name+", "+o.name, ours.Value/m.Value))
+			}
+			if k := lost[i][j]; k > 0 {
+				m = m.because(strings.TrimPrefix(fmt.Sprintf("%s; %d messages were lost and are not timed", m.Note, k), "; "))
 			}
 			b.report.add(m)
 		}

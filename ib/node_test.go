@@ -22,7 +22,7 @@ func nodes(t *testing.T, a, b *Link) (na, nb *driver.Node) {
 		base, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		n, err := driver.New(driver.Config{
-			Name: name, Link: base, Network: p2psap.Ethernet, Rails: []driver.Rail{{Network: p2psap.InfiniBand, Link: l}},
+			Name: name, Plain: true, Link: base, Network: p2psap.Ethernet, Rails: []driver.Rail{{Network: p2psap.InfiniBand, Link: l}},
 			Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "test",
 			Linger: 100 * time.Millisecond,
 		})
@@ -70,7 +70,7 @@ func TestSessionOverTheLink(t *testing.T) {
 				require.Error(t, a.Free(face))
 			})
 			na, nb := nodes(t, a, b)
-			sa, sb := sockets(t, na, nb, p2psap.OpenOptions{Name: "halo", Mode: microproto.ModeSynchronous})
+			sa, sb := sockets(t, na, nb, p2psap.OpenOptions{Name: "halo", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Tag: 1, Length: size}}})
 			require.Equal(t, p2psap.InfiniBand, sa.Info().Conditions.Network)
 			ctx := await.Context(t)
 			before := a.Stats()

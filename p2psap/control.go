@@ -46,11 +46,12 @@ const (
 	kindAdapted
 	kindRail    // where a rail between the two stands at the sender
 	kindDrained // what the other end started in the old epoch has arrived
+	kindRefusal // in place of a hello: not now
 	kindsEnd
 )
 
 func (k controlKind) String() string {
-	names := [...]string{"", "hello", "heartbeat", "open", "open.ack", "reject", "close", "close.ack", "goodbye", "ping", "pong", "measured", "adapt", "adapted", "rail", "drained"}
+	names := [...]string{"", "hello", "heartbeat", "open", "open.ack", "reject", "close", "close.ack", "goodbye", "ping", "pong", "measured", "adapt", "adapted", "rail", "drained", "refusal"}
 	if k > 0 && int(k) < len(names) {
 		return names[k]
 	}
@@ -59,7 +60,7 @@ func (k controlKind) String() string {
 
 // sequenced tells whether a message is numbered and sent again after a reconnect.
 func (k controlKind) sequenced() bool {
-	return k != kindHello && k != kindHeartbeat && k != kindPing && k != kindPong
+	return k != kindHello && k != kindHeartbeat && k != kindPing && k != kindPong && k != kindRefusal
 }
 
 // envelope is in front of every message:

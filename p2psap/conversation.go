@@ -11,16 +11,12 @@ import (
 func (n *Node) ControlUp(now microproto.Instant, id ConnID, dialled string) {
 	n.replans = true
 	c := &conn{id: id, dialled: dialled, began: now, until: now.Add(n.config.Handshake)}
-	waiting := 0
-	for _, o := range n.conns {
-		if o.peer == nil {
-			waiting++
-		}
+	if dialled == "" {
+		n.makeRoom(now)
 	}
 	n.conns = append(n.conns, c)
-	if n.closed || (dialled == "" && waiting >= n.config.Limits.Handshakes) {
-		n.counters.Handshakes++
-		n.hangup(now, c, fmt.Errorf("%w: %d connections without a hello", ErrLimit, waiting))
+	if n.closed {
+		n.hangup(now, c, ErrClosed)
 		return
 	}
 	if dialled == "" {
@@ -114,6 +110,8 @@ func (n *Node) Control(now microproto.Instant, id ConnID, msg []byte) {
 			return
 		}
 		n.greet(now, c, &h, e.ack)
+	case c.peer == nil && e.kind == kindRefusal:
+		n.takeRefusal(now, c, body)
 	case c.peer == nil:
 		n.malformed(now, c, fmt.Errorf("%w: %v message before a hello", ErrMalformed, e.kind))
 	default:
@@ -157,8 +155,11 @@ func (n *Node) converse(now microproto.Instant, c *conn, e envelope, body *reade
 // takeAtOnce carries out a message that has no number: what is lost with its
 // connection is not sent again.
 func (n *Node) takeAtOnce(now microproto.Instant, p *peer, k controlKind, body *reader) error {
-	if k == kindHeartbeat {
+	switch k {
+	case kindHeartbeat:
 		return body.end(k)
+	case kindRefusal:
+		return fmt.Errorf("%w: %v message after a hello", ErrMalformed, k)
 	}
 	e, err := parseEcho(body, k)
 	switch {
@@ -249,18 +250,19 @@ func (n *Node) take(now microproto.Instant, p *peer, k controlKind, body *reader
 func (n *Node) refuse(now microproto.Instant, c *conn, name, reason string) {
 	err := &RefusedError{Peer: name, Reason: reason}
 	n.counters.Refused++
-	if p := n.peer(name); p != nil && p.state == PeerNew {
+	// Whoever says a name that a peer has must not end the conversation with that one.
+	if p := n.peer(name); p != nil && p.state == PeerNew && (p.conn == nil || p.conn == c) {
 		p.state, p.err = PeerRefused, err
 	}
 	n.out = append(n.out, Output{Kind: OutPeerRefused, Peer: name, Err: err})
 	n.hangup(now, c, err)
 }
 
-func (n *Node) hello(offer []byte) *hello {
+func (n *Node) hello() *hello {
 	g := &n.config
 	return &hello{
-		Run: g.Run, Version: g.Version, Catalog: n.catalog, Name: g.Name, Incarnation: g.Incarnation,
-		Host: g.Host, Process: g.Process, Cluster: g.Cluster, Addresses: g.Addresses, Network: g.Network, Offer: offer, Rails: n.networks(),
+		Run: g.Run, Version: g.Version, Catalog: n.catalog, Name: g.Name,
+		Process: g.Process, Cluster: g.Cluster, Addresses: g.Addresses, Network: g.Network, Rails: n.networks(),
 	}
 }
 
@@ -268,20 +270,21 @@ func (n *Node) hello(offer []byte) *hello {
 // there is no offer.
 func (n *Node) sendHello(c *conn, p *peer) error {
 	e := envelope{kind: kindHello}
-	var offer []byte
+	h := n.hello()
 	if p != nil {
-		var err error
-		if offer, err = n.config.Link.Offer(p.name); err != nil {
+		offer, err := n.config.Link.Offer(p.name)
+		switch {
+		case err != nil:
 			return fmt.Errorf("the link offers nothing to it: %w", err)
+		case len(offer) > maxOfferBytes:
+			return fmt.Errorf("%w: the link's offer has %d bytes of %d", ErrLimit, len(offer), maxOfferBytes)
 		}
+		h.Offer, h.Incarnation, h.Host = offer, n.incarnation(p.name), n.host(c, p.name)
 		e.ack = p.received
-	}
-	if len(offer) > maxOfferBytes {
-		return fmt.Errorf("%w: the link's offer has %d bytes of %d", ErrLimit, len(offer), maxOfferBytes)
 	}
 	w := make(writer, 0, 256)
 	e.append(&w)
-	n.hello(offer).append(&w)
+	h.append(&w)
 	n.out = append(n.out, Output{Kind: OutControl, Conn: c.id, Data: w})
 	return nil
 }
@@ -298,8 +301,12 @@ func (n *Node) greet(now microproto.Instant, c *conn, h *hello, ack uint64) {
 		n.refuse(now, c, c.dialled, fmt.Sprintf("%q answers at its address", h.Name))
 		return
 	}
-	if d := differences(n.hello(nil), h); d != "" {
+	if d := differences(n.hello(), h); d != "" {
 		reject(d)
+		return
+	}
+	if h.Incarnation == 0 { // only in a hello that refuses
+		n.malformed(now, c, fmt.Errorf("%w: hello from peer %q without an incarnation", ErrMalformed, h.Name))
 		return
 	}
 	p := n.peer(h.Name)
@@ -309,6 +316,10 @@ func (n *Node) greet(now microproto.Instant, c *conn, h *hello, ack uint64) {
 			reject(err.Error())
 			return
 		}
+	}
+	if n.taken(now, p, h) {
+		n.refuseForNow(now, c, p.name)
+		return
 	}
 	if !n.sameLife(now, p, h) {
 		n.hangup(now, c, p.err)
@@ -329,7 +340,7 @@ func (n *Node) sameLife(now microproto.Instant, p *peer, h *hello) bool {
 		return p.state == PeerNew || p.state == PeerUp
 	}
 	if p.state == PeerUp {
-		n.lose(now, p) // it must have died for another to have its name
+		n.lose(now, p) // it has been silent for the peer timeout
 	}
 	addr := p.addr
 	n.partWays(p)
@@ -351,10 +362,10 @@ func (n *Node) seat(now microproto.Instant, c *conn, p *peer, h *hello, link mic
 		n.hangup(now, old, fmt.Errorf("p2psap: a newer connection with %q replaces this one", p.name))
 	}
 	c.peer, p.conn = p, c
-	p.dialling, p.backoff, p.heard, p.nextBeat = false, firstBackoff, now, now.Add(n.config.Heartbeat)
+	p.dialling, p.err, p.backoff, p.heard, p.nextBeat = false, nil, firstBackoff, now, now.Add(n.config.Heartbeat)
 	p.life, p.link = h.Incarnation, link
 	if p.state == PeerNew {
-		p.evidence = Evidence{Mine: n.place(), Theirs: h.place()}
+		p.evidence = Evidence{Mine: n.place(n.host(c, p.name)), Theirs: h.place()}
 		p.measure.until = now.Add(n.config.Handshake)
 		if c.dialled != "" {
 			p.measure.seem(now.Sub(c.began)) // this end has said hello first

@@ -24,7 +24,7 @@ var (
 	ErrLimit = errors.New("p2psap: limit reached")
 	// ErrMalformed: bytes that no node of this version sends.
 	ErrMalformed = errors.New("p2psap: malformed")
-	// ErrSlot: a tag that the session does not declare, or a wrong length.
+	// ErrSlot: a tag that the session does not declare, or a length that is not the slot's.
 	ErrSlot = errors.New("p2psap: wrong slot")
 )
 

@@ -21,6 +21,7 @@ func samples() [][]byte {
 		return w
 	}
 	return [][]byte{
+		make(kindRefusal, 0, &refusal{"the name is in use"}),
 		make(kindHello, 0, &hello{Run: "r", Version: "v", Catalog: 1, Name: "b", Incarnation: 9, Host: "h", Process: 2, Cluster: "c", Addresses: prefixes("10.0.0.1/24", "fd00::1/64"), Network: Memory, Offer: []byte("b"), Rails: []Network{InfiniBand, Ethernet}}),
 		make(kindHeartbeat, 0, nil),
 		make(kindOpen, 1, &open{Session: 7, Name: "s", Mode: microproto.ModeSynchronous, Protocols: []string{"A", "B"}, Fingerprint: 5, Port: 6, FrameBytes: 1400, Network: InfiniBand, Round: 2, BaseBytes: 1472, ReceiveBytes: 65536, Slots: []SlotSpec{{1, 64}}, Protect: ProtectNever}),
@@ -68,6 +69,9 @@ func decode(msg []byte) ([]byte, error) {
 	case kindClose, kindCloseAck:
 		c, cerr := parseClosing(r, e.kind)
 		body, err = &c, cerr
+	case kindRefusal:
+		b, berr := parseRefusal(r)
+		body, err = &b, berr
 	case kindPing, kindPong:
 		x, xerr := parseEcho(r, e.kind)
 		body, err = &x, xerr

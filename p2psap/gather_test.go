@@ -22,7 +22,7 @@ func TestSmallMessagesGoTogether(t *testing.T) {
 	queued := func() int { return len(a.Frames()) }
 
 	for i := range 5 {
-		_, waits, err := a.SendMore(w.now, sa, 0, Label(i), []byte{byte(i), 1, 2, 3, 4, 5, 6, 7})
+		_, waits, err := a.SendMore(w.now, sa, 1, Label(i), []byte{byte(i), 1, 2, 3, 4, 5, 6, 7})
 		require.NoError(t, err)
 		require.Equal(t, i > 0, waits, "nothing is on its way before the first")
 		require.Equal(t, 1, queued())
@@ -34,7 +34,7 @@ func TestSmallMessagesGoTogether(t *testing.T) {
 	w.settle()
 	w.run(time.Second)
 
-	slot := Slot{Data: make([]byte, 8)}
+	slot := Slot{Tag: 1, Data: make([]byte, 8)}
 	for i := range 5 {
 		got, err := b.Receive(w.now, sb, &slot)
 		require.NoError(t, err)

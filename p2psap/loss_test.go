@@ -105,7 +105,14 @@ func TestSuccessor(t *testing.T) {
 	w.nodes[b.index], next.index = next, b.index
 	w.nodes = w.nodes[:2]
 	require.NoError(t, next.Connect(w.now, "a", "a"))
-	w.run(100 * time.Millisecond)
+	// Its connections stand, so nothing but the silence shows that it is dead.
+	heard := a.peer("b").heard
+	up := func() bool { state, _ := next.Peer("a"); return state == PeerUp }
+	require.False(t, w.until(heard.Add(a.config.PeerTimeout-time.Millisecond).Sub(w.now), up), "in before the first was lost")
+	_, why := next.Peer("a")
+	require.ErrorContains(t, why, `peer "a" says: the name "b" is in use by another peer`)
+	require.Equal(t, SessionOpen, a.state(sa))
+	require.True(t, w.until(lastBackoff+lastBackoff/2+100*time.Millisecond, up), "the name is never free")
 	_, err := a.State(sa)
 	var lost *PeerLostError
 	require.ErrorAs(t, err, &lost)
@@ -127,7 +134,8 @@ func TestStrangersOnTheControlChannel(t *testing.T) {
 		a.ControlUp(w.now, i+1, "")
 	}
 	require.Len(t, a.conns, 64)
-	a.Control(w.now, 1, []byte("GET / HTTP/1.1\r\n\r\n"))
+	require.Equal(t, ConnID(37), a.conns[0].id, "the oldest made no room")
+	a.Control(w.now, 100, []byte("GET / HTTP/1.1\r\n\r\n"))
 	require.Len(t, a.conns, 63)
 	require.Equal(t, uint64(1), a.Counters().ControlMalformed)
 	w.run(6 * time.Second)

@@ -159,9 +159,9 @@ func (p *peer) found() Finding {
 	return f
 }
 
-func (n *Node) place() Place {
+func (n *Node) place(host string) Place {
 	c := &n.config
-	return Place{Host: c.Host, Process: c.Process, Cluster: c.Cluster, Addresses: c.Addresses}
+	return Place{Host: host, Process: c.Process, Cluster: c.Cluster, Addresses: c.Addresses}
 }
 
 func (h *hello) place() Place {

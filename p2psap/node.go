@@ -48,8 +48,11 @@ type NodeConfig struct {
 	Network Network // the link's kind; 0: Ethernet
 	// Rails are better links than that, best first, at most one of a network. A pair
 	// of peers uses the best that both have and that is up, and Link otherwise.
-	Rails   []Rail
-	Host    string // identity of this host: equal on two nodes only if they share it; "": unknown
+	Rails []Rail
+	Host  string // identity of this host: equal on two nodes only if they share it; "": unknown
+	// Here reports whether the other end of a control connection is at an address of this
+	// host; elsewhere an equal Host means a copy of this one. nil: an equal Host is enough.
+	Here    func(ConnID) bool
 	Process uint64 // of this process on its host
 	Cluster string // label of this peer's cluster; labels that differ decide before anything else
 	// Addresses are those at which other hosts reach this one, each with the prefix

@@ -40,8 +40,10 @@ type Ready struct {
 
 // SlotSpec declares a slot: both ends of a session declare the same.
 type SlotSpec struct {
-	Tag    Tag
-	Length int // bytes; a multiple of 8 when asynchronous
+	Tag Tag
+	// Length is in bytes: of the longest message when synchronous, of every value, and a
+	// multiple of 8, when asynchronous.
+	Length int
 }
 
 // OpenOptions say what a session is for. Both ends open it under the same name
@@ -59,7 +61,9 @@ type OpenOptions struct {
 // present composition. One goroutine may call Send while another calls Receive;
 // two must not call the same one.
 type Socket interface {
-	// Send starts the transfer of data, labelled, under a tag.
+	// Send starts the transfer of data, labelled, under a tag. ErrSlot: the session does
+	// not declare the tag, or data has not the slot's length when asynchronous, more than
+	// that when synchronous; nothing was sent.
 	// Synchronous: it returns at once unless the receiver's grant of bytes is
 	// used up (then it blocks until there is room or ctx ends); data belongs to
 	// the session until Wait has said that the transfer was accepted.
@@ -67,7 +71,9 @@ type Socket interface {
 	Send(ctx context.Context, tag Tag, label Label, data []byte) (Transfer, error)
 	// Receive. Synchronous: blocks until a message of the slot's tag is there
 	// and copies the oldest (FIFO, exactly once); meanwhile slot.Data may be written to. Asynchronous: never blocks;
-	// copies every segment that is newer, Fresh tells whether there was one.
+	// copies every segment that is newer, Fresh tells whether there was one. ErrSlot: the
+	// session does not declare the tag. microproto.ErrShort: slot.Data is shorter than the
+	// message, which stays for the next Receive, or than the asynchronous slot.
 	Receive(ctx context.Context, slot *Slot) (Arrival, error)
 	// Wait blocks until transfer t has been accepted (stored in the receiver's
 	// queue; an asynchronous transfer is complete at once), or until something

@@ -26,7 +26,7 @@ func (n *Node) active(id SessionID) (*session, error) {
 
 // Send starts a transfer; see Socket. microproto.ErrBusy: the receiver's grant is
 // used up, or the session is changing its composition and cannot keep the message
-// meanwhile; OutTouched tells when to try again.
+// meanwhile; OutTouched tells when to try again. ErrSlot: nothing was sent.
 func (n *Node) Send(now microproto.Instant, id SessionID, tag Tag, label Label, data []byte) (Transfer, error) {
 	t, _, err := n.send(now, id, tag, label, data, false)
 	return t, err
@@ -41,6 +41,9 @@ func (n *Node) send(now microproto.Instant, id SessionID, tag Tag, label Label, 
 		return 0, false, s.err
 	}
 	synchronous := s.channel.mode() == microproto.ModeSynchronous
+	if err := s.fits(tag, len(data), synchronous); err != nil {
+		return 0, false, err
+	}
 	if synchronous {
 		accepted := s.acceptedNow()
 		s.kept.forget(uint64(accepted))
@@ -97,13 +100,8 @@ func (s *session) keepBack(tag Tag, label Label, data []byte) error {
 	if to == microproto.ModeAsynchronous || s.kept.n-s.kept.submitted >= maxKeptBack || s.spent+queueCost(len(data)) > granted {
 		return microproto.ErrBusy
 	}
-	for _, slot := range s.options.Slots {
-		if slot.Tag == tag && len(data) <= slot.Length {
-			s.kept.push(keptTransfer{uint32(tag), uint64(label), data})
-			return nil
-		}
-	}
-	return microproto.ErrBusy
+	s.kept.push(keptTransfer{uint32(tag), uint64(label), data})
+	return nil
 }
 
 // Receive copies what has arrived; see Socket. microproto.ErrNothing: no message
@@ -113,6 +111,9 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 	s, err := n.active(id)
 	if err != nil {
 		return Arrival{}, err
+	}
+	if s.declared(slot.Tag) < 0 {
+		return Arrival{}, s.undeclared(slot.Tag)
 	}
 	if len(s.legacy.Unread) > 0 {
 		if a, found, err := s.leftOver(slot); found {

@@ -21,7 +21,7 @@ const HeaderBytes = 8
 const (
 	WireVersion    = 1
 	SealedVersion  = 2
-	ControlVersion = 4
+	ControlVersion = 5
 )
 
 // header is the session header of a data frame.

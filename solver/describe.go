@@ -47,8 +47,8 @@ func (m *multigrid) describe() string {
 
 func (w *schwarz) describe() string {
 	out := []string{fmt.Sprintf("%s on boxes that overlap by %d", cmp.Or(w.config.Method.Local, Multigrid), w.overlap)}
-	if d, is := w.local.(interface{ Describe() string }); is && w.local.Name() == method.NameMultigrid {
-		out = append(out, d.Describe())
+	if w.local != nil && w.local.solver.Name() == method.NameMultigrid {
+		out = append(out, w.local.solver.Describe())
 	}
 	switch {
 	case w.pace.fixed > 0:

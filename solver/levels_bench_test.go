@@ -53,7 +53,7 @@ func BenchmarkCycle(b *testing.B) {
 				m := g.course.method.(*multigrid)
 				h := &m.plan.hierarchy
 				smoothing := method.DefaultSmoothing(method.Options{})
-				start, cycle := h.Start(smoothing), h.Cycle(smoothing, 0)
+				start, cycle := h.Start(smoothing, false), h.Cycle(smoothing, 0)
 				list := append([]method.Stage{}, start...)
 				for range 4 {
 					list = append(list, cycle...)

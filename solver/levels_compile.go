@@ -10,7 +10,7 @@ import (
 func (m *multigrid) compile() {
 	h := &m.plan.hierarchy
 	smoothing := method.DefaultSmoothing(method.Options{Cycle: m.g.config.Method.Cycle})
-	cycle, start := h.Cycle(smoothing, 0), h.Start(smoothing)
+	cycle, start := h.Cycle(smoothing, 0), h.Start(smoothing, m.block.operator.Form == kernel.Variable)
 	if h.Coarsest() == 0 {
 		cycle, start = append(cycle, method.Stage{Kind: method.Measure}), nil
 	}
@@ -20,6 +20,7 @@ func (m *multigrid) compile() {
 	sweep, _ := m.translate(h.Relaxation(1)[:1], join)
 	m.back = m.translateBack(sweep, join)
 	m.opening = join.opening
+	m.again = m.afresh()
 	m.ask = []stage{{kind: stageTotal}}
 	m.energy = nil
 	if f := m.home(0); f != nil {
@@ -145,6 +146,8 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 		return out
 	}
 	switch s.Kind {
+	case method.Reference, method.Choose:
+		return m.guarded(out, s.Kind, f)
 	case method.Relax, method.Solve:
 		if f.faces[0] == nil {
 			return append(out, f.at(func() { f.Smooth(s.Sweeps, s.Omega, f.exec, nil) }, passes-1))

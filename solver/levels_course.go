@@ -29,6 +29,7 @@ type whole interface {
 	// judged hands the totals on, none where the cycle knows them, and tells that of the
 	// squares.
 	judged(totals []float64) (squares float64)
+	magnitudes() kernel.Sum // of the own values, see stagnation
 	copyOut(dst []float64)
 	// rhythm is how often iterates are checked and when that takes effect; the
 	// configuration may ask for another, unless it is fixed.
@@ -49,6 +50,9 @@ type course struct {
 	open     bool      // the check's sums have been given
 	final    bool      // it is of an iterate that is the answer if it meets the tolerance: everybody waits
 	measured bool      // with a residual
+	known    bool      // which the cycle has taken
+	asks     bool      // and with magnitudes
+	stagnant stagnation
 	last     Iteration // valid once reason is not Running
 	residual float64
 	norm0    float64
@@ -121,6 +125,7 @@ func (c *course) begin(p *Problem) error {
 	}
 	g.config.Initial = nil
 	c.phase, c.cycle, c.check, c.due, c.open, c.final = courseOpen, 0, 0, 0, false, false
+	c.known, c.asks, c.stagnant = false, false, stagnation{}
 	c.plan, c.reason, c.residual, c.norm0 = schedule{}, Running, notYet(), notYet()
 	c.opening, c.at = c.method.open(), 0
 	return nil
@@ -145,8 +150,12 @@ func (c *course) next() *stage {
 			if !c.measured {
 				break
 			}
-			if s := c.method.measure(); s != nil {
+			s := c.method.measure()
+			if c.known = s == nil; !c.known {
 				return s
+			}
+			if c.asks {
+				break
 			}
 			c.phase = courseCheck
 			c.judge(nil)
@@ -214,8 +223,12 @@ func (c *course) give() {
 		t.sums[i] = kernel.Sum{}
 	}
 	n := 0
-	if c.measured {
+	if c.measured && !c.known {
 		n = c.method.sums(&t.sums)
+	}
+	if c.measured && c.asks {
+		t.sums[n] = c.method.magnitudes()
+		n++
 	}
 	if c.check == 0 {
 		t.sums[n] = c.reference
@@ -230,13 +243,20 @@ func (c *course) judge(totals []float64) {
 	r, k := c.pace, c.check
 	reason := Running
 	if c.measured {
+		n, m := len(totals)-1, 0.0
+		asked := c.asks && k > 0
+		if asked {
+			m, totals = math.Sqrt(totals[n])/c.norm0, totals[:n]
+		}
 		if k == 0 {
-			n := len(totals) - 1
 			c.norm0, totals = c.g.config.units.reference(math.Sqrt(totals[n])), totals[:n]
 		}
 		tol := c.g.config.Tolerance
 		c.residual, reason = r.judge(k, math.Sqrt(c.method.judged(totals)), c.norm0, tol)
 		c.due = c.plan.next(r, k, c.residual, tol)
+		if c.asks = false; reason == Running {
+			reason, c.asks = c.stagnant.judge(k, c.residual, stagnantChecks, asked, m)
+		}
 	}
 	if reason == Running {
 		reason = c.g.total.wish

@@ -32,6 +32,10 @@ func (m *multigrid) next(Iteration) *stage {
 		switch m.phase {
 		case guardBetween:
 			m.cost, m.cold = 0, false
+			if m.first {
+				m.first = false
+				m.guard.Begin(residualOf(m.squares), !m.warm && len(m.start) > 0)
+			}
 			if m.warm || len(m.start) == 0 {
 				m.run(guardCycle, m.cycle, m.cycleWork)
 			} else {
@@ -102,6 +106,8 @@ func (m *multigrid) decide() bool {
 	switch verdict {
 	case method.Undecided:
 		m.run(guardEnergy, m.energy, 2)
+	case method.Misled:
+		m.run(guardCycle, m.again, m.cycleWork)
 	case method.Rejected:
 		m.sweeps = m.guard.Sweeps()
 		m.run(guardSweep, m.back.restore, 0)
@@ -109,4 +115,12 @@ func (m *multigrid) decide() bool {
 		return true
 	}
 	return false
+}
+
+// residualOf is the residual that sums to these squares; +Inf where they are not known.
+func residualOf(squares float64) float64 {
+	if math.IsNaN(squares) {
+		return math.Inf(1)
+	}
+	return math.Sqrt(squares)
 }

@@ -34,10 +34,13 @@ type multigrid struct {
 	cycle, energy, ask   []stage
 	back                 back
 	startWork, cycleWork float64
-	warm                 bool // there is a start from which cycles can begin
+	before               kernel.Sum // the residual of a grid's reference, for its guard
+	warm                 bool       // there is a start from which cycles can begin
 	reference            kernel.Sum
 	cold                 bool // the values are the reference vector, whose residual is known
 	known                stage
+	first                bool    // no cycle has been done
+	again                []stage // a cycle that begins with the reference vector
 
 	phase   guardPhase
 	list    []stage // in progress
@@ -144,7 +147,7 @@ func (m *multigrid) build(p *Problem, before []float64, dt float64) (kernel.Sum,
 
 func (m *multigrid) begin(values []float64) error {
 	warm, err := m.block.start(m.u, m.embed(values))
-	m.warm, m.cold = warm, !warm
+	m.warm, m.cold, m.first = warm, !warm, true
 	return err
 }
 
@@ -287,6 +290,8 @@ func (m *multigrid) judged(totals []float64) float64 {
 	}
 	return m.squares
 }
+
+func (m *multigrid) magnitudes() kernel.Sum { return m.block.magnitudes(m.u, m.own) }
 
 func (m *multigrid) done() (Iteration, float64) { return 1, m.cost }
 

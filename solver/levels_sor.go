@@ -152,6 +152,8 @@ func (m *redBlack) collect() kernel.Sum {
 	return sum
 }
 
+func (m *redBlack) magnitudes() kernel.Sum { return m.block.magnitudes(m.u, m.own) }
+
 func (m *redBlack) copyOut(dst []float64) { m.block.copyOut(dst, m.u) }
 
 func (m *redBlack) rhythm() (every, lag Iteration, fixed bool) { return sorEvery, sorLag, false }

@@ -28,7 +28,7 @@ import (
 //	stop, finished, close  nothing
 //
 // The mark of a face is the age of the cut it belongs to; that of a residual is 1 when
-// the snapshot is void.
+// the snapshot is void, that of a verdict when the next check has to bring magnitudes.
 type messageKind uint8
 
 const (
@@ -53,7 +53,7 @@ const (
 )
 
 const (
-	messageVersion = 5
+	messageVersion = 6
 	messageHeader  = 16
 )
 
@@ -67,7 +67,7 @@ type message struct {
 	a, b    float64
 	iterate Iteration
 	squares kernel.Sum // residual
-	start   kernel.Sum // residual, number 0: of the reference vector
+	start   kernel.Sum // residual, number 0: of the reference vector; later: magnitudes, where they were asked for
 	values  []byte     // face, plane, layers, shares, correction
 	count   int64      // load, move, grant: planes; those of a move go up if positive
 }
@@ -179,7 +179,7 @@ func mostMark(k messageKind) uint8 {
 	switch k {
 	case msgFace:
 		return mostAge
-	case msgResidual:
+	case msgResidual, msgVerdict:
 		return 1
 	}
 	return 0

@@ -53,7 +53,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		require.Error(t, err)
 		data[0]++
 		_, err = decodeMessage(data, 16)
-		require.ErrorContains(t, err, "version 6")
+		require.ErrorContains(t, err, "version 7")
 	}
 }
 

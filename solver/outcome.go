@@ -9,7 +9,8 @@ import (
 // Reason tells why a run ended, or that it has not.
 type Reason int
 
-// The reasons. Diverged: a residual was not finite.
+// The reasons. Diverged: a residual was not finite. Stagnated: rounding keeps the residual
+// above the tolerance.
 const (
 	Running Reason = iota
 	Converged
@@ -17,7 +18,8 @@ const (
 	ReachedTime
 	Interrupted
 	Diverged
-	lastReason = Diverged
+	Stagnated
+	lastReason = Stagnated
 )
 
 func (r Reason) String() string {
@@ -34,6 +36,8 @@ func (r Reason) String() string {
 		return "interrupted"
 	case Diverged:
 		return "diverged"
+	case Stagnated:
+		return "stagnated above the tolerance"
 	}
 	return "reason?"
 }

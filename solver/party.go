@@ -36,6 +36,7 @@ type subject interface {
 	freeze()                        // keep the newest complete iterate as the snapshot's; sets frozenAt
 	thaw()                          // the snapshot was not the answer
 	packFrozen(f *face, dst []byte) // the own face of what is frozen
+	magnitudes() kernel.Sum         // of the vector that was measured last, see stagnation
 	hear(f *face, m *message) error // messages of kinds that no rule of termination knows
 }
 
@@ -116,7 +117,7 @@ func (p *party) dispatch(f *face, m *message) error {
 	case msgResidual, msgVerdict, msgFace, msgEstimate, msgHeard, msgFinished, msgClose:
 		return p.end.agree(f, m)
 	case msgStop:
-		if m.reason == Running || m.reason == Converged {
+		if m.reason == Running || m.reason == Converged || m.reason == Stagnated {
 			return fmt.Errorf("a stop for reason %d", m.reason)
 		}
 		p.want(m.reason)

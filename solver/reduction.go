@@ -9,7 +9,7 @@ type reduction struct {
 	children []bool // whose shares are in
 	heard    int
 	squares  kernel.Sum
-	start    kernel.Sum // of the reference vector, where it is asked for
+	start    kernel.Sum // of the reference vector or of magnitudes, where they are asked for
 	void     bool       // snapshots: planes were on their way
 }
 

@@ -210,6 +210,7 @@ func (p *pass) collect() kernel.Sum {
 // that a snapshot froze is left alone, the third one takes its place.
 func (p *pass) finish() {
 	w := p.w
+	w.measured = p.array
 	p.steps, p.array = nil, nil
 	if p.group.sweeps > 0 {
 		p.group.finish(w)
@@ -263,6 +264,12 @@ func (w *Worker) thaw() {
 		w.spare = w.frozen
 	}
 	w.frozen = nil
+}
+
+// magnitudes are those of the array that the last pass read: before the next one it holds
+// the same values.
+func (w *Worker) magnitudes() kernel.Sum {
+	return w.block.magnitudes(w.measured, w.block.layout.Interior())
 }
 
 func (w *Worker) packFrozen(f *face, dst []byte) { f.pack(dst, w.frozen) }

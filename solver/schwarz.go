@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
-	"github.com/p2pdc/p2pdc/solver/method"
 )
 
 // schwarz is a peer of the restricted additive Schwarz method (Cai and Sarkis, SIAM J.
@@ -21,7 +20,7 @@ type schwarz struct {
 	exec    Executor
 	block   *block
 	sweep   *kernel.Sweep // measures; nil until what the step starts from is known
-	local   method.Solver
+	local   *localSolve
 	patches []*patch
 	coarse  *correction // nil: there is none
 
@@ -240,6 +239,9 @@ func (w *schwarz) thaw() {
 	}
 	w.frozen = nil
 }
+
+// magnitudes are those of what was assembled to be measured.
+func (w *schwarz) magnitudes() kernel.Sum { return w.block.magnitudes(w.work, w.inside) }
 
 func (w *schwarz) packFrozen(f *face, dst []byte) { w.ownPart.Pack(dst, w.frozen, f.own) }
 

@@ -15,10 +15,11 @@ type schwarzPass struct {
 	measures bool
 	at       int  // patches sent
 	first    bool // iterate 0 has yet to be sent
-	cycles   int  // of the local solve, still to be done
-	done     int  // cycles done
+	cycles   int  // of the local solve, wanted
+	done     int  // operations of the local solve done
 	cost     float64
 	partial  bool // flexible: values go out between two cycles
+	news     bool // values of others are newer than in the relaxation before
 
 	chunks int
 	axis   int
@@ -61,10 +62,10 @@ func (p *schwarzPass) abandon() { p.stage, p.partial = partIdle, false }
 // begin assembles the iterate and begins a pass.
 func (p *schwarzPass) begin(g gate) {
 	w := p.w
-	news := w.assemble()
+	p.news = w.assemble()
 	p.relaxes, p.measures, p.done = g != gateMeasureCurrent, g != gateSweep, 0
 	if p.relaxes {
-		p.cycles = w.pace.cycles(news)
+		p.cycles = w.pace.cycles(p.news)
 	}
 	p.stage = partMeasure
 	if !p.measures {
@@ -179,21 +180,22 @@ func (w *schwarz) Relax(op Op) {
 	}
 }
 
-// solve does a cycle of the local solve; the last one makes the next iterate.
+// solve does an operation of the local solve; the last one makes the next iterate.
 func (p *schwarzPass) solve() {
 	w := p.w
 	if p.done == 0 {
-		w.local.Changed()
+		w.local.begin(w.work, p.cycles, p.news)
 	}
-	p.cost = w.local.Cycle(w.work)
+	p.cost = w.local.step(w.work)
 	w.spent += p.cost * float64(w.layout.Points()) / float64(w.ownPart.Points())
 	p.done++
-	if p.done < p.cycles {
-		if w.flexible() {
+	if !w.local.over {
+		if w.flexible() && w.local.sound {
 			p.partial, p.stage, p.at = true, partSend, 0
 		}
 		return
 	}
+	w.pace.did = max(w.pace.did, p.done)
 	room := w.room()
 	w.takeOwn(room, w.work)
 	w.cur, w.next = room, w.cur

@@ -94,7 +94,7 @@ func emulated(t require.TestingT, p *Problem, part Partition, m MethodConfig, ex
 		b.eachGhost(func(i int, idx [3]int) bool { f(i, idx); return true })
 	}
 	each(whole, func(i int, idx [3]int) { u[at(idx)] = reference[i] })
-	var solvers []method.Solver
+	var solvers []*localSolve
 	var blocks []*block
 	for r := range part.Peers() {
 		ext := part.Box(Rank(r))
@@ -103,11 +103,13 @@ func emulated(t require.TestingT, p *Problem, part Partition, m MethodConfig, ex
 		}
 		s, _, err := NewSystem(p, ext)
 		require.NoError(t, err)
-		solver, err := method.New(m.Local, s, method.Options{Omega: m.Omega})
+		solver, err := method.New(m.Local, s, method.Options{Omega: m.Omega, Judged: true})
 		require.NoError(t, err)
 		b, err := newBlock(p, ext)
 		require.NoError(t, err)
-		solvers, blocks = append(solvers, solver), append(blocks, b)
+		sweep, err := b.sweep(1)
+		require.NoError(t, err)
+		solvers, blocks = append(solvers, newLocalSolve(solver, sweep, b.layout, Sequential{}, false)), append(blocks, b)
 	}
 	for range exchanges {
 		next := append([]float64(nil), u...)
@@ -115,9 +117,8 @@ func emulated(t require.TestingT, p *Problem, part Partition, m MethodConfig, ex
 			b := blocks[r]
 			v := make([]float64, b.layout.Len())
 			each(b, func(i int, idx [3]int) { v[i] = u[at(idx)] })
-			solver.Changed()
-			for range m.Work {
-				solver.Cycle(v)
+			for solver.begin(v, m.Work, true); !solver.over; {
+				solver.step(v)
 			}
 			part.Box(Rank(r)).each(func(_ int, idx [3]int) bool { next[at(idx)] = v[b.index(idx)]; return true })
 		}

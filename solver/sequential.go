@@ -84,10 +84,19 @@ func (s *sequential) iterate(r rhythm, reference, tol float64, sweep func()) ([]
 	var out Sequence
 	var plan schedule
 	check, due, last := Iteration(0), Iteration(0), Iteration(0)
+	var stagnant stagnation
+	asks := false
 	for k := Iteration(0); ; k++ {
 		if out.Reason == Running && k == check {
 			if k >= due || k == r.max {
 				out.Residual, out.Reason = r.judge(k, s.residual(), reference, tol)
+				if out.Reason == Running {
+					m := 0.0
+					if asks {
+						m = s.magnitude() / reference
+					}
+					out.Reason, asks = stagnant.judge(k, out.Residual, stagnantChecks, asks, m)
+				}
 				due, last = plan.next(r, k, out.Residual, tol), r.effect(k)
 			}
 			check = r.after(k)
@@ -268,6 +277,22 @@ func (s *sequential) residual() float64 {
 			r = max(r, 0)
 		}
 		sum.Add(float64(r * r))
+	})
+	return norm(&sum)
+}
+
+// magnitude is ‖m‖₂ of the current iterate, see stagnation.
+func (s *sequential) magnitude() float64 {
+	var sum kernel.Sum
+	s.each(func(i, d int, _ [3]int) {
+		if u := s.cur[i]; u > s.phi[d] && u < s.psi[d] {
+			center := s.row[kernel.Center]
+			if s.rows != nil {
+				center = s.rows[d][kernel.Center]
+			}
+			m := pointMagnitude(center, u, s.f[d])
+			sum.Add(float64(m * m))
+		}
 	})
 	return norm(&sum)
 }

@@ -19,15 +19,18 @@ import (
 // Snapshot 0 is of u⁰; nothing is relaxed before its verdict, so that every peer
 // has seen a first face of each neighbour and a solved problem takes no sweep.
 type snapshotEnd struct {
-	p       *party
-	number  uint64    // of the last snapshot begun
-	active  bool      // begun, no verdict yet
-	begun   bool      // snapshot 0 has been begun (its faces sent)
-	sums    reduction // of the snapshot; snapshot 0 also of the reference vector
-	measure bool      // the pass in progress measures the frozen block
-	faces   []bool    // frozen faces that have come
-	got     int
-	norm0   float64 // NaN before the verdict on snapshot 0
+	p      *party
+	number uint64    // of the last snapshot begun
+	active bool      // begun, no verdict yet
+	begun  bool      // snapshot 0 has been begun (its faces sent)
+	sums   reduction // of the snapshot; snapshot 0 also of the reference vector
+	asks   bool      // the next snapshot brings magnitudes
+
+	magnitudes kernel.Sum // the own ones
+	measure    bool       // the pass in progress measures the frozen block
+	faces      []bool     // frozen faces that have come
+	got        int
+	norm0      float64 // NaN before the verdict on snapshot 0
 
 	guess    guess
 	schedule schedule
@@ -36,7 +39,11 @@ type snapshotEnd struct {
 	reason   Reason
 	final    bool  // the snapshot was begun when all had made their last sweep
 	shots    shots // root
-	pace     pace
+
+	stagnant, quiet stagnation // root: by snapshots, by estimates
+	quietAt         Iteration  // no snapshot before because of quiet
+	quietNews       bool       // the root has measured since quiet was told
+	pace            pace
 }
 
 func newSnapshotEnd(p *party) *snapshotEnd {
@@ -126,18 +133,23 @@ func (e *snapshotEnd) measured(residual *kernel.Sum) {
 	if !e.measure {
 		e.guess.own, e.guess.known = residual.Float64(), true
 		e.guess.age++
+		e.quietNews = true
 		e.plan()
 		e.report()
 		e.consider()
 		return
 	}
 	e.measure = false
-	var reference *kernel.Sum
-	if e.number == 0 {
-		reference = &e.p.reference
+	var second *kernel.Sum
+	switch {
+	case e.number == 0:
+		second = &e.p.reference
 		e.guess.own, e.guess.known = residual.Float64(), true
+	case e.asks:
+		e.magnitudes = e.p.subject.magnitudes()
+		second = &e.magnitudes
 	}
-	e.sums.share(residual, reference)
+	e.sums.share(residual, second)
 	e.advance()
 }
 
@@ -167,13 +179,20 @@ func (e *snapshotEnd) advance() {
 	case e.final:
 		reason = ReachedSweeps
 	}
-	e.verdict(&message{kind: msgVerdict, number: e.number, reason: reason, a: rel, b: e.norm0})
+	m := message{kind: msgVerdict, number: e.number, reason: reason, a: rel, b: e.norm0}
+	if reason == Running && !e.sums.void {
+		asked := e.asks && e.number > 0
+		if m.reason, asked = e.stagnant.judge(e.p.frozenAt, rel, quietSnapshots, asked, norm(&e.sums.start)/e.norm0); asked {
+			m.mark = 1
+		}
+	}
+	e.verdict(&m)
 }
 
 // verdict takes the verdict on the open snapshot and passes it on.
 func (e *snapshotEnd) verdict(m *message) {
 	e.p.tellChildren(m)
-	e.active, e.residual, e.norm0 = false, m.a, m.b
+	e.active, e.residual, e.norm0, e.asks = false, m.a, m.b, m.mark == 1
 	if m.reason != Running {
 		e.reason = m.reason // the frozen block is the answer
 		return
@@ -216,11 +235,27 @@ func (e *snapshotEnd) consider() {
 		return
 	}
 	e.final = e.atEnd() && e.guess.childrenAtEnd()
-	if e.p.wish == Running && !e.final && !e.shots.promising(now, e.p.iterate) {
+	if e.p.wish == Running && !e.final && !e.shots.promising(now, e.p.iterate) && !e.suspects() {
 		return
 	}
 	e.shots.begin(now, e.p.iterate)
 	e.begin(e.number + 1)
+}
+
+// suspects tells whether the estimates have stopped falling, so that a snapshot is worth
+// while to see whether the run stagnates: at most one each eighth of the run.
+func (e *snapshotEnd) suspects() bool {
+	k := e.p.iterate
+	sum, known := e.guess.sum()
+	if !known || !e.quietNews || math.Sqrt(sum) <= e.bound() {
+		return false // where estimates promise the end, shots knows when
+	}
+	e.quietNews = false
+	if !e.quiet.hear(k, math.Sqrt(sum), quietChecks) || k < e.quietAt {
+		return false
+	}
+	e.quietAt = k + k/8
+	return true
 }
 
 // bound is the residual that ends the run, NaN before it is known.

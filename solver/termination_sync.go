@@ -24,10 +24,14 @@ type lockstepEnd struct {
 	schedule schedule  // root
 	sums     reduction // of the check; check 0 also of the reference vector
 
-	norm0    float64 // ‖r(u⁰)‖, known after check 0
-	residual float64
-	reason   Reason
-	last     Iteration // valid once reason is not Running
+	asks     bool       // the next check that measures brings magnitudes
+	stagnant stagnation // root
+
+	magnitudes kernel.Sum // the own ones
+	norm0      float64    // ‖r(u⁰)‖, known after check 0
+	residual   float64
+	reason     Reason
+	last       Iteration // valid once reason is not Running
 
 	finished      []bool
 	finishedHeard int
@@ -106,11 +110,15 @@ func (e *lockstepEnd) shut() {
 }
 
 func (e *lockstepEnd) measured(residual *kernel.Sum) {
-	var reference *kernel.Sum
-	if e.check == 0 {
-		reference = &e.p.reference
+	var second *kernel.Sum
+	switch {
+	case e.check == 0:
+		second = &e.p.reference
+	case e.asks:
+		e.magnitudes = e.p.subject.magnitudes()
+		second = &e.magnitudes
 	}
-	e.sums.share(residual, reference)
+	e.sums.share(residual, second)
 	e.advance()
 }
 
@@ -127,10 +135,16 @@ func (e *lockstepEnd) advance() {
 		e.norm0 = e.p.config.units.reference(norm(&e.sums.start))
 	}
 	m := message{kind: msgVerdict, number: uint64(e.check), a: e.residual, b: e.norm0, iterate: e.due}
-	if e.measures() {
+	if asked := e.asks; e.measures() {
 		r, tol := e.p.rhythm, e.p.config.Tolerance
 		m.a, m.reason = r.judge(e.check, norm(&e.sums.squares), e.norm0, tol)
 		m.iterate = e.schedule.next(r, e.check, m.a, tol)
+		if e.asks = false; m.reason == Running {
+			m.reason, e.asks = e.stagnant.judge(e.check, m.a, stagnantChecks, asked, norm(&e.sums.start)/e.norm0)
+		}
+	}
+	if e.asks {
+		m.mark = 1
 	}
 	if m.reason == Running {
 		m.reason = e.p.wish
@@ -141,7 +155,7 @@ func (e *lockstepEnd) advance() {
 // verdict takes a verdict on the open check and passes it on.
 func (e *lockstepEnd) verdict(m *message) {
 	e.p.tellChildren(m)
-	e.residual, e.norm0, e.due = m.a, m.b, m.iterate
+	e.residual, e.norm0, e.due, e.asks = m.a, m.b, m.iterate, m.mark == 1
 	if m.reason != Running {
 		e.reason, e.last, e.none = m.reason, e.p.rhythm.effect(e.check), true
 		return

@@ -96,6 +96,7 @@ type Worker struct {
 	cur, next []float64     // iterate k; where k+1 goes
 	spare     []float64     // third array, only after a snapshot
 	frozen    []float64     // block of the snapshot in progress or agreed; may be cur
+	measured  []float64     // what the last pass read
 	pass      pass
 	opening   opening
 	unread    bool // the pass has yet to read the newest faces

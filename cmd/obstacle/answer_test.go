@@ -72,8 +72,15 @@ func killedBetween(t *testing.T, p *solver.Problem, initial []float64, first, la
 	u, err := output.ReadInitial(at, p)
 	require.NoError(t, err)
 	half := len(u) / 2
-	require.True(t, equal(initial[half:], u[half:]), "the missing block holds starting values")
-	require.False(t, equal(initial[:half], u[:half]), "the other one holds what its peer had")
+	require.False(t, equal(initial[:half], u[:half]), "the other block holds what its peer had")
+	if len(s.FilledBlocks) == 0 { // the time for it was over, on a busy machine
+		require.True(t, equal(initial[half:], u[half:]), "the missing block holds starting values")
+		return true
+	}
+	box := solver.Box{Lo: [3]int{0, 0, p.N[2] / 2}, Hi: p.N}
+	e, err := solver.Evaluate(p.Inner(box, u, nil), u[half:], nil)
+	require.NoError(t, err)
+	require.InEpsilon(t, e.RelativeResidual, float64(s.FilledBlocks[0].Residual), 1e-3, "it holds what was computed, and nothing of what its peer had written")
 	return true
 }
 

@@ -65,13 +65,16 @@ func TestPeersByHand(t *testing.T) {
 	require.Equal(t, second.cmd.Process.Pid, s.PerPeer[1].Pid)
 }
 
+// A peer that was started for another problem is sent away, and the run waits on.
 func TestPeerOfAnotherProblem(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--problem", "ball3d")
 	require.Equal(t, 1, p.wait(patience))
 	p.said("different problems: the run solves membrane .*, this peer was started for ball3d")
-	require.Equal(t, 1, r.wait(patience))
-	r.said("peer 0 .* cannot take part: different problems")
+	r.said("refused the peer .*: different problems")
+	p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--problem", "membrane")
+	require.Equal(t, 0, p.wait(patience))
+	require.Equal(t, 0, r.wait(patience))
 }
 
 func TestInterruptOfAPeerEndsTheRunPolitely(t *testing.T) {
@@ -108,12 +111,22 @@ func TestPortsInUse(t *testing.T) {
 	require.Equal(t, 1, r.wait(patience))
 	r.said(fmt.Sprintf("no rendezvous at 127.0.0.1:%d: .*address already in use", port))
 
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "1")
-	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--port-range", fmt.Sprintf("%d-%d", port, port))
+	// A peer that cannot listen leaves its place to another one.
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "2")
+	join := func(more ...string) *running {
+		return start(t, append([]string{"peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1"}, more...)...)
+	}
+	a := join()
+	r.said(`"rank":0.*peer joined`)
+	p := join("--port-range", fmt.Sprintf("%d-%d", port, port))
 	require.Equal(t, 1, p.wait(patience))
 	p.said(fmt.Sprintf("%d.*address already in use", port))
-	require.Equal(t, 1, r.wait(patience))
-	r.said(fmt.Sprintf("cannot take part: .*%d", port))
+	r.said(fmt.Sprintf("cannot take part: .*%d.*the run waits for another peer in its place", port))
+	b := join()
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, a.wait(patience))
+	require.Equal(t, 0, b.wait(patience))
+	require.Equal(t, b.cmd.Process.Pid, r.solution().PerPeer[1].Pid)
 }
 
 // A peer of another version is refused, both ends name the versions, and the run
@@ -165,8 +178,31 @@ func TestPeersByHandEndWithTheLauncher(t *testing.T) {
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	r.said(`"relaxing"`)
 	r.signal(syscall.SIGKILL)
-	a.wait(patience) // not after the time-out
-	b.wait(patience)
+	require.Equal(t, 1, a.wait(patience)) // not after the time-out
+	require.Equal(t, 1, b.wait(patience))
+	a.said("the launcher at .* left before the run was over")
+}
+
+// Of a run that has failed all peers exit with 1, and at once: the survivors wait neither for
+// the peer timeout nor for what they sent to the lost peer.
+func TestPeersByHandOfAFailedRun(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			r, address, secret := waiting(t, "solve", "membrane", "--n", "96", "--tol", "1e-13", "--peers", "3", "--scheme", scheme, "--peer-timeout", "10m")
+			var all []*running
+			for rank := range 3 {
+				all = append(all, start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--seat", fmt.Sprint(rank)))
+			}
+			r.said(`"relaxing"`)
+			all[1].signal(syscall.SIGKILL)
+			require.Equal(t, 1, r.wait(patience))
+			require.Equal(t, []int{1}, r.solution().MissingBlocks)
+			for _, rank := range []int{0, 2} {
+				require.Equal(t, 1, all[rank].wait(patience))
+				all[rank].said("obstacle: peer 1 .* closed its connection")
+			}
+		})
+	}
 }
 
 // A secret that comes by standard input, whose end it is: the peer goes on.
@@ -225,7 +261,7 @@ func TestSilentConnectionsAtTheRendezvous(t *testing.T) {
 	require.Equal(t, 0, r.wait(patience))
 	require.Equal(t, 0, first.wait(patience))
 	require.Equal(t, 0, second.wait(patience))
-	require.GreaterOrEqual(t, r.solution().Refused["rendezvous.stranger"], uint64(400))
+	require.Positive(t, r.solution().Refused["rendezvous.stranger"])
 }
 
 // closedByPeer reports whether the other end has closed a connection on which it sends

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
@@ -49,9 +51,40 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 			require.Equal(t, "failed", s.Reason)
 			require.Contains(t, s.Failure, fmt.Sprintf("peer 1 (pid %d) ended: signal: killed", r.pid(1)))
 			require.Equal(t, []int{1}, s.MissingBlocks)
+			require.Len(t, s.FilledBlocks, 1)
+			require.Equal(t, [][2]int{{0, 128}, {0, 128}, {43, 86}}, s.FilledBlocks[0].Box)
+			require.Less(t, float64(s.FilledBlocks[0].Residual), 1.0)
 			require.FileExists(t, at)
 			require.Positive(t, s.Sweeps[0], "the other blocks are the iterate they had")
 			r.said("obstacle: peer 1")
+			r.neverSaid("did not end") // the survivors do not wait for the dead peer
+		})
+	}
+}
+
+// A launcher that stood still for longer than the peer timeout, alone or with all its peers,
+// reads what came meanwhile before it calls anyone silent.
+func TestLauncherThatStoodStill(t *testing.T) {
+	for i, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			r := endless(t, scheme, "--peer-timeout", "1s")
+			stopped := []int{r.cmd.Process.Pid}
+			if i > 0 || testing.Short() {
+				stopped = append(stopped, r.pid(0), r.pid(1), r.pid(2))
+			}
+			for _, pid := range stopped {
+				require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+			}
+			await.Pass(2 * time.Second)
+			for _, pid := range slices.Backward(stopped) {
+				require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+			}
+			r.signal(syscall.SIGINT)
+			require.Equal(t, 3, r.wait(patience))
+			s := r.solution()
+			require.Equal(t, "interrupted", s.Reason, s.Failure)
+			require.Empty(t, s.MissingBlocks)
+			require.Less(t, float64(s.RelativeResidual), 1.0)
 		})
 	}
 }
@@ -74,7 +107,7 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
 			r := endless(t, scheme, "--out", at)
-			r.signal(syscall.SIGINT)
+			r.signal(map[string]syscall.Signal{"sync": syscall.SIGINT, "async": syscall.SIGHUP}[scheme])
 			require.Equal(t, 3, r.wait(patience))
 			s := r.solution()
 			require.Equal(t, "interrupted", s.Reason)

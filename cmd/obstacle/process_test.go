@@ -140,6 +140,14 @@ func (r *running) said(pattern string) []string {
 	}
 }
 
+// neverSaid wants no such line on stderr of a program that has ended.
+func (r *running) neverSaid(text string) {
+	r.t.Helper()
+	for _, l := range r.lines {
+		require.NotContains(r.t, l, text)
+	}
+}
+
 // pid is the process of a rank.
 func (r *running) pid(rank int) int {
 	r.said(fmt.Sprintf(`"rank":%d.*peer joined`, rank))

@@ -28,9 +28,10 @@ type result struct {
 func solve(ctx context.Context, mode microproto.Mode, points, peers int, tolerance float64) (result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	key := driver.NewKey()
 	nodes := make([]*driver.Node, peers)
 	for i := range nodes {
-		n, err := listen(i)
+		n, err := listen(i, key)
 		if err != nil {
 			return result{}, err
 		}
@@ -63,13 +64,19 @@ func solve(ctx context.Context, mode microproto.Mode, points, peers int, toleran
 
 func name(i int) string { return fmt.Sprintf("peer-%d", i) }
 
-func listen(i int) (*driver.Node, error) {
+// listen makes a node that takes only peers that have the key. Peers in processes of their
+// own would read a secret from a file instead, and call driver.NewIdentity.
+func listen(i int, key driver.Key) (*driver.Node, error) {
+	identity, err := driver.NewKeyIdentity(key, "jacobi1d")
+	if err != nil {
+		return nil, err
+	}
 	link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 	if err != nil {
 		return nil, err
 	}
 	return driver.New(driver.Config{
-		Name: name(i), Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "jacobi1d",
+		Name: name(i), Identity: identity, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "jacobi1d",
 	})
 }
 

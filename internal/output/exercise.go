@@ -28,11 +28,7 @@ func WriteExercise(path string, spot []float64, rows []Exercise) error {
 	if err := writable(path); err != nil {
 		return err
 	}
-	err := replace(path, func(w io.Writer) error { return writeExercise(w, spot, rows) })
-	if err != nil {
-		return fmt.Errorf("output %s: %w", path, err)
-	}
-	return nil
+	return Replace(path, func(w io.Writer) error { return writeExercise(w, spot, rows) })
 }
 
 func writeExercise(w io.Writer, spot []float64, rows []Exercise) error {

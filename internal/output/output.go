@@ -76,14 +76,29 @@ func Extensions() []string {
 	return all
 }
 
-// CheckPath tells, before a long run, whether Write could write to path: a known
-// extension, a directory that exists, no directory or device of that name.
+// CheckPath reports, before a long run, why Write could not write to path: an unknown
+// extension, or what CheckFile finds.
 func CheckPath(path string) error {
-	if IsSeries(path) || IsExercise(path) {
-		return writable(path)
+	if !IsSeries(path) && !IsExercise(path) {
+		if _, err := check(path); err != nil {
+			return err
+		}
 	}
-	_, err := check(path)
-	return err
+	return CheckFile(path)
+}
+
+// CheckFile reports why no file can be put at path: there is no such directory, something
+// that is no regular file has that name, or a file beside it cannot be created. It leaves
+// nothing behind.
+func CheckFile(path string) error {
+	if err := writable(path); err != nil {
+		return err
+	}
+	f, err := beside(path)
+	if err != nil {
+		return fmt.Errorf("output %s: no file can be created in its directory: %w", path, reason(err))
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 func check(path string) (writer, error) {
@@ -122,34 +137,46 @@ func Write(path string, s Solution) error {
 	if err != nil {
 		return fmt.Errorf("output %s: %w", path, err)
 	}
-	if err := replace(path, func(w io.Writer) error { return write(w, g) }); err != nil {
+	return Replace(path, func(w io.Writer) error { return write(w, g) })
+}
+
+// Replace writes a file under a name of its own and renames it to path once it is complete:
+// on an error the file of that name is what it was.
+func Replace(path string, write func(io.Writer) error) error {
+	if err := replace(path, write); err != nil {
 		return fmt.Errorf("output %s: %w", path, err)
 	}
 	return nil
 }
 
-// replace writes a file under a name of its own and renames it to path.
-func replace(path string, write func(io.Writer) error) (err error) {
+// beside creates a file in path's directory under a name that no other file has.
+func beside(path string) (*os.File, error) {
 	var unique [8]byte
 	rand.Read(unique[:])
 	directory, name := filepath.Split(path)
 	temporary := filepath.Join(directory, "."+name+"."+hex.EncodeToString(unique[:]))
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // the umask decides, as for any file
+	return os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // the umask decides, as for any file
+}
+
+func replace(path string, write func(io.Writer) error) (err error) {
+	f, err := beside(path)
 	if err != nil {
 		return reason(err)
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(temporary) // the error that led here is the one to report
+			_ = os.Remove(f.Name()) // the error that led here is the one to report
 		}
 	}()
 	b := bufio.NewWriterSize(f, 1<<16)
-	err = errors.Join(write(b), b.Flush())
-	err = errors.Join(err, f.Close())
-	if err != nil {
-		return reason(err)
+	if err = write(b); err == nil {
+		err = b.Flush()
 	}
-	return reason(os.Rename(temporary, path))
+	err = errors.Join(reason(err), reason(f.Close()))
+	if err != nil {
+		return err
+	}
+	return reason(os.Rename(f.Name(), path))
 }
 
 // reason drops the temporary name from an error of the file system.
@@ -157,6 +184,10 @@ func reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err
+	}
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		return l.Err
 	}
 	return err
 }

@@ -366,3 +366,30 @@ func TestRoundTrip(t *testing.T) {
 		require.Equal(t, s.U, u)
 	})
 }
+
+// A file is replaced when all of it is written; an error leaves what was there, and nothing
+// temporary.
+func TestReplace(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "u.npy")
+	require.NoError(t, os.WriteFile(path, []byte("old"), 0o644))
+	full := errors.New("the disk is full")
+	half := func(w io.Writer) error {
+		_, err := w.Write(make([]byte, 1<<17))
+		require.NoError(t, err)
+		return full
+	}
+	require.ErrorIs(t, Replace(path, half), full)
+	require.NoError(t, CheckFile(path))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(text))
+	require.NoError(t, Replace(path, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }))
+	text, err = os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "new", string(text))
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.ErrorContains(t, CheckFile(filepath.Join(path, "x")), "there is no directory")
+}

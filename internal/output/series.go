@@ -58,12 +58,7 @@ func (s *Series) Add(m int, t float64, u Solution) error {
 }
 
 // Close writes the collection of all steps.
-func (s *Series) Close() error {
-	if err := replace(s.path, s.collection); err != nil {
-		return fmt.Errorf("output %s: %w", s.path, err)
-	}
-	return nil
-}
+func (s *Series) Close() error { return Replace(s.path, s.collection) }
 
 // Steps is how many have been added.
 func (s *Series) Steps() int { return len(s.steps) }

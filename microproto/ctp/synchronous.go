@@ -141,6 +141,9 @@ func (s *Synchronous) Attach(b *microproto.Binder) (err error) {
 // Slot bounds the messages of a tag; tags that were not declared are not bounded
 // but by the queue.
 func (s *Synchronous) Slot(tag uint32, length int) error {
+	if ownTag(tag) {
+		return fmt.Errorf("%w: tag %d is the channel's own", ErrSlot, tag)
+	}
 	if length < 0 || cost(length) > s.limit {
 		return fmt.Errorf("%w: %d bytes for tag %d, and the receive queue has %d", ErrMessageSize, length, tag, s.limit)
 	}

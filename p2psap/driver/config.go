@@ -36,11 +36,15 @@ type Config struct {
 	Run     string // peers of different runs refuse each other; so do peers of
 	Version string // different versions of the program
 
-	// Identity makes the control channel TLS, closed to who does not know the run's
-	// secret; nil: it is plain, and so are all frames. Protect says which sessions
-	// have their frames protected: by default those between hosts.
+	// Identity makes the control channel TLS, closed to all that do not know the run's
+	// secret. Protect says which sessions have their frames protected: by default those
+	// between hosts.
 	Identity *Identity
 	Protect  p2psap.Protection
+	// Plain leaves the node unprotected, without an Identity: whoever can reach its ports
+	// can take part, and whoever is on the path can read and change everything. Without
+	// Identity it must be set.
+	Plain bool
 
 	PeerTimeout time.Duration // a peer silent for longer is lost; 0: 10 s
 	Heartbeat   time.Duration // 0: PeerTimeout/8, at most 1 s
@@ -73,6 +77,13 @@ func (c *Config) core() (p2psap.NodeConfig, error) {
 	}
 	if c.Identity == nil && (c.Protect == p2psap.ProtectAuto || c.Protect == p2psap.ProtectAlways) {
 		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q: protection %v needs an Identity: the keys travel over the control channel", c.Name, c.Protect)
+	}
+	if c.Identity == nil && !c.Plain {
+		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has no Identity: make one with driver.NewIdentity from a secret that all peers have, "+
+			"or set Config.Plain to leave the node open to everybody who can reach it", c.Name)
+	}
+	if c.Identity != nil && c.Plain {
+		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has an Identity and is Plain: choose one", c.Name)
 	}
 	var entropy p2psap.Entropy
 	if c.Identity != nil {

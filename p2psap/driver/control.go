@@ -26,6 +26,7 @@ type connection struct {
 	conn  net.Conn    // TLS over tcp, or the same
 	tcp   net.Conn    // to be broken off: closing TLS may have to wait
 	queue chan []byte // closed by the node, under its lock, when the core hangs up
+	here  bool        // the other end is at an address of this host
 	hung  bool
 }
 
@@ -93,12 +94,18 @@ func (n *Node) attach(conn net.Conn, dialled string) {
 		return
 	}
 	n.lastConn++
-	c := &connection{id: n.lastConn, conn: conn, tcp: tcp, queue: make(chan []byte, controlQueue)}
+	c := &connection{id: n.lastConn, conn: conn, tcp: tcp, queue: make(chan []byte, controlQueue), here: sameHost(tcp.LocalAddr(), tcp.RemoteAddr())}
 	n.conns[c.id] = c
 	n.running.Add(2)
 	go n.read(c)
 	go n.write(c)
 	n.core.ControlUp(n.now(), c.id, dialled)
+}
+
+// here is p2psap.NodeConfig.Here. The lock is held.
+func (n *Node) here(id p2psap.ConnID) bool {
+	c := n.conns[id]
+	return c != nil && c.here
 }
 
 // read takes messages, each after its length, until the connection ends.

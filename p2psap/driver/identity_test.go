@@ -1,17 +1,21 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"hash/fnv"
 	"io"
 	"net"
+	"net/netip"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ether"
@@ -60,6 +64,46 @@ func TestPlainInsideAHost(t *testing.T) {
 	require.Nil(t, sa.Info().Protection)
 }
 
+// seenAt is a connection whose other end seems to be at an address.
+type seenAt struct {
+	net.Conn
+	address string
+}
+
+func (c seenAt) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.address))
+}
+
+// Nodes whose host has the same identity, as copies of a running virtual machine have, but
+// whose control connection leaves the host, protect their frames by themselves.
+func TestCopiesOfAHostAreProtected(t *testing.T) {
+	a, b := start(t, "a", known(p2psap.ProtectDefault)), start(t, "b", known(p2psap.ProtectDefault))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	far, err := l.Accept()
+	require.NoError(t, err)
+	for _, end := range []struct {
+		n       *Node
+		conn    net.Conn
+		peer    string
+		dialled string
+	}{{a, far, "b", ""}, {b, near, "a", "a"}} {
+		end.n.mu.Lock()
+		require.NoError(t, end.n.core.Connect(end.n.now(), end.peer, ""))
+		end.n.attach(seenAt{end.conn, "203.0.113.78:7"}, end.dialled)
+		end.n.leave()
+	}
+	require.NoError(t, a.Connect(limit(t), "b", ""))
+	require.NoError(t, b.Connect(limit(t), "a", ""))
+	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+	require.Equal(t, p2psap.ProtectionStack(), sa.Info().Protection)
+	require.Equal(t, p2psap.ProtectionStack(), sb.Info().Protection)
+	require.Contains(t, sa.Info().Why, "different hosts")
+}
+
 func TestProtectionNeedsAnIdentity(t *testing.T) {
 	_, err := New(Config{Name: "a", Link: closedLink{}, Protect: p2psap.ProtectAuto})
 	require.ErrorContains(t, err, `node "a": protection auto needs an Identity`)
@@ -67,6 +111,48 @@ func TestProtectionNeedsAnIdentity(t *testing.T) {
 	require.ErrorContains(t, err, "needs a secret")
 	_, err = NewSaltedIdentity(nil, "test")
 	require.ErrorContains(t, err, "needs a secret")
+}
+
+// A node is unprotected only where its configuration says so, and then says so itself.
+func TestPlainNodesSayThatTheyAre(t *testing.T) {
+	_, err := New(Config{Name: "a", Link: closedLink{}})
+	require.ErrorContains(t, err, `node "a" has no Identity: make one with driver.NewIdentity`)
+	require.ErrorContains(t, err, "or set Config.Plain")
+	_, err = New(Config{Name: "a", Link: closedLink{}, Plain: true, Identity: identity(t, theKey)})
+	require.ErrorContains(t, err, `node "a" has an Identity and is Plain: choose one`)
+	for _, plain := range []bool{true, false} {
+		var said bytes.Buffer
+		n := start(t, "a", func(c *Config) {
+			c.Log = zerolog.New(&said)
+			if !plain {
+				c.Identity = identity(t, theKey)
+			}
+		})
+		require.NoError(t, n.Close())
+		require.Equal(t, plain, strings.Contains(said.String(), "this node is unprotected"), said.String())
+	}
+}
+
+// The name of a live peer cannot be taken, by a plain node or by one that has the key; the
+// second one says why it does not get in.
+func TestSecondNodeOfAName(t *testing.T) {
+	for name, change := range map[string]func(*Config){"plain": nil, "protected": known(p2psap.ProtectAlways)} {
+		t.Run(name, func(t *testing.T) {
+			a, b, again := start(t, "a", change), start(t, "b", change), start(t, "b", change)
+			join(t, a, b)
+			sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+			err := connectOnce(t, again, "a", a.ControlAddr())
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorContains(t, err, `the name "b" is in use by another peer, from which it still hears`)
+			require.Positive(t, a.Stats().Refused)
+			_, err = sb.Send(limit(t), 2, 1, make([]byte, 8))
+			require.NoError(t, err)
+			_, err = sa.Receive(limit(t), &p2psap.Slot{Tag: 2, Data: make([]byte, 8)})
+			require.NoError(t, err)
+			require.NoError(t, b.Close()) // says goodbye
+			require.NoError(t, again.Connect(limit(t), "a", a.ControlAddr().String()))
+		})
+	}
 }
 
 type closedLink struct{ microproto.Link }
@@ -238,7 +324,8 @@ func connectOnce(t *testing.T, n *Node, peer string, at net.Addr) error {
 	await.Until(t, func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.dialErrs[peer] != nil
+		state, refused := n.core.Peer(peer)
+		return n.dialErrs[peer] != nil || state == p2psap.PeerNew && refused != nil
 	}, "an attempt to connect to %s", peer)
 	cancel()
 	return <-done

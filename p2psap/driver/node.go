@@ -40,6 +40,7 @@ type Node struct {
 	armed    microproto.Instant
 	full     bool // the link takes nothing until writable
 	closing  bool // Close has been called
+	aborted  bool // Abort has been called
 	closed   bool // nothing works any more
 	lost     error
 	arrived  bool    // something happened since WaitAny returned
@@ -85,18 +86,19 @@ type Stats struct {
 // New starts a node. It owns the link from then on, also when it fails: Close
 // closes it.
 func New(c Config) (*Node, error) {
+	fail := func(err error) (*Node, error) {
+		_ = c.closeLinks()
+		return nil, err
+	}
 	cc, err := c.core()
 	if err != nil {
-		return nil, err
+		return fail(err)
 	}
 	n := &Node{
 		config: c, log: c.Log, start: time.Now(), done: make(chan struct{}), armed: microproto.Never,
 		pending: NewPending(c.handshakes()), conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
 	}
-	fail := func(err error) (*Node, error) {
-		_ = c.closeLinks()
-		return nil, err
-	}
+	cc.Here = n.here
 	if n.core, err = p2psap.NewNode(cc); err != nil {
 		return fail(err)
 	}
@@ -106,6 +108,9 @@ func New(c Config) (*Node, error) {
 	if n.alarm, err = newAlarm(); err != nil {
 		_ = n.listener.Close()
 		return fail(err)
+	}
+	if c.Plain {
+		n.log.Warn().Str("node", c.Name).Stringer("control", n.listener.Addr()).Msg("this node is unprotected (Plain): whoever reaches its ports can take part in the run, read and change what it sends")
 	}
 	n.initLook()
 	n.addRails()
@@ -286,7 +291,11 @@ func (n *Node) Connect(ctx context.Context, peer, addr string) error {
 			return err
 		}
 		if err := n.block(ctx, &n.news, microproto.Never); err != nil {
-			if last := n.dialErrs[peer]; last != nil {
+			_, last := n.core.Peer(peer) // why it is not up yet
+			if failed := n.dialErrs[peer]; failed != nil {
+				last = failed
+			}
+			if last != nil {
 				return fmt.Errorf("driver: connect to peer %q at %s: %w (last attempt: %w)", peer, addr, err, last)
 			}
 			return fmt.Errorf("driver: connect to peer %q at %s: %w", peer, addr, err)

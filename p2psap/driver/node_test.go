@@ -41,6 +41,7 @@ func start(t *testing.T, name string, change func(*Config)) *Node {
 	if change != nil {
 		change(&c)
 	}
+	c.Plain = c.Identity == nil
 	n, err := New(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close()) })
@@ -305,10 +306,16 @@ func TestConnectFails(t *testing.T) {
 
 	link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 	require.NoError(t, err)
-	_, err = New(Config{Name: "c", Link: link, Listen: a.ControlAddr().String(), Catalog: standIns(), Policy: p2psap.TablePolicy{}})
+	_, err = New(Config{Name: "c", Plain: true, Link: link, Listen: a.ControlAddr().String(), Catalog: standIns(), Policy: p2psap.TablePolicy{}})
 	require.ErrorContains(t, err, "in use")
 	_, err = link.Recv(make([]microproto.Frame, 1))
 	require.ErrorIs(t, err, net.ErrClosed, "New owns the link, also when it fails")
+	link, err = ether.Open(ether.Config{Listen: "127.0.0.1"})
+	require.NoError(t, err)
+	_, err = New(Config{Name: "c", Link: link})
+	require.ErrorContains(t, err, "no Identity")
+	_, err = link.Recv(make([]microproto.Frame, 1))
+	require.ErrorIs(t, err, net.ErrClosed, "New owns the link, also when the configuration is wrong")
 }
 
 // A peer whose process stands still keeps its connections open and says nothing. Before,

@@ -100,11 +100,21 @@ func (n *Node) lingerOn(over func() bool) {
 	})
 	defer timer.Stop()
 	until := n.now().Add(bound + time.Second/2)
-	for !over() && !n.closed && n.now() < until {
+	for !over() && !n.closed && !n.aborted && n.now() < until {
 		if n.block(context.Background(), &n.news, microproto.Never) != nil {
 			return
 		}
 	}
+}
+
+// Abort is Close without Linger: what the peers have not accepted yet is dropped. It also
+// ends the lingering of a Close, or of a Socket's Close, that is under way.
+func (n *Node) Abort() error {
+	n.mu.Lock()
+	n.aborted = true
+	n.news.all()
+	n.mu.Unlock()
+	return n.Close()
 }
 
 // Close closes every session, says goodbye, closes the link and returns when no

@@ -75,18 +75,14 @@ func (p *Pending) Len() int {
 // sourceOf returns what one host can choose its addresses from: an IPv4 address, or the
 // network of 64 bits of an IPv6 address. Addresses that are not IP have one source.
 func sourceOf(a net.Addr) netip.Prefix {
-	at, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip := at.Addr().Unmap().WithZone("")
+	ip := addressOf(a)
 	bits := ip.BitLen()
 	if ip.Is6() {
 		bits = 64
 	}
 	source, err := ip.Prefix(bits)
 	if err != nil {
-		return netip.Prefix{}
+		return netip.Prefix{} // no IP address
 	}
 	return source
 }

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"testing"
@@ -13,12 +12,12 @@ import (
 // addressed is a connection from an address that counts how often it was closed.
 type addressed struct {
 	net.Conn
-	from   string
+	from   netip.AddrPort
 	closed int
 }
 
 func (c *addressed) RemoteAddr() net.Addr {
-	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.from))
+	return net.TCPAddrFromAddrPort(c.from)
 }
 
 func (c *addressed) Close() error {
@@ -31,17 +30,17 @@ func TestPendingClosesTheOldestOfTheBusiestSource(t *testing.T) {
 		from   []string
 		closed []int // indices, of a bound of 3
 	}{
-		"one address":      {[]string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3", "192.0.2.1:4", "192.0.2.1:5"}, []int{0, 1}},
-		"a peer beside":    {[]string{"192.0.2.9:1", "192.0.2.1:2", "192.0.2.1:3", "192.0.2.1:4", "192.0.2.1:5"}, []int{1, 2}},
-		"one IPv6 network": {[]string{"[2001:db8::9]:1", "[2001:db8:1::1]:1", "[2001:db8:1::2]:1", "[2001:db8:1::3]:1"}, []int{1}},
-		"mapped":           {[]string{"192.0.2.9:1", "[::ffff:192.0.2.1]:1", "192.0.2.1:1", "192.0.2.1:2"}, []int{1}},
-		"all different":    {[]string{"192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1", "192.0.2.4:1"}, []int{0}},
+		"one address":      {[]string{"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.1"}, []int{0, 1}},
+		"a peer beside":    {[]string{"192.0.2.9", "192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.1"}, []int{1, 2}},
+		"one IPv6 network": {[]string{"2001:db8::9", "2001:db8:1::1", "2001:db8:1::2", "2001:db8:1::3"}, []int{1}},
+		"mapped":           {[]string{"192.0.2.9", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1"}, []int{1}},
+		"all different":    {[]string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}, []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := NewPending(3)
 			var all []*addressed
-			for _, from := range c.from {
-				all = append(all, &addressed{from: from})
+			for i, from := range c.from {
+				all = append(all, &addressed{from: netip.AddrPortFrom(netip.MustParseAddr(from), uint16(1+i))})
 				p.Add(all[len(all)-1])
 			}
 			var closed []int
@@ -63,11 +62,11 @@ func TestPendingIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(2, 8).Draw(t, "limit")
 		p := NewPending(limit)
-		honest := &addressed{from: "192.0.2.99:1"}
+		honest := &addressed{from: netip.MustParseAddrPort("192.0.2.99:1")}
 		p.Add(honest)
 		for i := range rapid.IntRange(0, 60).Draw(t, "strangers") {
 			host := rapid.IntRange(1, max(1, limit/2)).Draw(t, "host")
-			c := &addressed{from: fmt.Sprintf("192.0.2.%d:%d", host, 1000+i)}
+			c := &addressed{from: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(host)}), uint16(1000+i))}
 			before := p.Len()
 			if p.Add(c) != (before == limit) {
 				t.Fatalf("closed one of %d connections, bound %d", before, limit)

@@ -77,6 +77,35 @@ func processID() uint64 {
 	return pid
 }
 
+// sameHost reports whether both ends of a connection are on this host, in one network
+// namespace: the other end's address is a loopback address, that of this end, or that of
+// another interface.
+func sameHost(local, remote net.Addr) bool {
+	there := addressOf(remote)
+	if there.IsLoopback() || there.IsValid() && there == addressOf(local) {
+		return true
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range own {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && there.IsValid() && p.Addr().Unmap() == there {
+			return true
+		}
+	}
+	return false
+}
+
+// addressOf returns the IP address of one end of a connection, without zone.
+func addressOf(a net.Addr) netip.Addr {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr().Unmap().WithZone("")
+}
+
 // maxAddresses is how many of a host's addresses are told to others.
 const maxAddresses = 32
 

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -41,4 +42,34 @@ func TestHardware(t *testing.T) {
 	require.Equal(t, id, hardware())
 	require.Contains(t, []int{0, 32}, len(id))
 	require.NotContains(t, string(id), strings.Repeat("0", 32))
+}
+
+// An address tells whether the other end is on this host: copies of a virtual machine have
+// one identity, and other addresses.
+func TestSameHost(t *testing.T) {
+	at := func(s string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(s)) }
+	for _, c := range []struct {
+		local, remote string
+		want          bool
+	}{
+		{"127.0.0.1:1", "127.0.0.1:2", true},
+		{"127.0.0.1:1", "127.0.0.7:2", true},
+		{"[::1]:1", "[::1]:2", true},
+		{"203.0.113.77:1", "203.0.113.77:2", true}, // of an interface that this test need not have
+		{"203.0.113.77:1", "[::ffff:203.0.113.77]:2", true},
+		{"[fe80::1%1]:1", "[fe80::1%2]:2", true},
+		{"203.0.113.77:1", "203.0.113.78:2", false},
+		{"[2001:db8::1]:1", "[2001:db8::2]:1", false},
+	} {
+		require.Equal(t, c.want, sameHost(at(c.local), at(c.remote)), "%s and %s", c.local, c.remote)
+	}
+	own, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, a := range own {
+		p := netip.MustParsePrefix(a.String())
+		there := net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.Addr(), 1))
+		require.True(t, sameHost(at("203.0.113.77:1"), there), "%v is an address of this host", a)
+	}
+	near, far := net.Pipe()
+	require.False(t, sameHost(near.LocalAddr(), far.RemoteAddr()), "no IP address")
 }

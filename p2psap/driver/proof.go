@@ -23,7 +23,8 @@ var ErrStranger = errors.New("driver: the other end does not know the run's secr
 type VersionError struct{ Here, There int }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("driver: different versions: this end proves with protocol %d, the other end with %d; run the same program everywhere", e.Here, e.There)
+	return fmt.Sprintf("driver: different versions: this end proves with protocol %d, the other end with %d; "+
+		"run the same program everywhere", e.Here, e.There)
 }
 
 // The proofs are HMACs of keying material of the TLS connection (RFC 8446 §7.5, RFC 9266),
@@ -184,7 +185,8 @@ func Explain(err error) error {
 	case errors.As(err, &header):
 		return fmt.Errorf("the other end does not speak TLS, so it is no program of this kind, or an older one: %w", err)
 	case isAlert(err):
-		return fmt.Errorf("the other end ended the handshake: it is another program, or an older version of this one; run the same program everywhere: %w", err)
+		return fmt.Errorf("the other end ended the handshake: it is another program, or an older version of this one; "+
+			"run the same program everywhere: %w", err)
 	}
 	return err
 }

@@ -121,7 +121,7 @@ func TestListenerShowsStrangersNothing(t *testing.T) {
 		require.Equal(t, refusal.append(nil), seen)
 	})
 	other := identity(t, theKey)
-	require.NotEqual(t, us.listener.Leaf.PublicKey, other.listener.Leaf.PublicKey, "the certificate depends on the key alone")
+	require.NotEqual(t, us.listener.Leaf.PublicKey, other.listener.Leaf.PublicKey, "one certificate for one key")
 }
 
 func TestOtherProofVersion(t *testing.T) {
@@ -165,7 +165,8 @@ func TestVersionWithCertificates(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{us.listener}, ClientAuth: tls.RequireAnyClientCert}).Handshake()
+		config := &tls.Config{Certificates: []tls.Certificate{us.listener}, ClientAuth: tls.RequireAnyClientCert}
+		_ = tls.Server(c, config).Handshake()
 		_, _ = io.Copy(io.Discard, c)
 	}()
 	tcp, err := net.Dial("tcp", l.Addr().String())
@@ -175,7 +176,8 @@ func TestVersionWithCertificates(t *testing.T) {
 	require.ErrorContains(t, Explain(err), "an older version of this one")
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := ends(us.Server, func(ctx context.Context, c net.Conn) (*tls.Conn, error) {
-			conn := tls.Client(c, &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error { return ErrStranger }})
+			refuse := func(tls.ConnectionState) error { return ErrStranger }
+			conn := tls.Client(c, &tls.Config{InsecureSkipVerify: true, VerifyConnection: refuse})
 			return conn, conn.HandshakeContext(ctx)
 		})
 		require.ErrorContains(t, Explain(s), "an older version of this one")
@@ -232,7 +234,7 @@ func TestHandshakeEndsInTime(t *testing.T) {
 // Every secret is stretched, however long it is, with a salt that is another one for each
 // listener; and once for each listener, however many connections there are.
 func TestSecretsAreStretched(t *testing.T) {
-	for _, secret := range []string{"a secret of a person", "a secret of a person that is much longer than 22 characters"} {
+	for _, secret := range []string{"a short secret", "a secret of a person, much longer than 22 characters"} {
 		i, err := NewIdentity([]byte(secret), "run 7")
 		require.NoError(t, err)
 		key, err := i.proofKey(roleDialler, i.listener.Leaf)

@@ -132,6 +132,20 @@ func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
 	return nil
 }
 
+// Refer sets the values at the points of b to 0 between the obstacles.
+func (l *Level) Refer(b kernel.Box) {
+	n := b.Hi[0] - b.Lo[0]
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			d := l.Part.Layout.Dense(b.Lo[0], y, z)
+			row := l.Values[l.Part.Layout.Index(b.Lo[0], y, z):][:n]
+			for x := range row {
+				row[x] = min(max(0, l.Lower.At(d+x)), l.Upper.At(d+x))
+			}
+		}
+	}
+}
+
 // Relax relaxes the points of one colour in b.
 func (l *Level) Relax(colour int, omega float64, b kernel.Box) {
 	l.Sweep.RelaxColour(l.Values, colour, omega, b)

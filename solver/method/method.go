@@ -75,6 +75,7 @@ type Options struct {
 	// FirstOmega is what sor begins with where Omega is 0; 0: the best one without contact.
 	FirstOmega float64
 	Cycle      string // of multigrid, "v" or "w"; "": chosen
+	Judged     bool   // of multigrid: the caller judges every cycle, the safeguard none
 }
 
 // Names of methods.

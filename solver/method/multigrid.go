@@ -28,6 +28,7 @@ type Multigrid struct {
 	norms     []kernel.Norm
 	sums      []kernel.Sum
 	residual  float64
+	before    float64 // of a level's reference, for Choose
 	failure   error
 	stage     Stage
 	do        bound
@@ -35,7 +36,7 @@ type Multigrid struct {
 
 // bound are the parts of stages, bound once.
 type bound struct {
-	restrict, prolong, data, interpolate, restore, measure, energy, defect func(piece int, b kernel.Box)
+	restrict, prolong, data, interpolate, restore, measure, energy, defect, gauge func(piece int, b kernel.Box)
 
 	rows func(worker, lo, hi, z int) // measures them
 }
@@ -89,7 +90,7 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 	}
 	smoothing := DefaultSmoothing(m.options)
 	alone := func(s Stage) bool { return m.levels[s.Level].Joins(s) }
-	m.cycle, m.start = Fused(h.Cycle(smoothing, 0), alone), Fused(h.Start(smoothing), alone)
+	m.cycle, m.start = Fused(h.Cycle(smoothing, 0), alone), Fused(h.Start(smoothing, s.Operator.Form == kernel.Variable), alone)
 	if len(m.levels) == 1 { // a handful of points
 		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
 	}
@@ -171,6 +172,10 @@ func (m *Multigrid) bind() {
 			l := m.levels[0]
 			l.Sweep.Residual(&m.norms[worker], l.Values, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}})
 		},
+		gauge: func(i int, b kernel.Box) {
+			l := m.levels[m.stage.Level]
+			l.Sweep.Residual(&m.norms[i], l.Values, b)
+		},
 		defect: func(_ int, b kernel.Box) { m.levels[m.stage.Level].Defect(b) },
 		energy: func(i int, b kernel.Box) { m.levels[0].Sweep.Energy(&m.sums[i], m.keep, m.levels[0].Values, b) },
 	}
@@ -206,10 +211,16 @@ func (m *Multigrid) Bytes() int {
 	return total
 }
 
-// Start is the full multigrid start.
+// Start is the full multigrid start. What u was is lost: where the start turns out to be worse
+// than 0 between the obstacles, the first cycle begins with that.
 func (m *Multigrid) Start(u []float64) float64 {
-	m.guard.Reset()
 	m.levels[0].Values = u
+	if len(m.start) == 0 {
+		m.guard.Reset()
+		return 0
+	}
+	m.run(Stage{Kind: Reference}) // no work: a measurement, as callers make between cycles
+	m.guard.Begin(m.before, true)
 	return m.all(m.start)
 }
 
@@ -217,10 +228,14 @@ func (m *Multigrid) Start(u []float64) float64 {
 func (m *Multigrid) Cycle(u []float64) float64 {
 	m.levels[0].Values = u
 	work := m.all(m.cycle)
-	if len(m.levels) == 1 {
+	if len(m.levels) == 1 || m.options.Judged {
 		return work
 	}
 	v := m.guard.Judge(m.residual)
+	if v == Misled {
+		work += m.run(Stage{Kind: Reference}) + m.all(m.cycle)
+		v = m.guard.Judge(m.residual)
+	}
 	if v == Undecided {
 		work += 2
 		v = m.guard.JudgeEnergy(m.energy(), m.residual)
@@ -270,6 +285,15 @@ func (m *Multigrid) run(s Stage) float64 {
 			m.team.each(box, m.do.measure)
 		}
 		m.residual = gather(m.norms)
+	case Reference:
+		l.Refer(box)
+		m.team.each(box, m.do.gauge)
+		m.before = gather(m.norms)
+	case Choose:
+		m.team.each(box, m.do.gauge)
+		if r := gather(m.norms); !(r <= m.before) {
+			l.Refer(box)
+		}
 	default:
 		m.transfer(l, m.levels[s.Level+1], box)
 	}

@@ -43,7 +43,8 @@ func (m *Multigrid) Renew(s System) error {
 		return fmt.Errorf("method: the multigrid of a block of %v points cannot be renewed for one of %v: make another", m.system.Layout.N, s.Layout.N)
 	}
 	m.failure = nil
-	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) || bounded(s.Upper) != bounded(m.system.Upper) {
+	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) || bounded(s.Upper) != bounded(m.system.Upper) ||
+		(s.Operator.Form == kernel.Variable) != (m.system.Operator.Form == kernel.Variable) || (s.Edges == nil) != (m.system.Edges == nil) {
 		return m.init(s, h)
 	}
 	m.system = s

@@ -10,10 +10,12 @@ const (
 	Accepted  Verdict = iota // its values stay
 	Undecided                // the change of the energy decides
 	Rejected                 // back to the values kept, and relaxation from there
+	Misled                   // back to the values before the start, and a cycle from there
 )
 
 // Safeguard makes the convergence of multigrid certain, whatever the coarse corrections
-// do. A cycle is accepted when the VI residual falls below Falls times the smallest so
+// do. The full multigrid start and the cycle after it are accepted when the residual is not
+// larger than before. A cycle is accepted when the VI residual falls below Falls times the smallest so
 // far: that can happen without end only if it tends to 0. Otherwise, for a symmetric A,
 // it is accepted when the values after the coarse correction and the relaxation that
 // follows have less energy than those before it; each cycle begins with projected
@@ -27,6 +29,7 @@ type Safeguard struct {
 	best      float64
 	largest   float64 // residual ever seen
 	unknown   bool    // there is no residual to compare with, and the values are worth keeping
+	started   bool    // best is the residual before the full multigrid start, which a cycle followed
 	sweeps    int
 	rejected  int
 }
@@ -44,16 +47,28 @@ const (
 )
 
 // Reset forgets the residual: the values are only a start, and any cycle is accepted.
-func (g *Safeguard) Reset() { g.best, g.unknown = math.Inf(1), false }
+func (g *Safeguard) Reset() { g.best, g.unknown, g.started = math.Inf(1), false, false }
+
+// Begin takes the residual of the values that the next cycle begins with or, where a full
+// multigrid start comes before it, of those before that.
+func (g *Safeguard) Begin(residual float64, started bool) {
+	g.best, g.unknown, g.started = residual, false, started
+}
 
 // Changed forgets the residual: the values were changed from outside. Of a symmetric A
 // the energy judges the next cycle.
-func (g *Safeguard) Changed() { g.best, g.unknown = math.Inf(1), g.Symmetric }
+func (g *Safeguard) Changed() { g.best, g.unknown, g.started = math.Inf(1), g.Symmetric, false }
 
 // Judge takes the residual (‖r‖₂) after a cycle.
 func (g *Safeguard) Judge(residual float64) Verdict {
 	if residual > g.largest && residual < math.Inf(1) {
 		g.largest = residual
+	}
+	if g.started {
+		if g.started = false; residual <= g.best {
+			return g.accept(residual)
+		}
+		return Misled
 	}
 	if g.unknown && residual < math.Inf(1) {
 		g.unknown = false

@@ -39,6 +39,12 @@ const (
 	Interpolate
 	// Measure takes the residual of level 0: reads values (faces).
 	Measure
+	// Reference sets the values of Level to the start that knows nothing, 0 between the
+	// obstacles, and takes its residual, for Choose: reads values (faces).
+	Reference
+	// Choose takes the residual of the problem itself on Level, after a cycle of the full
+	// multigrid start there, and goes back to the values of Reference if it is larger.
+	Choose
 )
 
 // Stage is a step of a cycle that all blocks of a level can do at the same time.
@@ -57,7 +63,7 @@ func (s Stage) Work() float64 {
 	switch s.Kind {
 	case Relax, Solve:
 		work = float64(s.Sweeps)
-	case Restrict, Measure:
+	case Restrict, Measure, Reference, Choose:
 		work = float64(1 + s.Sweeps)
 	case Prolong, Interpolate:
 		work = 0.5
@@ -136,8 +142,11 @@ func (h *Hierarchy) cycle(out []Stage, s Smoothing, top, l int) []Stage {
 
 // Start is the stages of the full multigrid start: solve the coarsest grid, interpolate
 // to the next finer one, do a cycle there, and so on. It ends with the values of level 0
-// interpolated, the caller's cycles follow.
-func (h *Hierarchy) Start(s Smoothing) []Stage {
+// interpolated, the caller's cycles follow. Guarded: what a grid makes of the values that
+// come from below is kept only if their residual is not larger than that of 0 between the
+// obstacles; where coefficients vary, coarse grids may be misled, and a finer one multiplies
+// what they answer.
+func (h *Hierarchy) Start(s Smoothing, guarded bool) []Stage {
 	var out []Stage
 	last := h.Coarsest()
 	for l := range last {
@@ -145,9 +154,16 @@ func (h *Hierarchy) Start(s Smoothing) []Stage {
 	}
 	out = append(out, h.solve(last))
 	for l := last - 1; l >= 0; l-- {
+		check := guarded && l > 0
+		if check {
+			out = append(out, Stage{Kind: Reference, Level: l})
+		}
 		out = append(out, Stage{Kind: Interpolate, Level: l})
 		if l > 0 {
 			out = h.cycle(out, s, l, l)
+		}
+		if check {
+			out = append(out, Stage{Kind: Choose, Level: l})
 		}
 	}
 	return out

@@ -44,7 +44,7 @@ func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		c := driver.Config{
-			Name: name, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+			Name: name, Plain: true, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 			Run: "test", Version: "1", Seed: uint64(i + 1), Watch: p2psap.Watch{RailDwell: 5 * time.Millisecond},
 		}
 		if has[i] {

@@ -25,11 +25,15 @@ type Channel interface {
 	Recv(buf []byte) error
 }
 
-// Counter is a Channel whose messages all come, each for itself, so that the end that
-// only receives can wait for all of them. Others take in what comes while nobody asks.
-type Counter interface {
+// Lossy is a Channel that takes in every message for itself and may lose some. The end that
+// leads numbers its messages, and the other one's are answers to them. Recv of the end that
+// leads repeats its message until an answer comes, and returns nil also when it gives up.
+type Lossy interface {
 	Channel
-	Counts()
+	// Lost counts the losses since it was called last: at the end that leads, of messages
+	// that had to be repeated or were given up; at the other end, of messages that did not
+	// come before a later one.
+	Lost() int
 }
 
 // Answer is what an end says of an order. Times are nanoseconds.
@@ -38,6 +42,7 @@ type Answer struct {
 	Least, Median float64 `json:",omitempty"`
 	Elapsed       float64 `json:",omitempty"` // of a stream, from its first message to the answer to its last
 	Processor     float64 `json:",omitempty"` // time of this process meanwhile, the kernel's part included
+	Lost          int     `json:",omitempty"` // rounds in which a message was lost; they are not timed
 	Error         string  `json:",omitempty"`
 }
 
@@ -112,10 +117,19 @@ func (e *end) obey(line string) (Answer, error) {
 	return a, err
 }
 
-// latency: half of a round trip.
+// lost counts the channel's losses since it was called last.
+func (e *end) lost() int {
+	if c, ok := e.channel.(Lossy); ok {
+		return c.Lost()
+	}
+	return 0
+}
+
+// latency: half of a round trip, of those rounds in which nothing was lost.
 func (e *end) latency(b []byte, count int) (Answer, error) {
 	e.times = e.times[:0]
-	for range count {
+	all := 0
+	for n := 0; n < count; n++ {
 		begin := time.Now()
 		if e.leads {
 			if err := e.channel.Send(b); err != nil {
@@ -125,7 +139,10 @@ func (e *end) latency(b []byte, count int) (Answer, error) {
 		if err := e.channel.Recv(b); err != nil {
 			return Answer{}, err
 		}
+		lost := e.lost()
+		all += lost
 		if !e.leads {
+			n += lost // rounds that the other end has given up
 			if err := e.channel.Send(b); err != nil {
 				return Answer{}, err
 			}
@@ -133,14 +150,23 @@ func (e *end) latency(b []byte, count int) (Answer, error) {
 		if err := e.channel.Flush(); err != nil {
 			return Answer{}, err
 		}
-		e.times = append(e.times, float64(time.Since(begin))/2)
+		if lost == 0 {
+			e.times = append(e.times, float64(time.Since(begin))/2)
+		}
 	}
-	return e.spread(), nil
+	if !e.leads {
+		return Answer{Lost: all}, nil
+	}
+	return e.spread(all)
 }
 
-func (e *end) spread() Answer {
+// spread sums up the times of the rounds in which nothing was lost.
+func (e *end) spread(lost int) (Answer, error) {
+	if len(e.times) == 0 {
+		return Answer{Lost: lost}, fmt.Errorf("a message was lost in each of %d rounds", lost)
+	}
 	slices.Sort(e.times)
-	return Answer{Least: e.times[0], Median: e.times[len(e.times)/2]}
+	return Answer{Least: e.times[0], Median: e.times[len(e.times)/2], Lost: lost}, nil
 }
 
 // burst is how much a paced stream sends before it waits: sleeping is not more
@@ -182,17 +208,12 @@ func (e *end) stream(b []byte, count, rate int) (Answer, error) {
 // processor away.
 const callPause = 100 * time.Microsecond
 
+// calls times Send. The end that does not lead takes in what comes. Over a channel that may
+// lose messages one more is sent and answered, so that it knows the last one.
 func (e *end) calls(b []byte, count int) (Answer, error) {
+	_, lossy := e.channel.(Lossy)
 	if !e.leads {
-		if _, counts := e.channel.(Counter); !counts {
-			count = 1
-		}
-		for range count {
-			if err := e.channel.Recv(b); err != nil {
-				return Answer{}, err
-			}
-		}
-		return Answer{}, nil
+		return e.called(b, count, lossy)
 	}
 	e.times = e.times[:0]
 	for range count {
@@ -206,5 +227,30 @@ func (e *end) calls(b []byte, count int) (Answer, error) {
 			continue
 		}
 	}
-	return e.spread(), e.channel.Flush()
+	a, err := e.spread(0)
+	if err == nil && lossy {
+		if err = e.channel.Send(b); err == nil {
+			err = e.channel.Recv(b)
+		}
+		e.lost() // of the one that is not timed
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	return a, e.channel.Flush()
+}
+
+func (e *end) called(b []byte, count int, lossy bool) (a Answer, err error) {
+	if !lossy {
+		return a, e.channel.Recv(b)
+	}
+	for n := 0; n <= count; n++ {
+		if err := e.channel.Recv(b); err != nil {
+			return a, err
+		}
+		lost := e.lost()
+		n += lost
+		a.Lost += lost
+	}
+	return a, e.channel.Send(b)
 }

@@ -74,6 +74,7 @@ func open(ctx context.Context, b *Block, lengths []int) (*wire, error) {
 			Name: name(i), Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "calibration", Version: "1",
 		}
 		err := w.of.link(&c, i, b.MTU)
+		c.Plain = c.Identity == nil // both ends are in this process
 		if err != nil {
 			return w, err
 		}

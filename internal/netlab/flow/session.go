@@ -97,7 +97,7 @@ func (e *end) node() (*driver.Node, error) {
 		return nil, err
 	}
 	return driver.New(driver.Config{
-		Identity: identity, Protect: protect,
+		Identity: identity, Plain: identity == nil, Protect: protect,
 		Name: endName(e.Sends), Link: link, Network: p2psap.Ethernet, Listen: net.JoinHostPort(e.Listen, "0"),
 		Catalog: ctp.Catalog(), Policy: e.policy(), Run: "flow", Version: "flow", Cluster: cluster,
 		Linger: 100 * time.Millisecond,

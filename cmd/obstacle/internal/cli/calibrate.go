@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +60,9 @@ func (a *app) writeModel(name string, text []byte, file string) error {
 		_, err := a.out.Write(text)
 		return failed(err)
 	}
-	if err := os.WriteFile(file, text, 0o644); err != nil {
+	err := save(file, func(w io.Writer) error { _, err := w.Write(text); return err })
+	if err != nil {
+		fmt.Fprintf(a.err, "%s", text) // measured in vain otherwise
 		return failed(err)
 	}
 	return a.print(map[string]string{"model": name, "file": file}, func(w io.Writer) { fmt.Fprintf(w, "%s: written\n", file) })

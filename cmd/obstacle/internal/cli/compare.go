@@ -31,7 +31,9 @@ type comparison struct {
 	Reference string  `json:"reference"` // what t(1) is
 	Rows      []row   `json:"rows"`
 	Version   string  `json:"version"`
-	Figure    string  `json:"figure,omitempty"`
+	Figure    string  `json:"figure,omitempty"` // the first that was written
+
+	Outputs []report.Output `json:"outputs"`
 }
 
 // row is one scheme on a number of peers: medians over the rounds.
@@ -137,7 +139,7 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 	if q.threads == 0 {
 		q.threads = 1
 	}
-	c := comparison{Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds, Version: build.Version()}
+	c := comparison{Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds, Outputs: []report.Output{}, Version: build.Version()}
 	var cases []trial
 	for _, m := range all.methods {
 		of := *q
@@ -169,12 +171,12 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 		c.Rows = append(c.Rows, cases[i].row)
 	}
 	for _, name := range out {
-		if err := figure.Write(name, fmt.Sprintf("%s, n = %v, tolerance %g", c.Problem, c.N, c.Tolerance), series(c.Rows, len(all.methods) > 1)); err != nil {
-			return failed(err)
+		err := draw(name, fmt.Sprintf("%s, n = %v, tolerance %g", c.Problem, c.N, c.Tolerance), series(c.Rows, len(all.methods) > 1))
+		if c.Outputs = append(c.Outputs, outcomeOf(name, err)); err == nil && c.Figure == "" {
+			c.Figure = name
 		}
-		c.Figure = out[0]
 	}
-	return a.print(c, c.text)
+	return cmp.Or(a.print(c, c.text), unwritten(c.Outputs))
 }
 
 // trial is one row in the making.
@@ -285,9 +287,7 @@ func (c *comparison) text(w io.Writer) {
 		}
 	}
 	fmt.Fprintf(w, "efficiency is t(1)/(P·t(P)), t(1) that of the method's first row: %s\n", c.Reference)
-	if c.Figure != "" {
-		fmt.Fprintf(w, "written %s\n", c.Figure)
-	}
+	report.Lines(w, c.Outputs)
 }
 
 // series sorts the rows by scheme, and by method where there are several; every one

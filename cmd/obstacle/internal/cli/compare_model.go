@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -81,17 +79,6 @@ func (o *onModel) outputs(out []string) error {
 	return nil
 }
 
-// writable refuses a file whose folder is not there, or that is one.
-func writable(name string) error {
-	switch folder := filepath.Dir(name); {
-	case !isFolder(folder):
-		return usage("%s cannot be written: no folder %s", name, folder)
-	case isFolder(name):
-		return usage("%s is a folder: give a file", name)
-	}
-	return nil
-}
-
 // compareOn compares methods and schemes on the model of a cluster.
 func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string, all choices, out []string) error {
 	if o.csv != "" {
@@ -123,12 +110,13 @@ func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string,
 		}
 		contests, runs = append(contests, m), append(runs, m.runs()...)
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	surviveWrites()
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
 	if err := a.play(ctx, runs); err != nil {
 		return err
 	}
-	c := report.SimulatedComparison{Subject: runs[0].subject(&o.simulation, f), Outputs: []string{}}
+	c := report.SimulatedComparison{Subject: runs[0].subject(&o.simulation, f), Outputs: []report.Output{}}
 	c.Method = strings.Join(all.methods, ",")
 	var rows []*virtualRun
 	for _, m := range contests {
@@ -136,15 +124,9 @@ func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string,
 		rows = append(rows, m.rows...)
 	}
 	for _, name := range out {
-		if err = writeComparison(name, name == o.csv, &c); err != nil {
-			break // what the runs gave is printed all the same
-		}
-		c.Outputs = append(c.Outputs, name)
+		c.Outputs = append(c.Outputs, outcomeOf(name, writeComparison(name, name == o.csv, &c)))
 	}
-	if err := cmp.Or(a.print(&c, c.Text), failed(err)); err != nil {
-		return err
-	}
-	return worst(rows)
+	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows))
 }
 
 // worst is the exit code of all rows: a failure comes before a run that was stopped.
@@ -167,17 +149,14 @@ func isCSV(name string) bool { return strings.EqualFold(filepath.Ext(name), ".cs
 
 func writeComparison(name string, csv bool, c *report.SimulatedComparison) error {
 	if csv || isCSV(name) {
-		return writeFile(name, c.CSV)
+		return save(name, c.CSV)
 	}
-	return figure.Write(name, fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(c))
+	return draw(name, fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(c))
 }
 
-func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
+// draw writes a figure.
+func draw(name, title string, all []figure.Series) error {
+	return save(name, func(w io.Writer) error { return figure.Write(w, name, title, all) })
 }
 
 // simulatedSeries sorts the rows by scheme, and by method where there are several.

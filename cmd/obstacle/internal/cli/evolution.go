@@ -1,9 +1,10 @@
 package cli
 
 import (
-	"errors"
+	"cmp"
 	"math"
 	"runtime"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/launch"
@@ -28,14 +29,23 @@ func (q *request) reconfigures() (bool, error) {
 type recorder struct {
 	problem *solver.Problem
 	every   int
-	series  []*output.Series
+	series  []*timeSeries
 	option  *optionRecord
 
 	worst     float64 // largest error; NaN: no exact solution
 	worstStep int
 
-	bounds *solver.StepBounds // nil: the steps are too many to judge each
-	before []float64          // the end of the step before, with bounds
+	bounds  *solver.StepBounds // nil: the steps are not judged each
+	unbound string             // why not
+	before  []float64          // the end of the step before, with bounds
+}
+
+// timeSeries is one among the outputs. After its first error it is not written any further: what
+// it holds then are the steps before.
+type timeSeries struct {
+	*output.Series
+	name string
+	err  error
 }
 
 // judgedPoints is how many points all time steps of a run may have together for each to
@@ -45,7 +55,7 @@ const judgedPoints = 1 << 22
 // newRecorder prepares the series among the outputs of a run; of a stationary problem
 // there can be none.
 func newRecorder(w *work, out []string, every int) (*recorder, error) {
-	r := &recorder{problem: w.problem, every: every, worst: math.NaN()}
+	r := &recorder{problem: w.problem, every: every, worst: math.NaN(), unbound: "there are too many to judge each"}
 	if n := w.problem.Steps(); n > 0 && w.problem.Points() <= judgedPoints/n {
 		r.bounds = solver.NewStepBounds(w.problem)
 	}
@@ -67,46 +77,41 @@ func newRecorder(w *work, out []string, every int) (*recorder, error) {
 		if err != nil {
 			return nil, badInput(err)
 		}
-		r.series = append(r.series, s)
+		r.series = append(r.series, &timeSeries{Series: s, name: name})
 	}
 	return r, nil
 }
 
-// step is launch.Plan.Steps.
-func (r *recorder) step(m int, t float64, u []float64) error {
+// step is launch.Plan.Steps. What fails here does not end the run: the answer says it.
+func (r *recorder) step(m int, t float64, u []float64) {
 	at := r.problem.AtStep(m)
 	if e := solver.MaxError(at, u); m > 0 && (!(e <= r.worst)) && !math.IsNaN(e) {
 		r.worst, r.worstStep = e, m
 	}
-	if err := r.option.step(m, t, at, u); err != nil {
-		return err
-	}
+	r.option.step(m, t, at, u)
 	if r.bounds != nil {
 		if m > 0 {
 			if err := r.bounds.Add(m, r.before, u, nil); err != nil {
-				return err
+				r.bounds, r.unbound = nil, err.Error()
 			}
 		}
 		r.before = append(r.before[:0], u...)
 	}
 	if m%r.every != 0 && m != r.problem.Steps() {
-		return nil
+		return
 	}
 	for _, s := range r.series {
-		if err := s.Add(m, t, output.Solution{Problem: at, U: u, Extra: r.option.extra()}); err != nil {
-			return err
+		if s.err == nil {
+			s.err = s.Add(m, t, output.Solution{Problem: at, U: u, Extra: r.option.extra()})
 		}
 	}
-	return nil
 }
 
-// close ends the series.
-func (r *recorder) close() error {
-	var errs []error
-	for _, s := range r.series {
-		errs = append(errs, s.Close())
-	}
-	return errors.Join(errs...)
+// closeSeries ends the series of that name.
+func (r *recorder) closeSeries(name string) error {
+	i := slices.IndexFunc(r.series, func(s *timeSeries) bool { return s.name == name })
+	s := r.series[i]
+	return cmp.Or(s.err, s.Close())
 }
 
 // judge recomputes what is known of a run's answer. Of a nonstationary problem that is
@@ -151,7 +156,7 @@ func (r *recorder) bound(last *solver.Evaluation, step int) {
 	if c.Why != "" {
 		return
 	}
-	c.By, c.Why = "", "errors of earlier time steps add to that of the last, and there are too many to judge each"
+	c.By, c.Why = "", "errors of earlier time steps add to that of the last, and "+r.unbound
 	if r.bounds != nil {
 		last.ErrorBound, c.By, c.Why = r.bounds.At(step)
 	}

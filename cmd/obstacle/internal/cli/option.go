@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -16,6 +17,7 @@ type optionRecord struct {
 	contract *option.Option
 	keep     bool // every step: somebody wants the boundary in time
 	rows     []output.Exercise
+	err      error // of a step's boundary, the first
 }
 
 // newOptionRecord prepares it; an exercise boundary among the outputs of any other
@@ -38,13 +40,16 @@ func newOptionRecord(w *work, out []string) (*optionRecord, error) {
 }
 
 // step looks at the end of time step m.
-func (r *optionRecord) step(m int, t float64, at *solver.Problem, u []float64) error {
-	if r == nil || !r.keep || m == 0 {
-		return nil
+func (r *optionRecord) step(m int, t float64, at *solver.Problem, u []float64) {
+	if r == nil || !r.keep || m == 0 || r.err != nil {
+		return
 	}
 	factor, err := r.contract.Critical(at, u)
+	if err != nil {
+		r.err = fmt.Errorf("the exercise boundary at the end of time step %d: %w", m, err)
+		return
+	}
 	r.rows = append(r.rows, output.Exercise{Time: t, Factor: factor})
-	return err
 }
 
 // quote reads the answer off the solution; write then has the boundary in time, of a
@@ -73,7 +78,7 @@ func (r *optionRecord) write(name string) error {
 	for _, a := range r.contract.Assets {
 		spot = append(spot, a.Price)
 	}
-	return output.WriteExercise(name, spot, r.rows)
+	return cmp.Or(output.WriteExercise(name, spot, r.rows), r.err)
 }
 
 // extra are the assets' prices at the grid's points, which files of the solution show.

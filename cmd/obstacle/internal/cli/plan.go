@@ -45,6 +45,11 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		p.Identity, err = a.identity(q.secretFile)
 		return p, badInput(err)
 	}
+	if q.trace != "" {
+		if err := writable(traceName(q.trace, 0)); err != nil {
+			return p, err
+		}
+	}
 	adapters, err := a.adapters(q, w, &p)
 	if err != nil {
 		return p, err

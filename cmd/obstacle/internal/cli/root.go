@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -130,15 +131,22 @@ func oneArgument(what string) cobra.PositionalArgs {
 
 func (a *app) json() bool { return a.format == "json" }
 
-// print writes v as JSON, or what text gives, to stdout.
+// print writes v as JSON, or what text gives, to stdout, in one piece.
 func (a *app) print(v any, text func(w io.Writer)) error {
-	if !a.json() {
-		text(a.out)
-		return nil
+	var all bytes.Buffer
+	if a.json() {
+		e := json.NewEncoder(&all)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(v); err != nil {
+			return failed(err)
+		}
+	} else {
+		text(&all)
 	}
-	e := json.NewEncoder(a.out)
-	e.SetEscapeHTML(false)
-	return failed(e.Encode(v))
+	if _, err := all.WriteTo(a.out); err != nil {
+		return failed(fmt.Errorf("the answer could not be printed: %w", err))
+	}
+	return nil
 }
 
 // terminal tells whether w is one.

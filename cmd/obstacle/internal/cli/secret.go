@@ -107,7 +107,8 @@ func (a *app) secret(name string) ([]byte, error) {
 	}
 	secret := []byte(strings.TrimSpace(string(line)))
 	if len(secret) < minSecret {
-		return nil, fmt.Errorf("--secret-file %s: the secret has %d characters, it must have %d at least; obstacle secret makes a good one", name, len(secret), minSecret)
+		return nil, fmt.Errorf("--secret-file %s: the secret has %d characters, it must have %d at least; "+
+			"obstacle secret makes a good one", name, len(secret), minSecret)
 	}
 	return secret, nil
 }
@@ -126,7 +127,8 @@ func (a *app) inherited(ctx context.Context) (rendezvous.Identity, context.Conte
 		_, err = hex.Decode(key[:], line[:len(line)-1])
 	}
 	if err != nil {
-		return rendezvous.Identity{}, ctx, fmt.Errorf("--spawned is for obstacle solve, which writes a key to standard input: %w", err)
+		err = fmt.Errorf("--spawned is for obstacle solve, which writes a key to standard input: %w", err)
+		return rendezvous.Identity{}, ctx, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

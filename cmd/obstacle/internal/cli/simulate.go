@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +63,8 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		}
 		runs = append(runs, one)
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	surviveWrites()
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
 	if err := a.play(ctx, runs); err != nil {
 		return err

@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-
 	"math"
 	"os"
 	"os/signal"
@@ -38,7 +38,7 @@ the tolerance (time, sweeps, interrupt); the best iterate is then still written.
 
 A run that spans machines: give --rendezvous ADDR and --secret-file FILE; solve
 then starts no peers but waits for --peers of them, each started by hand with
-obstacle peer.`,
+obstacle peer. obstacle secret makes the file.`,
 		Example: `  obstacle solve membrane --n 32 --peers 2 --scheme async --out membrane.vti
   obstacle solve membrane --n 16 --format json`,
 		Args: oneArgument("problem"),
@@ -109,51 +109,65 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	if err != nil {
 		return err
 	}
+	return a.answer(q, w, o, steps, out, places)
+}
+
+// answer judges, writes and prints what a run has come to. Nothing that fails here keeps
+// anything else from being written and printed; then it ends with exit code 1.
+func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []solver.Point) error {
 	s := a.describe(q, w)
-	e, evolution, err := a.judge(w, o, steps, q.reconfigure)
-	if err != nil {
-		return failed(err)
+	e, evolution, wrong := a.judge(w, o, steps, q.reconfigure)
+	if wrong != nil {
+		e = notJudged(wrong)
 	}
 	s.Evolution = evolution
 	s.Add(o, w.partition, e)
 	end := w.problem.AtStep(o.Steps)
-	if s.Option, err = steps.option.quote(end, o.U); err != nil {
-		return failed(err)
-	}
+	var err error
+	s.Option, err = steps.option.quote(end, o.U)
+	wrong = cmp.Or(wrong, err)
 	for _, p := range places {
 		s.Probes = append(s.Probes, probe(end, o.U, p))
 	}
-	if err := q.enclosing.enclose(s, end, o.U, &e, places); err != nil {
-		return err
-	}
-	if err := steps.close(); err != nil {
-		return failed(err)
-	}
+	wrong = cmp.Or(wrong, q.enclosing.enclose(s, end, o.U, &e, places))
 	writing := time.Now()
-	pressed, err := force(w, o, out)
-	if err != nil {
-		return failed(err)
+	s.Outputs = a.write(w, o, steps, out, end)
+	s.OutputSeconds = time.Since(writing).Seconds()
+	s.LauncherPeak = host.PeakBytes()
+	if s.Converged && s.Reason == launch.Failed {
+		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
 	}
+	err = a.print(s, s.Text)
+	return cmp.Or(err, unwritten(s.Outputs), failed(wrong), verdict(s))
+}
+
+// notJudged is the evaluation of an answer that cannot be judged.
+func notJudged(why error) solver.Evaluation {
+	nan := math.NaN()
+	return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, Force: [2]float64{nan, nan},
+		Certificate: solver.Certificate{Inverse: nan, Why: why.Error()}}
+}
+
+// write writes all files of an answer, each whatever becomes of the others.
+func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, end *solver.Problem) []report.Output {
+	all := []report.Output{}
+	pressed, noForce := force(w, o, out)
 	for _, name := range out {
 		var err error
 		switch {
 		case output.IsSeries(name): // written step by step
+			err = steps.closeSeries(name)
 		case output.IsExercise(name):
 			err = steps.option.write(name)
 		default:
 			err = output.Write(name, output.Solution{Problem: end, U: o.U, Force: pressed, Extra: steps.option.extra()})
+			if err == nil && noForce != nil && output.HoldsForce(name) {
+				err = fmt.Errorf("output %s: written without the contact force: %w", name, noForce)
+			}
 		}
-		if err != nil {
-			return failed(err)
-		}
-		s.Outputs = append(s.Outputs, name)
+		all = append(all, outcomeOf(name, err))
 	}
-	s.OutputSeconds = time.Since(writing).Seconds()
-	s.LauncherPeak = host.PeakBytes()
-	if err := a.print(s, s.Text); err != nil {
-		return err
-	}
-	return verdict(s)
+	return all
 }
 
 // execute runs w, with a bar on a terminal.
@@ -196,12 +210,13 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 	return o, nil
 }
 
-// interrupts makes of the first signal a polite request, and of the second the
-// end of ctx.
+// interrupts turns the first signal into a request to stop, and the second into the end of
+// ctx.
 func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	polite, signals := make(chan struct{}), make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, stopSignals()...)
+	surviveWrites()
 	go func() {
 		select {
 		case <-signals:
@@ -218,6 +233,20 @@ func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) 
 	return ctx, polite, func() { signal.Stop(signals); cancel() }
 }
 
+// stopSignals ask for an early end. A hang-up does (the terminal or the ssh connection is
+// gone) unless it was ignored from the start, as nohup does.
+func stopSignals() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
+// surviveWrites makes a write that fails return its error instead of ending the program:
+// into a pipe that nobody reads any more, or past the limit on the size of files.
+func surviveWrites() { signal.Ignore(survivable()...) }
+
 // describe is the part of the answer that is known before the run.
 func (a *app) describe(q *request, w *work) *report.Solution {
 	d, parts := w.problem.Dimension, w.partition.Parts()
@@ -225,7 +254,7 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
 		Peers: w.peers, Threads: w.threads, Chosen: w.chosen, InProcess: q.inProcess, Partition: slices.Clone(parts[:d]), Balance: w.balanced,
-		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []string{}, Seed: q.seed, Version: build.Version(),
+		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.seed, Version: build.Version(),
 	}
 }
 
@@ -242,6 +271,9 @@ func verdict(s *report.Solution) error {
 		}
 		return failed(fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: this is a fault of the program", s.Tolerance, float64(s.RelativeResidual)))
 	case launch.Failed:
+		if s.Converged { // what lost peers left was filled, and the whole meets the tolerance
+			return nil
+		}
 		return failed(errors.New(s.Failure))
 	}
 	return &exitError{code: ExitStopped}

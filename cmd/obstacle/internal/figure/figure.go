@@ -5,6 +5,7 @@ package figure
 import (
 	"fmt"
 	"image/color"
+	"io"
 	"math"
 	"path/filepath"
 	"strings"
@@ -43,8 +44,8 @@ func colours() []color.RGBA {
 	return []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}}
 }
 
-// Write draws the series to a file.
-func Write(name, title string, all []Series) error {
+// Write draws the series, in the format that a file of that name has.
+func Write(w io.Writer, name, title string, all []Series) error {
 	p := plot.New()
 	p.Title.Text = title
 	p.X.Label.Text = "peers"
@@ -75,7 +76,12 @@ func Write(name, title string, all []Series) error {
 	} else {
 		p.X.Min, p.X.Max = p.X.Min-0.2, p.X.Max+0.2
 	}
-	return p.Save(14*vg.Centimeter, 10*vg.Centimeter, name)
+	to, err := p.WriterTo(14*vg.Centimeter, 10*vg.Centimeter, strings.ToLower(strings.TrimPrefix(filepath.Ext(name), ".")))
+	if err != nil {
+		return fmt.Errorf("figure: %w", err)
+	}
+	_, err = to.WriteTo(w)
+	return err
 }
 
 // wide is the ratio of numbers of peers from which their axis is logarithmic.

@@ -118,8 +118,8 @@ func TestBoxesThatCannotBe(t *testing.T) {
 			require.Equal(t, Failed, o.Reason)
 			require.Contains(t, o.Failure, c.want)
 			require.Equal(t, 1.0, o.U[0], "the block that came is kept")
-			start := r.plan.Problem.At(2, 2, 3)
-			require.Equal(t, max(0, r.plan.Problem.Obstacle(start)), o.U[1+4*(1+4*2)], "elsewhere are starting values")
+			require.Len(t, o.Filled, 1)
+			require.Equal(t, map[bool]solver.Box{true: slab(2, 3), false: slab(2, 4)}[name == "a gap"], o.Filled[0].Box)
 		})
 	}
 }

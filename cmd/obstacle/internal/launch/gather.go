@@ -1,13 +1,11 @@
 package launch
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
@@ -15,7 +13,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// maxStrangers bounds the connections that have not been admitted yet; see driver.Pending.
+// maxStrangers bounds the connections of strangers that have not been sent away yet; see
+// driver.Pending.
 const maxStrangers = 64
 
 // maxRefusals bounds the lines of log that strangers can cause.
@@ -40,6 +39,8 @@ func (r *run) gather() error {
 	} else if r.Notes != nil {
 		fmt.Fprintf(r.Notes, "waiting for %d peers at %s: obstacle peer --rendezvous %s --secret-file FILE\n", len(r.members), l.Addr(), l.Addr())
 	}
+	r.joining = true
+	defer func() { r.joining = false }()
 	return r.until("join", r.JoinTime, func() int {
 		missing := 0
 		for _, m := range r.members {
@@ -61,7 +62,7 @@ func (r *run) spawn() error {
 		go func() {
 			err := c.Wait()
 			close(m.ended)
-			r.emit(occurrence{rank: m.rank, exited: true, exit: err})
+			r.emit(occurrence{of: m, exited: true, exit: err})
 		}()
 	}
 	return nil
@@ -70,7 +71,7 @@ func (r *run) spawn() error {
 // admit greets every connection until the run is over. Strangers and peers that do not
 // match are refused; connections that do not come to the point make room for newer ones.
 func (r *run) admit(l net.Listener) {
-	pending := driver.NewPending(maxStrangers)
+	pending := driver.NewPending(r.strangers())
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -90,12 +91,16 @@ func (r *run) admit(l net.Listener) {
 	}
 }
 
+// strangers bounds the connections that have not been admitted yet: all peers may come at once.
+func (r *run) strangers() int { return maxStrangers + len(r.members) }
+
 // greet does the launcher's half of the greeting.
 func (r *run) greet(c net.Conn, pending *driver.Pending) {
 	conn := rendezvous.NewConn(c, r.PeerTimeout)
 	j, err := conn.Admit(r.Identity)
 	if !pending.Remove(c) {
-		err = fmt.Errorf("%s sent no greeting: closed to make room, as more than %d connections waited", conn.Remote(), maxStrangers)
+		err = fmt.Errorf("%s sent no greeting: closed to make room, as more than %d connections waited",
+			conn.Remote(), r.strangers())
 	}
 	if err != nil {
 		if n := r.refused.Add(1); n <= maxRefusals {
@@ -111,59 +116,6 @@ func (r *run) greet(c net.Conn, pending *driver.Pending) {
 	}
 }
 
-// seat gives a peer that has joined its place, or sends it away.
-func (r *run) seat(conn *rendezvous.Conn, j rendezvous.Join) {
-	rank := -1
-	for _, m := range r.members {
-		if m.conn == nil && (j.Seat == m.rank || j.Seat < 0) {
-			rank = m.rank
-			break
-		}
-	}
-	if rank < 0 {
-		why := fmt.Sprintf("the run has its %d peers already", len(r.members))
-		if j.Seat >= 0 {
-			why = fmt.Sprintf("no free place of rank %d in a run of %d peers", j.Seat, len(r.members))
-		}
-		r.Log.Warn().Msg(conn.Refuse(why).Error())
-		conn.Close()
-		return
-	}
-	label, err := r.label(rank, conn, j)
-	if err != nil {
-		r.Log.Warn().Msg(conn.Refuse(err.Error()).Error())
-		conn.Close()
-		return
-	}
-	w := rendezvous.Welcome{Rank: rank, Run: r.name, Key: r.key[:], MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label, Protect: r.Protect, Congestion: r.Congestion, NegativeAck: r.NegativeAck, Rails: r.RailsOf(rank)}
-	if err := conn.Send(w); err != nil {
-		conn.Close()
-		return
-	}
-	m := r.members[rank]
-	m.conn, m.join, m.label, m.heard = conn, j, label, time.Now()
-	m.out, m.attended = make(chan rendezvous.Message, outbox), make(chan struct{})
-	m.written = make(chan struct{})
-	r.Log.Info().Int("rank", rank).Str("host", j.Host).Int("pid", j.Pid).Msg("peer joined")
-	go m.write()
-	go r.attend(m)
-}
-
-// label is the declared cluster of a peer that joins; the address from which it has
-// come is one of its own.
-func (r *run) label(rank int, conn *rendezvous.Conn, j rendezvous.Join) (string, error) {
-	if r.Label == nil {
-		return "", nil
-	}
-	at := slices.Clone(j.Addresses)
-	if from, err := netip.ParseAddrPort(conn.Remote()); err == nil {
-		if ip := from.Addr().Unmap().WithZone(""); !ip.IsLoopback() && !slices.Contains(at, ip) {
-			at = append(at, ip)
-		}
-	}
-	return r.Label(rank, j.Host, at)
-}
-
 // attend reads what a peer sends, places its block, and passes on the rest.
 func (r *run) attend(m *member) {
 	defer close(m.attended)
@@ -175,7 +127,7 @@ func (r *run) attend(m *member) {
 			if errors.Is(err, io.EOF) {
 				err = errors.New("end of stream")
 			}
-			r.emit(occurrence{rank: m.rank, closed: err})
+			r.emit(occurrence{of: m, closed: err})
 			return
 		}
 		if b, is := msg.(rendezvous.Block); is {
@@ -190,25 +142,25 @@ func (r *run) attend(m *member) {
 			}
 			if err != nil {
 				m.conn.Close()
-				r.emit(occurrence{rank: m.rank, closed: fmt.Errorf("its box cannot be: %w", err)})
+				r.emit(occurrence{of: m, closed: fmt.Errorf("its box cannot be: %w", err)})
 				return
 			}
 			if b.Stream == rendezvous.StreamSolution {
-				r.emit(occurrence{rank: m.rank, message: b})
+				r.emit(occurrence{of: m, message: b})
 			}
 			continue
 		}
 		if s, is := msg.(rendezvous.Step); is {
 			if err := r.stepDone(m, s, step, stepAt); err != nil {
 				m.conn.Close()
-				r.emit(occurrence{rank: m.rank, closed: err})
+				r.emit(occurrence{of: m, closed: err})
 				return
 			}
 			step, stepAt = step+1, 0
 		}
 		c, is := msg.(rendezvous.Chunk)
 		if !is {
-			r.emit(occurrence{rank: m.rank, message: msg})
+			r.emit(occurrence{of: m, message: msg})
 			continue
 		}
 		err = errors.New("it is out of order")
@@ -224,11 +176,11 @@ func (r *run) attend(m *member) {
 		}
 		if err != nil {
 			m.conn.Close()
-			r.emit(occurrence{rank: m.rank, closed: fmt.Errorf("a piece of its block cannot be placed: %w", err)})
+			r.emit(occurrence{of: m, closed: fmt.Errorf("a piece of its block cannot be placed: %w", err)})
 			return
 		}
 		at += int64(len(c.Data))
-		r.emit(occurrence{rank: m.rank, bytes: int64(len(c.Data))})
+		r.emit(occurrence{of: m, bytes: int64(len(c.Data))})
 	}
 }
 
@@ -246,7 +198,7 @@ func (r *run) assign() error {
 		a := r.assignment(m, members, int64(len(problem)))
 		go func() {
 			if err := r.handOut(m, a, problem); err != nil {
-				r.emit(occurrence{rank: m.rank, sent: err})
+				r.emit(occurrence{of: m, sent: err})
 			}
 		}()
 	}
@@ -288,7 +240,7 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 	}
 	return rendezvous.Assign{
 		Members: members,
-		Problem: r.Spec.Name(), ProblemBytes: problemBytes, Fingerprint: fmt.Sprintf("%x", r.Spec.Fingerprint()),
+		Problem: r.Spec.Name(), ProblemBytes: problemBytes, Fingerprint: r.problemHash(),
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
 		Scheme: r.Scheme, Method: rendezvous.Method(r.Method), Order: r.Order, Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
 		Threads: r.Threads, Slow: slow,
@@ -321,95 +273,4 @@ func (r *run) handOut(m *member, a rendezvous.Assign, problem []byte) error {
 		at += int64(len(piece))
 	}
 	return nil
-}
-
-// until handles what happens before the start until nobody is missing any more;
-// any failure ends the run before it has begun. limit 0: no limit but silence.
-func (r *run) until(what string, limit time.Duration, missing func() int) error {
-	var late <-chan time.Time
-	if limit > 0 {
-		t := time.NewTimer(limit)
-		defer t.Stop()
-		late = t.C
-	}
-	look := time.NewTicker(max(r.PeerTimeout/20, 5*time.Millisecond))
-	defer look.Stop()
-	for missing() > 0 {
-		select {
-		case o := <-r.happen:
-			if err := r.early(o); err != nil {
-				return err
-			}
-		case <-look.C:
-			for _, m := range r.members {
-				if m.conn != nil && time.Since(m.heard) > r.PeerTimeout {
-					return fmt.Errorf("%s has been silent for %v before the start (--peer-timeout)", m, r.PeerTimeout)
-				}
-			}
-		case <-late:
-			return fmt.Errorf("%d of %d peers did not %s within %v (--join-timeout)", missing(), len(r.members), what, limit)
-		case <-r.Interrupt:
-			return ErrInterrupted
-		case <-r.ctx.Done():
-			return context.Cause(r.ctx)
-		}
-	}
-	return nil
-}
-
-// early handles an occurrence before the start.
-func (r *run) early(o occurrence) error {
-	if o.joined != nil {
-		r.seat(o.joined, o.join)
-		return nil
-	}
-	m := r.members[o.rank]
-	m.heard = time.Now()
-	switch {
-	case o.exited:
-		return r.cause(fmt.Errorf("%s ended before the start: %s", m, exitText(o.exit)), false)
-	case o.closed != nil:
-		if m.child != nil { // its process tells more, in a moment
-			m.gone = true
-			return nil
-		}
-		return fmt.Errorf("%s left before the start: %w", m, o.closed)
-	case o.sent != nil:
-		return fmt.Errorf("handing the work to %s: %w", m, o.sent)
-	}
-	switch msg := o.message.(type) {
-	case rendezvous.Listen:
-		m.control = msg.Control
-		r.Log.Info().Int("rank", m.rank).Str("control", m.control).Msg("peer listens")
-	case rendezvous.Ready:
-		m.ready = true
-	case rendezvous.Sessions:
-		r.Status.setSessions(m.rank, msg.Sessions)
-	case rendezvous.Result:
-		m.result = &msg
-		return r.cause(fmt.Errorf("%s cannot take part: %s", m, msg.Error), msg.Lost < 0)
-	}
-	return nil
-}
-
-// causeTime is how long the launcher looks for the cause of a failure that only
-// follows from another one.
-const causeTime = 500 * time.Millisecond
-
-// cause is err if it is the first of its kind (sure), or that of another peer
-// which failed for a reason of its own.
-func (r *run) cause(err error, sure bool) error {
-	patience := time.NewTimer(causeTime)
-	defer patience.Stop()
-	for !sure {
-		select {
-		case o := <-r.happen:
-			if msg, is := o.message.(rendezvous.Result); is && msg.Lost < 0 {
-				return fmt.Errorf("%s cannot take part: %s", r.members[o.rank], msg.Error)
-			}
-		case <-patience.C:
-			return err
-		}
-	}
-	return err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -35,6 +34,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 		begin:  time.Now(),
 		happen: make(chan occurrence, 4*p.Partition.Peers()+16),
 		over:   make(chan struct{}),
+		every:  lookEvery(p.PeerTimeout),
 	}
 	for rank := range p.Partition.Peers() {
 		box := p.Partition.Box(solver.Rank(rank))
@@ -45,9 +45,10 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	if r.series, err = newSeries(&p); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	r.ctx = ctx
-	defer r.release(cancel)
+	children, cancel := context.WithCancel(ctx)
+	r.ctx = children
+	release := sync.OnceFunc(func() { r.release(cancel) })
+	defer release()
 	if err := r.gather(); err != nil {
 		return nil, err
 	}
@@ -55,7 +56,10 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 		return nil, err
 	}
 	r.watch()
-	return r.outcome(), nil
+	o := r.outcome()
+	release() // before the launcher computes: the peers have their memory still
+	r.fill(ctx, o)
+	return o, nil
 }
 
 // run is a run in progress. Its fields belong to the goroutine of Run; the
@@ -72,15 +76,19 @@ type run struct {
 	listener net.Listener
 	members  []*member
 	u        []float64
-	room     sync.Once // makes u
-	claims   *claims   // whose values are placed in u
-	series   *series   // nil: the problem is stationary
+	room     sync.Once    // makes u
+	claims   *claims      // whose values are placed in u
+	holes    []solver.Box // of u, where none are
+	series   *series      // nil: the problem is stationary
 	happen   chan occurrence
 	refused  atomic.Int64 // connections that were sent away
 
-	stopping bool     // an early end was asked for
-	failure  *failure // the best account of what went wrong
-	deadline <-chan time.Time
+	every    time.Duration // between two looks
+	joining  bool          // peers may still come
+	refusal  error         // why the last peer that joined was given up; nil: none was
+	stopping bool          // an early end was asked for
+	failure  *failure      // the best account of what went wrong
+	left     int           // looks until the peers are overdue; 0: nothing was asked of them
 	beat     Progress
 }
 
@@ -125,35 +133,35 @@ func (r *run) watch() {
 	r.started = time.Now()
 	r.beat.Residual = math.NaN()
 	for _, m := range r.members {
-		m.heard = r.started
+		m.quiet = 0
 		m.tell(rendezvous.Start{})
 	}
 	r.Status.Enter(Solving)
 	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Msg("started")
-	var limit <-chan time.Time
-	if r.MaxTime > 0 {
-		// The peers keep to it themselves; this is for one that does not.
-		t := time.NewTimer(r.MaxTime + r.patience())
-		defer t.Stop()
-		limit = t.C
-	}
-	look := time.NewTicker(max(r.PeerTimeout/20, 5*time.Millisecond))
+	look := time.NewTicker(r.every)
 	defer look.Stop()
+	// The peers keep to MaxTime themselves; this is for one that does not.
+	limit := 0
+	if r.MaxTime > 0 {
+		limit = r.looks(r.MaxTime + r.patience())
+	}
 	interrupt := r.Interrupt
 	for !r.finished() {
 		select {
 		case o := <-r.happen:
 			r.handle(o)
 		case <-look.C:
-			r.listen()
-		case <-limit:
-			r.stop()
+			if r.listen(); r.left == 1 {
+				r.overdue()
+				return
+			}
+			r.left = max(r.left-1, 0)
+			if limit--; limit == 0 {
+				r.stop()
+			}
 		case <-interrupt:
 			interrupt = nil
 			r.stop()
-		case <-r.deadline:
-			r.overdue()
-			return
 		case <-r.ctx.Done():
 			r.fail(failure{exited, -1, "ended at once, on request"})
 			return
@@ -182,18 +190,22 @@ func (r *run) handle(o occurrence) {
 		r.seat(o.joined, o.join)
 		return
 	}
-	m := r.members[o.rank]
-	m.heard = time.Now()
+	m := o.of
+	m.quiet = 0
 	switch {
 	case o.exited:
-		m.exited = true
-		if m.result == nil {
-			m.gone = true
-			r.fail(failure{exited, m.rank, fmt.Sprintf("%s ended: %s", m, exitText(o.exit))})
+		// What it has sent may still be unread: the end of its connection comes after that.
+		m.exited, m.exit = true, o.exit
+		if m.result == nil && (m.gone || m.held.Load()) {
+			r.lose(m)
 		}
 	case o.closed != nil:
 		m.gone = true
-		if m.result == nil {
+		switch {
+		case m.result != nil:
+		case m.exited:
+			r.lose(m)
+		default:
 			r.fail(failure{closed, m.rank, fmt.Sprintf("%s closed its connection: %v", m, o.closed)})
 		}
 	case o.bytes > 0:
@@ -201,6 +213,12 @@ func (r *run) handle(o occurrence) {
 	case o.message != nil:
 		r.receive(m, o.message)
 	}
+}
+
+// lose gives up a peer whose process has ended.
+func (r *run) lose(m *member) {
+	m.gone = true
+	r.fail(failure{exited, m.rank, fmt.Sprintf("%s ended: %s", m, exitText(m.exit))})
 }
 
 func exitText(err error) string {
@@ -265,15 +283,17 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 	}
 }
 
-// listen finds peers that have been silent for too long.
+// listen looks for peers that have been silent for too long, or have ended.
 func (r *run) listen() {
 	for _, m := range r.members {
-		if m.held.Load() {
-			m.heard = time.Now()
-		}
-		if quiet := time.Since(m.heard); !m.done() && quiet > r.PeerTimeout {
+		held := m.held.Load()
+		switch {
+		case m.done():
+		case held && m.exited:
+			r.lose(m)
+		case m.look(held, r.looks(r.PeerTimeout)):
 			m.gone = true
-			r.fail(failure{silent, m.rank, fmt.Sprintf("%s has been silent for %v (--peer-timeout %v)", m, quiet.Round(10*time.Millisecond), r.PeerTimeout)})
+			r.fail(failure{silent, m.rank, m.silence(r.PeerTimeout)})
 		}
 	}
 }
@@ -291,12 +311,10 @@ func (r *run) fail(f failure) {
 	}
 	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
 	if first {
-		for _, m := range r.members {
-			if !m.done() {
-				m.tell(rendezvous.Lost{Rank: f.rank, Why: f.text})
-			}
+		for _, m := range r.members { // also those that have given their results: their run failed
+			m.tell(rendezvous.Lost{Rank: f.rank, Why: f.text})
 		}
-		r.deadline = time.After(StopTime)
+		r.left = r.looks(StopTime)
 	}
 }
 
@@ -312,7 +330,7 @@ func (r *run) stop() {
 			m.tell(rendezvous.Stop{})
 		}
 	}
-	r.deadline = time.After(r.patience())
+	r.left = r.looks(r.patience())
 }
 
 // patience is how long the peers may take to agree on an early end and to hand
@@ -325,142 +343,5 @@ func (r *run) overdue() {
 		if !m.done() {
 			r.fail(failure{reported, m.rank, fmt.Sprintf("%s did not end in time after being asked to", m)})
 		}
-	}
-}
-
-// outcome sums up; the peers may go.
-func (r *run) outcome() *Outcome {
-	close(r.over)
-	if r.series != nil {
-		r.series.close()
-	}
-	for _, m := range r.members {
-		if !m.done() || m.missing() {
-			m.conn.Close()
-			r.halt(m)
-			<-m.attended // nothing is placed any more
-		}
-	}
-	o := &Outcome{U: r.vector(), Strangers: r.refused.Load(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started)}
-	o.Run = o.Gather
-	if !r.verdict.IsZero() {
-		o.Run = r.verdict.Sub(r.started)
-	}
-	for _, m := range r.members {
-		res := rendezvous.Result{Points: m.final.Points(), Lost: -1, Residual: finite.NaN()}
-		if m.result != nil {
-			res = *m.result
-			o.Reason = worse(o.Reason, res.Reason)
-		}
-		if m.missing() {
-			o.Missing = append(o.Missing, m.rank)
-		}
-		o.Boxes = append(o.Boxes, m.final)
-		o.Peers = append(o.Peers, res)
-		o.Hosts = append(o.Hosts, rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label})
-	}
-	if r.series == nil {
-		r.fill(o)
-	}
-	if r.failure != nil || len(o.Missing) > 0 {
-		o.Reason = Failed
-		o.Failure = "a block did not come whole"
-		if r.failure != nil {
-			o.Failure = r.failure.text
-		}
-	}
-	if r.series != nil {
-		r.series.sum(o)
-	}
-	return o
-}
-
-// halt ends a peer that may still be writing to the answer.
-func (r *run) halt(m *member) {
-	if r.Answer == nil || m.child == nil {
-		return
-	}
-	m.child.Kill()
-	select {
-	case <-m.ended:
-	case <-time.After(killTime):
-	}
-}
-
-// fill puts starting values where no peer's block has come. In a run that has failed,
-// planes may have been on their way between two peers.
-func (r *run) fill(o *Outcome) {
-	if !r.Balance {
-		for _, rank := range o.Missing {
-			startingValues(r.Problem, r.Initial, r.members[rank].box, r.vector())
-		}
-		return
-	}
-	gaps := r.claims.gaps(func(rank int) bool { return !r.members[rank].missing() })
-	for _, gap := range gaps {
-		startingValues(r.Problem, r.Initial, gap, r.vector())
-	}
-	if len(gaps) > 0 && r.failure == nil {
-		r.failure = &failure{closed, -1, fmt.Sprintf("no peer has the planes %d to %d", gaps[0].Lo[r.claims.axis], gaps[0].Hi[r.claims.axis])}
-	}
-}
-
-// worse is the reason that describes a run of two peers best. They agree unless
-// one of them failed.
-func worse(a, b string) string {
-	if a == "" || b == Failed {
-		return b
-	}
-	return a
-}
-
-// killTime is how long a peer's process may take to end once the run is over.
-const killTime = 3 * time.Second
-
-// release lets the peers go, and leaves no process behind.
-func (r *run) release(cancel context.CancelFunc) {
-	select {
-	case <-r.over:
-	default:
-		close(r.over)
-	}
-	if r.listener != nil {
-		r.listener.Close()
-	}
-	for _, m := range r.members {
-		if m.conn != nil {
-			m.tell(rendezvous.Bye{})
-			close(m.out)
-		}
-	}
-	patience := time.NewTimer(killTime)
-	defer patience.Stop()
-	for _, m := range r.members {
-		if m.child == nil {
-			continue
-		}
-		if m.gone || r.started.IsZero() || r.ctx.Err() != nil {
-			m.child.Kill()
-		}
-		select {
-		case <-m.ended:
-		case <-patience.C:
-			r.Log.Warn().Int("rank", m.rank).Msg("the peer's process did not end; it is killed")
-			patience.Reset(0)
-			m.child.Kill()
-			<-m.ended
-		}
-	}
-	cancel()
-	for _, m := range r.members {
-		if m.conn == nil {
-			continue
-		}
-		select {
-		case <-m.written:
-		case <-patience.C:
-			patience.Reset(0)
-		}
-		m.conn.Close()
 	}
 }

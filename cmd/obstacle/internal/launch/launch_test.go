@@ -240,8 +240,13 @@ func TestFailuresOfOnePeer(t *testing.T) {
 			}
 			require.Equal(t, lost, r.plan.Status.Lost())
 			require.Equal(t, 1.0, o.U[0], "the block that came is kept")
-			start := r.plan.Problem.At(2, 2, 3)
-			require.Equal(t, max(0, r.plan.Problem.Obstacle(start)), o.U[1+4*(1+4*2)], "the other holds starting values")
+			box := r.plan.Partition.Box(1)
+			require.Len(t, o.Filled, 1)
+			require.Equal(t, box, o.Filled[0].Box)
+			require.LessOrEqual(t, o.Filled[0].Residual, r.plan.Tolerance)
+			want, err := solver.SolveSequential(r.plan.Problem.Inner(box, o.U, nil), solver.InTurn, 1e-10, 0, 0, 0)
+			require.NoError(t, err)
+			require.InDeltaSlice(t, want.U, blocks.Within(o.U, r.plan.Problem.N, box), 1e-5, "the other is filled from its face")
 		})
 	}
 }
@@ -272,6 +277,61 @@ func TestNobodyComesInTime(t *testing.T) {
 	r := rehearse(t, func(p *Plan) { p.JoinTime = 50 * time.Millisecond })
 	<-r.done
 	require.ErrorContains(t, r.err, "2 of 2 peers did not join within 50ms")
+}
+
+// A peer started by hand that leaves before all have come, whatever the way, gives up its
+// place. Another one takes it; where none comes, the error names the one that left.
+func TestPlaceOfAPeerThatLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		leave func(c *rendezvous.Conn)
+		want  string
+	}{
+		"cannot take part": {func(c *rendezvous.Conn) { _ = c.Send(rendezvous.Result{Reason: Failed, Error: "no port", Lost: -1}) }, "cannot take part: no port"},
+		"closes":           {func(c *rendezvous.Conn) { c.Close() }, "left before the start: end of stream"},
+		"falls silent":     {func(*rendezvous.Conn) {}, "has been silent for more than 100ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, replaced := range []bool{true, false} {
+				r := rehearse(t, func(p *Plan) {
+					if name == "falls silent" {
+						p.PeerTimeout = 100 * time.Millisecond
+					}
+					if !replaced { // only then it ends the run: long after the peer has left
+						p.JoinTime = 2 * time.Second
+					}
+				})
+				address := <-r.address
+				first := r.seatOne(address, 1)
+				c.leave(first)
+				_, err := first.Receive(rendezvous.KindBye)
+				require.Error(t, err, "the launcher closes the connection")
+				if replaced {
+					r.address <- address
+					for _, p := range r.join() {
+						p.block()
+						p.result(Converged, "", -1)
+					}
+					require.Equal(t, Converged, r.end().Reason)
+					continue
+				}
+				<-r.done
+				require.ErrorContains(t, r.err, "2 of 2 peers did not join within 2s (--join-timeout); the last one that left: peer 1 (pid 7 on h) "+c.want)
+			}
+		})
+	}
+}
+
+// seatOne takes a place of the run and says nothing more.
+func (r *rehearsal) seatOne(address string, rank int) *rendezvous.Conn {
+	r.t.Helper()
+	c, err := net.Dial("tcp", address)
+	require.NoError(r.t, err)
+	conn := rendezvous.NewConn(c, await.Limit)
+	r.t.Cleanup(func() { conn.Close() })
+	_, err = conn.Join(r.plan.Identity, rendezvous.Join{Seat: rank, Host: "h", Pid: 7}, await.Limit)
+	require.NoError(r.t, err)
+	return conn
 }
 
 func TestLoopbackAmongHostsIsRefused(t *testing.T) {

@@ -3,7 +3,6 @@ package launch
 import (
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/rendezvous"
@@ -27,12 +26,13 @@ type member struct {
 
 	control  string // where the others reach it
 	ready    bool
-	heard    time.Time
+	quiet    int // looks since its last message
 	result   *rendezvous.Result
 	received int64       // bytes of its block
 	held     atomic.Bool // the launcher keeps it waiting
 	gone     bool        // its connection has ended
 	exited   bool        // its process has ended
+	exit     error       // how
 }
 
 // String names the peer for people.
@@ -76,7 +76,7 @@ func (m *member) missing() bool { return m.result == nil || m.received != blocks
 // occurrence is something that happened to a run; the launcher handles them one
 // by one.
 type occurrence struct {
-	rank    int
+	of      *member          // nil: with joined
 	joined  *rendezvous.Conn // with join
 	join    rendezvous.Join
 	message rendezvous.Message // never a Chunk

@@ -1,6 +1,7 @@
 // Package launch runs a solve from the process that the user started: it lets
 // the peers join, hands out the work, watches over them, and assembles their
-// blocks. It relaxes nothing, and no halo passes through it.
+// blocks. No halo passes through it, and it relaxes nothing but the blocks of
+// lost peers.
 package launch
 
 import (
@@ -59,7 +60,7 @@ type Plan struct {
 
 	// Steps is told u(0) and the end of every time step, one after the other, from
 	// goroutines of the run; u is only valid during the call. May be nil.
-	Steps func(m int, t float64, u []float64) error
+	Steps func(m int, t float64, u []float64)
 
 	Interrupt <-chan struct{} // closed: end with the best iterate
 	Status    *Status         // kept up to date; nil: nobody wants to know
@@ -118,15 +119,17 @@ const (
 	Sweeps      = "sweeps"
 	Time        = "time"
 	Interrupted = "interrupted"
+	Stagnated   = "stagnated" // rounding keeps the residual above the tolerance
 	Failed      = "failed"
 )
 
 // Outcome is what a run has come to.
 type Outcome struct {
-	// U is the assembled iterate [z][y][x]. The box of a peer in Missing holds
-	// starting values.
+	// U is the assembled iterate [z][y][x]. The box of a peer in Missing holds what Filled
+	// says, or starting values.
 	U       []float64
 	Missing []int
+	Filled  []Filled
 	Reason  string
 	Failure string // when Reason is Failed: what happened, in one sentence
 
@@ -145,6 +148,17 @@ type Outcome struct {
 	Gather time.Duration // until every block had come
 
 	Strangers int64 // came to the rendezvous and were sent away
+}
+
+// Filled is a hole of the answer, left by lost peers, that the launcher has filled with the
+// solution of the problem on it, for the values that the other peers have around it.
+type Filled struct {
+	Box      solver.Box // smallest that holds the hole
+	Points   int        // of the hole
+	Method   string
+	Cycles   uint64  // of the method
+	Residual float64 // relative, of the problem on the hole
+	Seconds  float64
 }
 
 // StopTime bounds how long peers may take to end after they were asked to,

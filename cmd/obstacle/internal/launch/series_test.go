@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -17,7 +16,7 @@ import (
 )
 
 // stepsOf is a series of so many steps on four points of two peers.
-func stepsOf(t *testing.T, steps int, took func(int, float64, []float64) error) (*series, solver.Partition) {
+func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*series, solver.Partition) {
 	t.Helper()
 	spec, err := file.Builtin("front1d", []string{fmt.Sprintf("steps=%d", steps), "end=1"})
 	require.NoError(t, err)
@@ -81,9 +80,8 @@ func TestSeriesOfBlocksThatMove(t *testing.T) {
 
 func TestSeriesAssemblesSteps(t *testing.T) {
 	var seen []string
-	s, cut := stepsOf(t, 4, func(m int, at float64, u []float64) error {
+	s, cut := stepsOf(t, 4, func(m int, at float64, u []float64) {
 		seen = append(seen, fmt.Sprint(m, at, m == 0 || u[0] == float64(m) && u[3] == -float64(m)))
-		return nil
 	})
 	residuals := []float64{0, 1e-8, 9e-7, 1e-9, 2e-8}
 	for m := 1; m <= 4; m++ {
@@ -126,24 +124,6 @@ func holdsWhoIsAhead(t *testing.T) {
 	s.sum(&o)
 	require.Equal(t, []float64{1, 1, -1, -1}, o.U, "the last complete step")
 	require.Equal(t, 1, o.Steps)
-}
-
-func TestSeriesTellsWhatCannotBeWritten(t *testing.T) {
-	full := errors.New("the disk is full")
-	s, cut := stepsOf(t, 2, func(m int, _ float64, _ []float64) error {
-		if m == 1 {
-			return full
-		}
-		return nil
-	})
-	for m := 1; m <= 2; m++ {
-		require.NoError(t, hand(s, cut, 0, m, 1, 1e-7))
-		require.NoError(t, hand(s, cut, 1, m, 1, 1e-7))
-	}
-	o := Outcome{Reason: Converged}
-	s.sum(&o)
-	require.Equal(t, Failed, o.Reason)
-	require.Contains(t, o.Failure, "the disk is full")
 }
 
 // Of many steps the list holds some.

@@ -18,6 +18,9 @@ import (
 func enter(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
 	name, _ := os.Hostname()
 	j := rendezvous.Join{Seat: o.Seat, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}
+	if o.Expect != nil {
+		j.Problem, j.ProblemHash = o.Expect.Name(), fmt.Sprintf("%x", o.Expect.Fingerprint())
+	}
 	deadline := time.Now().Add(o.DialTime)
 	for {
 		c, err := dial(ctx, o.Rendezvous, time.Until(deadline))

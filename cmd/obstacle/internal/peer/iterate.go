@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
@@ -17,8 +16,9 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// iterate runs to the verdict, hands over the block and the account of the run,
-// and stays until the launcher lets it go: others may still need its last words.
+// iterate runs to the verdict, hands over the block and the account of the run, and stays
+// until the launcher ends the run: others may still need messages that it sent last. An
+// error means that the run failed.
 func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle int64) error {
 	used := host.CPUTime()
 	telling, enough := context.WithCancel(ctx)
@@ -47,9 +47,16 @@ func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle in
 	if err := p.handOver(r, out); err != nil {
 		return errOver
 	}
-	select {
-	case <-o.bye:
-	case <-time.After(p.timeout() + launch.StopTime):
+	// The launcher may stand still for as long as its user likes: the end of the connection
+	// is what bounds this wait.
+	<-o.bye
+	if lost, is := announced(o); is {
+		return &ToldError{lost.Why}
+	}
+	switch {
+	case out.Reason == launch.Failed:
+		return &ToldError{out.Error}
+	case !o.ended:
 		return errOver
 	}
 	return nil
@@ -86,6 +93,8 @@ func account(res *runner.Result, err error) rendezvous.Result {
 		out.Reason = launch.Time
 	case solver.Interrupted:
 		out.Reason = launch.Interrupted
+	case solver.Stagnated:
+		out.Reason = launch.Stagnated
 	default:
 		out.Reason, out.Error = launch.Failed, "the run "+res.Reason.String()
 	}

@@ -29,6 +29,7 @@ type orders struct {
 	lost  chan struct{} // closed by Lost: the run cannot go on
 	bye   chan struct{} // closed at the end of the connection
 	why   rendezvous.Lost
+	ended bool // Bye came, and not only the end of the connection; valid once bye is closed
 }
 
 // takePart does the peer's part after the greeting.
@@ -41,12 +42,12 @@ func (p *peer) takePart(ctx context.Context) error {
 		return err
 	}
 	defer p.freeFaces() // when the node is closed
-	defer p.node.Close()
+	defer p.node.Abort()
 	problem, err := p.receiveWork()
 	if err != nil {
 		return err
 	}
-	o := &orders{make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{}), rendezvous.Lost{}}
+	o := &orders{start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{})}
 	go func() {
 		p.obey(o)
 		cancel()
@@ -54,7 +55,7 @@ func (p *peer) takePart(ctx context.Context) error {
 	go func() { // what the others cannot wait for ends every call
 		select {
 		case <-o.lost:
-			p.node.Close()
+			p.node.Abort()
 		case <-ctx.Done():
 		}
 	}()
@@ -64,6 +65,9 @@ func (p *peer) takePart(ctx context.Context) error {
 		return p.orGone(o, err)
 	}
 	defer r.Close()
+	// At the end no peer needs what is still on its way: the launcher says Bye when every
+	// verdict is there. So nothing lingers.
+	defer p.node.Abort()
 	if err := p.conn.Send(rendezvous.Ready{}); err != nil {
 		return errOver
 	}
@@ -133,6 +137,7 @@ func (p *peer) obey(o *orders) {
 				close(o.lost)
 			}
 		case rendezvous.Bye:
+			o.ended = true
 			return
 		}
 	}

@@ -56,9 +56,9 @@ type Options struct {
 	Log       zerolog.Logger
 }
 
-// Run takes part in one run and returns when it is over: nil when this peer did
-// its part, also in a run that was stopped early. It returns within seconds of
-// the end of ctx or of the connection to the launcher.
+// Run takes part in one run and returns when it is over: nil when the run ended as its
+// launcher wanted, also when it was stopped early. It returns within seconds of the end of
+// ctx or of the connection to the launcher, with an error then.
 func Run(ctx context.Context, o Options) error {
 	conn, w, err := enter(ctx, &o)
 	if err != nil {
@@ -73,8 +73,12 @@ func Run(ctx context.Context, o Options) error {
 	}
 	p := &peer{Options: o, conn: conn, welcome: w, log: o.Log.With().Int("rank", w.Rank).Logger()}
 	err = p.takePart(ctx)
-	if err == nil || errors.Is(err, errOver) {
-		return nil
+	var told *ToldError
+	switch {
+	case err == nil || errors.As(err, &told):
+		return err
+	case errors.Is(err, errOver):
+		return &ToldError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
 	}
 	said := oneLine(err)
 	if conn.Send(rendezvous.Result{Reason: launch.Failed, Error: said, Lost: lostRank(err)}) == nil {
@@ -83,7 +87,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.New(said)
 }
 
-// ToldError is a failure of which the launcher has been told.
+// ToldError is a failure that the launcher knows of, or has caused by its end.
 type ToldError struct{ What string }
 
 func (e *ToldError) Error() string { return e.What }
@@ -161,7 +165,7 @@ func (p *peer) listen() error {
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
 		Catalog: p.Catalog, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: p.welcome.Run, Version: p.Identity.Program,
-		PeerTimeout: p.timeout(), Linger: linger, Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
+		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
 		Log: p.log, Tracer: p.Tracer,
 	})
 	if err != nil {
@@ -169,11 +173,6 @@ func (p *peer) listen() error {
 	}
 	return p.conn.Send(rendezvous.Listen{Control: p.advertised()})
 }
-
-// linger is how long a peer that has its verdict stays for what it sent last, on which a slow
-// neighbour's verdict may depends: as long as retransmissions over a poor network may take. One
-// that is gone is lost before, by the peer timeout.
-const linger = time.Minute
 
 // note is what a link has to say.
 func (p *peer) note(line string) { p.log.Info().Msg(line) }

@@ -75,7 +75,7 @@ func TestCrowded(t *testing.T) {
 func TestAccount(t *testing.T) {
 	for reason, word := range map[solver.Reason]string{
 		solver.Converged: launch.Converged, solver.ReachedSweeps: launch.Sweeps, solver.ReachedTime: launch.Time,
-		solver.Interrupted: launch.Interrupted, solver.Diverged: launch.Failed,
+		solver.Interrupted: launch.Interrupted, solver.Diverged: launch.Failed, solver.Stagnated: launch.Stagnated,
 	} {
 		got := account(&runner.Result{Outcome: solver.Outcome{Reason: reason}}, nil)
 		require.Equal(t, word, got.Reason)

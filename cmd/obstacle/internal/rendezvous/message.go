@@ -51,6 +51,8 @@ type Join struct {
 	Seat        int    `json:"seat"` // the rank wanted; -1: any
 	Host        string `json:"host"`
 	Pid         int    `json:"pid"`
+	Problem     string `json:"problem"`      // name of the problem that the peer was started for; "": any
+	ProblemHash string `json:"problem_hash"` // its fingerprint, hexadecimal
 	// Addresses are those at which other hosts reach the peer.
 	Addresses []netip.Addr `json:"addresses"`
 }
@@ -179,7 +181,7 @@ type Lost struct {
 
 // Result is a peer's account of its run. Its block came before it, in chunks.
 type Result struct {
-	Reason    string        `json:"reason"` // "converged", "sweeps", "time", "interrupted", "failed"
+	Reason    string        `json:"reason"` // "converged", "sweeps", "time", "interrupted", "stagnated", "failed"
 	Error     string        `json:"error"`  // when failed
 	Lost      int           `json:"lost"`   // the rank that it misses; -1: none
 	Sweeps    uint64        `json:"sweeps"`

@@ -130,3 +130,26 @@ func TestFieldsOfASession(t *testing.T) {
 	require.ElementsMatch(t, append([]string{"from", "to", "segments_dropped", "values_replaced"}, common...), keys(s))
 	require.ElementsMatch(t, append([]string{"peer", "dropped", "overwritten"}, common...), keys(rendezvous.Session{Channel: s.Channel}))
 }
+
+// A run that stagnated says which tolerance can be met, of a time step by what the peers
+// agreed on, and a script can read it.
+func TestStagnated(t *testing.T) {
+	cut, err := solver.Slabs([3]int{4, 4, 4}, 1, nil)
+	require.NoError(t, err)
+	o := &launch.Outcome{Reason: launch.Stagnated, Peers: []rendezvous.Result{{Residual: 2e-8}}, Hosts: make([]rendezvous.Member, 1)}
+	s := &Solution{N: []int{4, 4, 4}, Points: 64, Tolerance: 1e-8}
+	s.Add(o, cut, solver.Evaluation{RelativeResidual: 2.4e-8})
+	require.False(t, s.Converged)
+	require.InDelta(t, 3e-8, float64(s.ReachableTolerance), 1e-12)
+	var out bytes.Buffer
+	s.Text(&out)
+	require.Contains(t, out.String(), "stagnated: rounding keeps the residual above the tolerance; --tol 3e-08 can be met")
+	b, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.Contains(t, string(b), `"reachable_tolerance":3e-08`)
+
+	s = &Solution{N: []int{4, 4, 4}, Points: 64, Evolution: &Evolution{}}
+	s.Add(o, cut, solver.Evaluation{RelativeResidual: 1e-3})
+	require.InDelta(t, 2.5e-8, float64(s.ReachableTolerance), 1e-12)
+	require.True(t, math.IsNaN(float64(example(t, "sync").ReachableTolerance)))
+}

@@ -78,7 +78,7 @@ type SimulatedComparison struct {
 	Subject                   // of several methods without what t(1) is: References say that
 	References []Reference    `json:"references"` // one for each method
 	Rows       []SimulatedRow `json:"rows"`
-	Outputs    []string       `json:"outputs"`
+	Outputs    []Output       `json:"outputs"`
 }
 
 // Reference is what t(1) of a method is.
@@ -154,9 +154,7 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 		}
 	}
 	fmt.Fprintln(w, "seconds are until the verdict, met: until the residual of the whole met the tolerance; comparable, which efficiency is of, is met"+c.cost())
-	for _, o := range c.Outputs {
-		fmt.Fprintf(w, "written %s\n", o)
-	}
+	Lines(w, c.Outputs)
 }
 
 // cost says what is done about stale values on a stand-in.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
@@ -38,8 +39,10 @@ type Solution struct {
 	Converged                  bool          `json:"converged"`
 	Reason                     string        `json:"reason"`
 	Failure                    string        `json:"failure,omitempty"`
-	MissingBlocks              []int         `json:"missing_blocks,omitempty"` // ranks whose block was lost: starting values stand there
+	MissingBlocks              []int         `json:"missing_blocks,omitempty"` // ranks whose block was lost
+	FilledBlocks               []Filled      `json:"filled_blocks,omitempty"`  // what stands in their place; else starting values do
 	Tolerance                  float64       `json:"tolerance"`
+	ReachableTolerance         finite.Number `json:"reachable_tolerance"` // that rounding allows, of a run that stagnated
 	RelativeResidual           finite.Number `json:"relative_residual"`
 	ResidualInf                finite.Number `json:"residual_inf"`
 	ErrorBound                 finite.Number `json:"error_bound"`
@@ -86,7 +89,7 @@ type Solution struct {
 	Sessions    []Session `json:"sessions"` // each as either end saw it
 	PerPeer     []Peer    `json:"per_peer"`
 	Probes      []Probe   `json:"probes"`
-	Outputs     []string  `json:"outputs"`
+	Outputs     []Output  `json:"outputs"`
 	Seed        uint64    `json:"seed"`
 	Version     string    `json:"version"`
 }
@@ -120,9 +123,35 @@ type Probe struct {
 	Between *[2]float64 `json:"between,omitempty"` // u of the discrete solution lies there
 }
 
+// reachable is a tolerance that a run which stagnated would have met: the residual that it
+// had at the end, with a margin, in two digits. The residual of a time step that is not
+// complete is the one that the peers agreed on.
+func (s *Solution) reachable(o *launch.Outcome) finite.Number {
+	if o.Reason != launch.Stagnated {
+		return finite.NaN()
+	}
+	most := 0.0
+	if s.Evolution == nil {
+		most = float64(s.RelativeResidual)
+	}
+	for _, p := range o.Peers {
+		if p.Residual.Is() {
+			most = max(most, float64(p.Residual))
+		}
+	}
+	text := strconv.FormatFloat(reachableMargin*most, 'e', 1, 64)
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return finite.NaN()
+	}
+	return finite.Number(v)
+}
+
+const reachableMargin = 1.25
+
 // Add fills in what the run and the judgement of its result say.
 func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluation) {
-	s.Reason, s.Failure, s.MissingBlocks = o.Reason, o.Failure, o.Missing
+	s.Reason, s.Failure, s.MissingBlocks, s.FilledBlocks = o.Reason, o.Failure, o.Missing, filled(o, len(s.N))
 	s.RelativeResidual, s.ResidualInf = finite.Number(e.RelativeResidual), finite.Number(e.ResidualInf)
 	s.ErrorBound, s.MaxError = finite.Number(e.ErrorBound), finite.Number(e.MaxError)
 	c := e.Certificate
@@ -130,7 +159,9 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.ErrorBoundSweeps = c.Work
 	s.ContactForce, s.UpperForce = finite.Number(e.Force[0]), finite.Number(e.Force[1])
 	s.ContactPoints, s.Sum = e.ContactPoints, finite.Number(e.Sum)
-	s.Converged = o.Reason == launch.Converged && e.RelativeResidual <= s.Tolerance
+	s.ReachableTolerance = s.reachable(o)
+	// An answer whose holes were filled is solved if it meets the tolerance as a whole.
+	s.Converged = (o.Reason == launch.Converged || len(o.Filled) > 0) && e.RelativeResidual <= s.Tolerance
 	s.SetupSeconds, s.GatherSeconds = o.Setup.Seconds(), (o.Gather - o.Run).Seconds()
 	s.PlanesMoved, s.Planes = 0, nil
 	s.Sweeps, s.PerPeer, s.Composition = []uint64{}, []Peer{}, []string{}

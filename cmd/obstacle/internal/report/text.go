@@ -30,9 +30,7 @@ func (s *Solution) Text(w io.Writer) {
 	channels(t, s.Sessions)
 	s.devices(t)
 	fmt.Fprintf(t, "result\t%s\n", s.verdict())
-	if len(s.MissingBlocks) > 0 {
-		fmt.Fprintf(t, "\tthe blocks of peers %v were lost: starting values stand there\n", s.MissingBlocks)
-	}
+	s.holes(t)
 	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n", value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))
 	if s.ErrorBound.Is() {
 		fmt.Fprintf(t, "error\tat most %s against the discrete solution (‖A⁻¹‖ ≤ %.4g by %s)\n", value(s.ErrorBound), float64(s.InverseNorm), s.ErrorBoundBy)
@@ -72,8 +70,8 @@ func (s *Solution) Text(w io.Writer) {
 		}
 		fmt.Fprintln(t)
 	}
-	for _, o := range s.Outputs {
-		fmt.Fprintf(t, "written\t%s\n", o)
+	for i := range s.Outputs {
+		s.Outputs[i].line(t, "\t")
 	}
 }
 
@@ -151,6 +149,11 @@ func (s *Solution) verdict() string {
 		return "stopped by --max-time: best iterate"
 	case launch.Interrupted:
 		return "interrupted: best iterate"
+	case launch.Stagnated:
+		return fmt.Sprintf("stagnated: rounding keeps the residual above the tolerance; --tol %.2g can be met", float64(s.ReachableTolerance))
+	}
+	if s.Converged {
+		return "solved, although the run failed: " + s.Failure
 	}
 	return "failed: " + s.Failure
 }

@@ -1,0 +1,28 @@
+package report
+
+import (
+	"fmt"
+	"io"
+)
+
+// Output is a file that was asked for.
+type Output struct {
+	File  string `json:"file"`
+	Error string `json:"error,omitempty"` // why it is not there, or not whole; empty: it was written
+}
+
+// line writes what became of the file, with a separator behind the first word.
+func (o *Output) line(w io.Writer, separator string) {
+	if o.Error != "" {
+		fmt.Fprintf(w, "NOT WRITTEN%s%s\n", separator, o.Error)
+		return
+	}
+	fmt.Fprintf(w, "written%s%s\n", separator, o.File)
+}
+
+// Lines writes a line for each output.
+func Lines(w io.Writer, all []Output) {
+	for i := range all {
+		all[i].line(w, " ")
+	}
+}

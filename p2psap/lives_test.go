@@ -1,0 +1,168 @@
+package p2psap
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// dialAs opens a connection to a node as a stranger does, says hello under a name and
+// returns what the node sends on it.
+func (w *world) dialAs(to *worldNode, h *hello) (said []controlKind, hung bool, theirs hello) {
+	w.lastID++
+	id := w.lastID
+	to.ControlUp(w.now, id, "")
+	m := make(writer, 0, 64)
+	envelope{kind: kindHello}.append(&m)
+	h.append(&m)
+	to.Control(w.now, id, m)
+	for _, o := range to.Drain(nil) {
+		if o.Conn != id {
+			w.carryOut(to, o)
+			continue
+		}
+		switch o.Kind {
+		case OutHangup:
+			hung = true
+		case OutControl:
+			e, r, err := parseEnvelope(o.Data)
+			require.NoError(w.t, err)
+			said = append(said, e.kind)
+			if e.kind == kindHello {
+				theirs, err = parseHello(r)
+				require.NoError(w.t, err)
+			}
+		}
+	}
+	return said, hung, theirs
+}
+
+// as returns a hello of a node that matches to, under a name.
+func as(to *worldNode, name string, incarnation uint64) *hello {
+	h := to.hello()
+	h.Name, h.Incarnation, h.Host, h.Offer = name, incarnation, "elsewhere", []byte("b")
+	return h
+}
+
+// The name of a live peer cannot be taken: not with another incarnation, not with the one
+// that the peer shows others, not with none, and not with a hello that does not match.
+func TestLiveNameCannotBeTaken(t *testing.T) {
+	w, a, b, sa, sb := pair(t, syncOptions("s"))
+	_, _, learnt := w.dialAs(b, as(b, "x", 7)) // what b tells a stranger of itself
+	require.NotZero(t, learnt.Incarnation)
+	require.NotEqual(t, learnt.Incarnation, a.peer("b").life, "b shows every peer one incarnation")
+	was := a.peer("b").conn
+	for name, h := range map[string]*hello{
+		"another life":      as(a, "b", 99),
+		"seen elsewhere":    as(a, "b", learnt.Incarnation),
+		"no incarnation":    as(a, "b", 0),
+		"another program":   {Run: "run", Version: "v2", Name: "b", Network: Memory, Incarnation: 99},
+		"the node's own":    as(a, "a", 99),
+		"its configuration": as(a, "b", b.config.Incarnation),
+	} {
+		_, hung, theirs := w.dialAs(a, h)
+		require.True(t, hung, name)
+		require.Zero(t, theirs.Incarnation, "%s: the stranger got what b gets", name)
+		require.Same(t, was, a.peer("b").conn, name)
+	}
+	said, _, _ := w.dialAs(a, as(a, "b", 99))
+	require.Equal(t, []controlKind{kindRefusal}, said)
+	w.run(2 * a.config.PeerTimeout)
+	require.Equal(t, SessionOpen, a.state(sa))
+	require.Equal(t, SessionOpen, b.state(sb))
+	require.Zero(t, a.Counters().Reconnects+b.Counters().Reconnects)
+}
+
+// Nor that of a peer whose distance is still being measured.
+func TestNameOfANewPeerCannotBeTaken(t *testing.T) {
+	w := newWorld(t, 1)
+	addresses := func(s string) func(*NodeConfig) {
+		return func(c *NodeConfig) { c.Addresses = []netip.Prefix{netip.MustParsePrefix(s)} }
+	}
+	a, b := w.add("a", addresses("10.0.0.1/24")), w.add("b", addresses("10.0.0.2/24"))
+	require.NoError(t, b.Connect(w.now, "a", "a"))
+	require.True(t, w.until(time.Second, func() bool { p := a.peer("b"); return p != nil && p.conn != nil }))
+	require.Equal(t, PeerNew, a.peer("b").state)
+	for _, version := range []string{"v1", "v2"} {
+		h := as(a, "b", 99)
+		h.Version = version
+		_, hung, _ := w.dialAs(a, h)
+		require.True(t, hung)
+	}
+	require.True(t, w.until(time.Second, func() bool { state, _ := b.Peer("a"); return state == PeerUp }))
+}
+
+// Two live nodes of one name: the second stays out as long as the first is heard, and gets in
+// as soon as that one has closed.
+func TestSecondLifeWaitsForTheFirst(t *testing.T) {
+	w, a, b, sa, sb := pair(t, syncOptions("s"))
+	w.nodes[b.index] = nil
+	next := w.add("b2", func(c *NodeConfig) { c.Name, c.Link = "b", namedLink{worldLink{w}, "b", 0} })
+	w.nodes[b.index] = b
+	require.NoError(t, next.Connect(w.now, "a", "a"))
+	w.run(5 * a.config.PeerTimeout)
+	require.Equal(t, SessionOpen, a.state(sa))
+	require.Equal(t, SessionOpen, b.state(sb))
+	state, why := next.Peer("a")
+	require.Equal(t, PeerNew, state)
+	require.ErrorContains(t, why, "is in use by another peer, from which it still hears; it is free once that one is silent for 4s")
+	require.Positive(t, a.Counters().Refused)
+	b.Goodbye(w.now)
+	require.True(t, w.until(2*lastBackoff, func() bool { state, err := next.Peer("a"); return state == PeerUp && err == nil }))
+}
+
+// Connections that say nothing make room for a peer, which gets in while they stand.
+func TestSilentConnectionsMakeRoom(t *testing.T) {
+	w := newWorld(t, 1)
+	a, b := w.add("a", nil), w.add("b", nil)
+	w.lastID = 1000
+	for i := range ConnID(500) {
+		a.ControlUp(w.now, i+1, "")
+	}
+	require.NoError(t, b.Connect(w.now, "a", "a"))
+	require.True(t, w.until(100*time.Millisecond, func() bool { state, _ := b.Peer("a"); return state == PeerUp }))
+	require.Len(t, a.conns, a.config.Limits.Handshakes)
+}
+
+// Copies of a host are told apart by their addresses. Both ends come to the same, also where
+// one of them alone sees it: frames are protected, and the distance is measured.
+func TestCopiesOfAHost(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b bool // what each end finds of the other's address
+		same bool
+	}{
+		"one host":     {true, true, true},
+		"copies":       {false, false, false},
+		"only a finds": {false, true, false},
+		"only b finds": {true, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			add := func(name, address string, process uint64, here bool) *worldNode {
+				return w.add(name, func(c *NodeConfig) {
+					c.Host, c.Process, c.Here = "boot/net/name", process, func(ConnID) bool { return here }
+					c.Addresses = []netip.Prefix{netip.MustParsePrefix(address)}
+					c.Entropy = func(b []byte) { copy(b, bytes.Repeat([]byte{byte(process)}, len(b))) }
+				})
+			}
+			a, b := add("a", "10.0.0.1/24", 1, c.a), add("b", "10.0.1.1/24", 2, c.b)
+			w.connect()
+			w.run(time.Second)
+			for _, x := range []struct {
+				n    *worldNode
+				peer string
+			}{{a, "b"}, {b, "a"}} {
+				p := x.n.peer(x.peer)
+				require.Equal(t, PeerUp, p.state)
+				require.Equal(t, !c.same, x.n.protects(p))
+				require.Equal(t, c.same, x.n.Locality(x.peer) == SameHost, "%v", x.n.Finding(x.peer).Why)
+				if !c.same {
+					require.Contains(t, x.n.Finding(x.peer).Why, "round trip")
+				}
+			}
+		})
+	}
+}
