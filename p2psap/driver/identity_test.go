@@ -141,17 +141,7 @@ func TestSecondNodeOfAName(t *testing.T) {
 			a, b, again := start(t, "a", change), start(t, "b", change), start(t, "b", change)
 			join(t, a, b)
 			sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
-			ctx, cancel := context.WithCancel(limit(t))
-			refused := make(chan error, 1)
-			go func() { refused <- again.Connect(ctx, "a", a.ControlAddr().String()) }()
-			await.Until(t, func() bool {
-				again.mu.Lock()
-				defer again.mu.Unlock()
-				state, why := again.core.Peer("a")
-				return state == p2psap.PeerNew && why != nil
-			}, "a says nothing to the second node")
-			cancel()
-			err := <-refused
+			err := connectOnce(t, again, "a", a.ControlAddr())
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorContains(t, err, `the name "b" is in use by another peer, from which it still hears`)
 			require.Positive(t, a.Stats().Refused)
@@ -334,7 +324,8 @@ func connectOnce(t *testing.T, n *Node, peer string, at net.Addr) error {
 	await.Until(t, func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.dialErrs[peer] != nil
+		state, refused := n.core.Peer(peer)
+		return n.dialErrs[peer] != nil || state == p2psap.PeerNew && refused != nil
 	}, "an attempt to connect to %s", peer)
 	cancel()
 	return <-done

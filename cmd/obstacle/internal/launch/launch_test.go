@@ -291,11 +291,14 @@ func TestPlaceOfAPeerThatLeft(t *testing.T) {
 		"falls silent":     {func(*rendezvous.Conn) {}, "has been silent for more than 100ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, replaced := range []bool{true, false} {
 				r := rehearse(t, func(p *Plan) {
-					p.PeerTimeout = 100 * time.Millisecond
-					if !replaced {
-						p.JoinTime = 400 * time.Millisecond
+					if name == "falls silent" {
+						p.PeerTimeout = 100 * time.Millisecond
+					}
+					if !replaced { // only then it ends the run: long after the peer has left
+						p.JoinTime = 2 * time.Second
 					}
 				})
 				address := <-r.address
@@ -313,7 +316,7 @@ func TestPlaceOfAPeerThatLeft(t *testing.T) {
 					continue
 				}
 				<-r.done
-				require.ErrorContains(t, r.err, "2 of 2 peers did not join within 400ms (--join-timeout); the last one that left: peer 1 (pid 7 on h) "+c.want)
+				require.ErrorContains(t, r.err, "2 of 2 peers did not join within 2s (--join-timeout); the last one that left: peer 1 (pid 7 on h) "+c.want)
 			}
 		})
 	}
@@ -324,9 +327,9 @@ func (r *rehearsal) seatOne(address string, rank int) *rendezvous.Conn {
 	r.t.Helper()
 	c, err := net.Dial("tcp", address)
 	require.NoError(r.t, err)
-	conn := rendezvous.NewConn(c, time.Second)
+	conn := rendezvous.NewConn(c, await.Limit)
 	r.t.Cleanup(func() { conn.Close() })
-	_, err = conn.Join(r.plan.Identity, rendezvous.Join{Seat: rank, Host: "h", Pid: 7}, 5*time.Second)
+	_, err = conn.Join(r.plan.Identity, rendezvous.Join{Seat: rank, Host: "h", Pid: 7}, await.Limit)
 	require.NoError(r.t, err)
 	return conn
 }
