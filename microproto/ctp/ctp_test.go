@@ -133,7 +133,7 @@ func TestConformance(t *testing.T) {
 					Protocol: name,
 					New:      func(int) []microproto.MicroProtocol { return build(t, c.names, nil) },
 					Faults:   c.faults,
-					Reliable: c.reliable,
+					Reliable: c.reliable, Violations: []error{errBundle},
 				})
 			})
 		}
