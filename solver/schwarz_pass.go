@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
 )
 
 // schwarzPass is one relaxation of the Schwarz method, or a measurement: stages that
@@ -19,6 +20,7 @@ type schwarzPass struct {
 	done     int  // cycles done
 	cost     float64
 	partial  bool // flexible: values go out between two cycles
+	within   bool // a cycle of the local solve is in progress
 	hasty    bool // the run is to end early: an iterate is made by as little work as there is
 
 	chunks int
@@ -72,7 +74,7 @@ func (w *schwarz) halt() Iteration {
 }
 
 // abandon drops a pass half done; the current iterate is intact.
-func (p *schwarzPass) abandon() { p.stage, p.partial = partIdle, false }
+func (p *schwarzPass) abandon() { p.stage, p.partial, p.within = partIdle, false, false }
 
 // begin assembles the iterate and begins a pass.
 func (p *schwarzPass) begin(g gate) {
@@ -201,11 +203,14 @@ func (w *schwarz) Relax(op Op) {
 // solve does a cycle of the local solve; the last one makes the next iterate.
 func (p *schwarzPass) solve() {
 	w := p.w
-	if p.done == 0 {
+	if p.done == 0 && !p.within {
 		w.local.Changed()
 	}
-	p.cost = w.local.Cycle(w.work)
+	p.cost, p.within = method.Step(w.local, w.work)
 	w.spent += p.cost * float64(w.layout.Points()) / float64(w.ownPart.Points())
+	if p.within = p.within && !p.hasty; p.within {
+		return
+	}
 	p.done++
 	if p.done < p.cycles {
 		if w.flexible() {
