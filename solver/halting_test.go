@@ -125,3 +125,92 @@ func TestAnEarlyEndOfRichardson(t *testing.T) {
 		}
 	}
 }
+
+// windy has a flow so strong on its grid that the safeguard rejects cycles.
+func windy(n int) *Problem {
+	p := membrane([3]int{n, n, n}, 3)
+	p.Velocity[0].Value = 200 // central differences beyond Péclet 2
+	p.Velocity[1].Value = -150
+	p.Source.Value = 1
+	return p
+}
+
+// A cycle of multigrid is left within two passes over the grid (a correction, a relaxation
+// and what reads its residual are one pass over memory), wherever the end is asked for: in
+// the full multigrid start, in a cycle, in the safeguard's relaxations. What remains is never
+// worse than the start.
+func TestAnEarlyEndWithinACycle(t *testing.T) {
+	for name, p := range map[string]*Problem{"membrane": membrane([3]int{31, 31, 31}, 3), "rejected cycles": windy(15), "1-D": string1D(255)} {
+		for _, m := range []MethodConfig{{Name: Multigrid}, {Name: Multigrid, Cycle: "v"}, {Name: SOR}} {
+			c := Config{Problem: p, Partition: slabsOf(t, p, 1), Scheme: Synchronous(), Tolerance: 1e-13, Method: m}
+			worst := 0.0
+			for after := 0.1; after < 12; after += 0.37 {
+				a := newSingle(t, c)
+				worst = max(worst, a.stopped(t, after))
+				if m.Name == Multigrid && name == "membrane" {
+					require.LessOrEqual(t, a.residual(t, p), 1.0, "%s after %v", name, after)
+				}
+			}
+			limit := 3.5
+			if m.Name == SOR {
+				limit = 1
+			}
+			require.LessOrEqual(t, worst, limit, "%s %s", name, m.Name)
+		}
+	}
+}
+
+// Long relaxations by the safeguard end within one of them.
+func TestAnEarlyEndOfRelaxations(t *testing.T) {
+	p := windy(15)
+	a := newSingle(t, Config{Problem: p, Partition: slabsOf(t, p, 1), Scheme: Synchronous(), Tolerance: 1e-13, Method: MethodConfig{Name: Multigrid}})
+	for a.peer.(*Levels).course.method.(*multigrid).sweeps < 100 {
+		require.True(t, a.step(t), "the safeguard relaxes")
+	}
+	require.LessOrEqual(t, a.stopped(t, 0), 1.0)
+}
+
+// Peers that share the grid leave a cycle at the same place.
+func TestAnEarlyEndWithinACycleOfSeveralPeers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := membrane([3]int{15, 15, 31}, 3)
+		if rapid.Bool().Draw(t, "rejected") {
+			p = windy(15)
+		}
+		peers := rapid.IntRange(2, 4).Draw(t, "peers")
+		c := Config{
+			Problem: p, Partition: slabsOf(t, p, peers), Tolerance: impossible, Scheme: Synchronous(),
+			Method:       MethodConfig{Name: rapid.SampledFrom([]string{SOR, Multigrid}).Draw(t, "method")},
+			lookPoints:   1 + rapid.SampledFrom([]int{0, 100, 10000, 1 << 20}).Draw(t, "look"),
+			gatherPoints: 1 + rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "gather"),
+		}
+		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+		require.NoError(t, err)
+		n.stopAt, n.stopRank = time.Duration(rapid.IntRange(1, 60).Draw(t, "stop"))*time.Millisecond, Rank(rapid.IntRange(0, peers-1).Draw(t, "rank"))
+		require.NoError(t, n.run())
+		o := n.peers[0].Outcome()
+		require.Contains(t, []Reason{Interrupted, Stagnated}, o.Reason)
+		for r, q := range n.peers {
+			require.Equal(t, o.Sweeps, q.Outcome().Sweeps, "rank %d", r)
+			require.Equal(t, o.Reason, q.Outcome().Reason, "rank %d", r)
+		}
+		e, err := Evaluate(p, n.assemble(p, c.Partition), nil)
+		require.NoError(t, err)
+		if c.Method.Name == Multigrid && p.Symmetric() {
+			require.LessOrEqual(t, e.RelativeResidual, 1.0)
+		}
+	})
+}
+
+// MaxSweeps bounds the work of multigrid, too: what the safeguard relaxes counts.
+func TestMaxSweepsBoundsTheWork(t *testing.T) {
+	p := windy(15)
+	c := Config{Problem: p, Partition: slabsOf(t, p, 1), Scheme: Synchronous(), Tolerance: 1e-13, MaxSweeps: 20, Method: MethodConfig{Name: Multigrid}}
+	a := newSingle(t, c)
+	for a.step(t) {
+	}
+	o := a.peer.Outcome()
+	require.Equal(t, ReachedSweeps, o.Reason)
+	nominal := a.peer.(*Levels).course.method.(*multigrid).nominal
+	require.LessOrEqual(t, o.Work, 22*nominal+20)
+}

@@ -12,12 +12,14 @@ func (m *multigrid) compile() {
 	smoothing := method.DefaultSmoothing(method.Options{Cycle: m.g.config.Method.Cycle})
 	cycle, start := h.Cycle(smoothing, 0), h.Start(smoothing, m.block.operator.Form == kernel.Variable)
 	if h.Coarsest() == 0 {
-		cycle, start = append(cycle, method.Stage{Kind: method.Measure}), nil
+		cycle, start = append(singly(cycle[0]), method.Stage{Kind: method.Measure}), nil
 	}
 	join := m.newJoin()
+	m.nominal = method.Nominal(h, cycle)
+	m.between = m.look(false)
 	m.cycle, m.cycleWork = m.translate(cycle, join)
 	m.start, m.startWork = m.translate(start, join)
-	sweep, _ := m.translate(h.Relaxation(1)[:1], join)
+	sweep, _ := m.translate(h.Relaxation(1)[:1], join) // no look: it is the last stage
 	m.back = m.translateBack(sweep, join)
 	m.opening = join.opening
 	m.again = m.afresh()
@@ -113,12 +115,14 @@ func (m *multigrid) translate(list []method.Stage, j join) (out []stage, work fl
 		}
 		return f != nil && f.faces[0] == nil && f.Joins(s)
 	})
+	looks := looks{m: m}
 	for i, s := range list {
 		corners := i+1 < len(list) && list[i+1].Level == s.Level-1 &&
 			(list[i+1].Kind == method.Prolong || list[i+1].Kind == method.Interpolate)
 		out = m.append(out, s, j, corners)
-		part := float64(boxPoints(m.plan.hierarchy.Grids[s.Level])) / float64(boxPoints(m.plan.hierarchy.Grids[0]))
-		work += part * s.Work()
+		cost := m.gridPart(s.Level) * s.Work()
+		work += cost
+		out = looks.after(out, s, cost, i+1 == len(list))
 	}
 	return out, work
 }

@@ -18,9 +18,11 @@ type whole interface {
 	// next is the next stage of the cycle in progress, nil when it is complete: the ghosts
 	// of the values are then up to date. The call after that begins another cycle. At
 	// most limit cycles may be done at once; done tells how many, and what they cost in
-	// sweeps over the own points.
+	// sweeps over the own points; no cycles: it has been left for an early end.
 	next(limit Iteration) *stage
 	done() (cycles Iteration, work float64)
+	// exhausted tells that MaxSweeps allows no more work.
+	exhausted() bool
 	// measure is the stage that takes the residual of the current values, nil where the
 	// cycle has done so; sums are what it has made, of which the first is that of the
 	// residual's squares.
@@ -59,6 +61,8 @@ type course struct {
 	reason   Reason
 	spent    float64 // work of all steps
 
+	within    bool      // a cycle is in progress
+	lookedAt  Iteration // of the last look, see looks
 	reference kernel.Sum
 	opening   []stage
 	at        int
@@ -125,7 +129,7 @@ func (c *course) begin(p *Problem) error {
 	}
 	g.config.Initial = nil
 	c.phase, c.cycle, c.check, c.due, c.open, c.final = courseOpen, 0, 0, 0, false, false
-	c.known, c.asks, c.stagnant = false, false, stagnation{}
+	c.known, c.asks, c.stagnant, c.lookedAt, c.within = false, false, stagnation{}, 0, false
 	c.plan, c.reason, c.residual, c.norm0 = schedule{}, Running, notYet(), notYet()
 	c.opening, c.at = c.method.open(), 0
 	return nil
@@ -176,13 +180,25 @@ func (c *course) next() *stage {
 			if c.reason != Running && c.cycle == c.last {
 				return nil
 			}
+			if !c.within {
+				if s := c.look(); s != nil {
+					return s
+				}
+				if c.stops() {
+					return nil
+				}
+			}
 			if s := c.method.next(c.limit()); s != nil {
+				c.within = true
 				return s
 			}
+			c.within = false
 			cycles, work := c.method.done()
 			c.cycle += cycles
 			c.spent += work
-			c.phase = courseCheck
+			if cycles > 0 || !c.stops() {
+				c.phase = courseCheck
+			}
 		}
 	}
 }
@@ -253,6 +269,9 @@ func (c *course) judge(totals []float64) {
 		}
 		tol := c.g.config.Tolerance
 		c.residual, reason = r.judge(k, math.Sqrt(c.method.judged(totals)), c.norm0, tol)
+		if reason == Running && c.method.exhausted() {
+			reason = ReachedSweeps
+		}
 		c.due = c.plan.next(r, k, c.residual, tol)
 		if c.asks = false; reason == Running {
 			reason, c.asks = c.stagnant.judge(k, c.residual, stagnantChecks, asked, m)

@@ -24,11 +24,16 @@ const (
 	guardSweep                     // relaxation instead of the cycle
 	guardBack                      // measured
 	guardRelaxed                   // the total is awaited
+	guardLook                      // between two relaxations, at whether the run is to end early
+	guardStopped                   // it is
 )
 
 // next is the next stage of the cycle in progress; see whole.
 func (m *multigrid) next(Iteration) *stage {
 	for {
+		if m.stopped && m.phase != guardStopped {
+			m.leave()
+		}
 		if m.at < len(m.list) {
 			m.at++
 			return &m.list[m.at-1]
@@ -57,11 +62,20 @@ func (m *multigrid) next(Iteration) *stage {
 		case guardDamp:
 			m.offer(guardDamped, m.collect())
 		case guardSweep:
-			if m.sweeps--; m.sweeps >= 0 {
+			switch {
+			case m.unseen > 0 && float64(m.unseen) >= m.g.config.lookEvery():
+				m.unseen = 0
+				m.run(guardLook, m.between, 0)
+			case m.relaxes():
 				m.run(guardSweep, m.back.sweep, 1)
-			} else {
+			default:
 				m.run(guardBack, m.back.measure, 1)
 			}
+		case guardLook:
+			m.phase = guardSweep
+		case guardStopped:
+			m.phase, m.list, m.at = guardBetween, nil, 0
+			return nil
 		case guardBack:
 			m.offer(guardRelaxed, m.collect())
 		default:
@@ -137,7 +151,8 @@ func (m *multigrid) decide() bool {
 	case method.Misled:
 		m.run(guardCycle, m.again, m.cycleWork)
 	case method.Rejected:
-		m.sweeps = m.guard.Sweeps()
+		m.sweeps, m.unseen = m.guard.Sweeps(), 0
+		m.stopped, m.takesBack = m.g.asked() != Running, true
 		m.run(guardSweep, m.back.restore, 0)
 	default:
 		return true

@@ -44,6 +44,14 @@ type multigrid struct {
 	halve, damp          []stage
 	again                []stage // a cycle that begins with the reference vector
 
+	// Of early ends, see looks.
+	between   []stage // a look between two relaxations
+	unseen    int     // relaxations since the last look
+	stopped   bool
+	takesBack bool
+	relaxed   int     // relaxations by the safeguard
+	nominal   float64 // work of a cycle, in relaxations
+
 	phase   guardPhase
 	list    []stage // in progress
 	at      int
@@ -151,6 +159,7 @@ func (m *multigrid) build(p *Problem, before []float64, dt float64) (kernel.Sum,
 	m.guard = method.Safeguard{Symmetric: p.Symmetric()}
 	m.guard.Reset()
 	m.phase, m.squares = guardBetween, math.NaN()
+	m.stopped, m.relaxed, m.unseen = false, 0, 0
 	m.g.now(&m.residue)
 	m.reference = m.collect()
 	return m.reference, nil
@@ -304,7 +313,12 @@ func (m *multigrid) judged(totals []float64) float64 {
 
 func (m *multigrid) magnitudes() kernel.Sum { return m.block.magnitudes(m.u, m.own) }
 
-func (m *multigrid) done() (Iteration, float64) { return 1, m.cost }
+func (m *multigrid) done() (Iteration, float64) {
+	if m.stopped {
+		return 0, m.cost
+	}
+	return 1, m.cost
+}
 
 func (m *multigrid) rhythm() (every, lag Iteration, fixed bool) { return 1, 0, true }
 

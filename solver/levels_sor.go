@@ -36,6 +36,8 @@ const (
 	sorLag   = 2
 	// sorSweeps is the most sweeps that a peer without neighbours does at once.
 	sorSweeps = 4
+	// sorPoints bounds the work of these: some tenths of a second.
+	sorPoints = 1 << 26
 )
 
 func noMethod(name string) error {
@@ -116,7 +118,7 @@ func (m *redBlack) next(limit Iteration) *stage {
 	if m.at == 0 {
 		m.sweeps = 1
 		if len(m.g.wires) == 0 {
-			m.sweeps = min(limit, sorSweeps)
+			m.sweeps = min(limit, sorSweeps, max(1, Iteration(sorPoints/m.own.Points())))
 			m.stages[0].passes = int(m.sweeps)
 		}
 	}
@@ -129,6 +131,8 @@ func (m *redBlack) next(limit Iteration) *stage {
 }
 
 func (m *redBlack) done() (cycles Iteration, work float64) { return m.sweeps, float64(m.sweeps) }
+
+func (m *redBlack) exhausted() bool { return false }
 
 func (m *redBlack) measure() *stage { return &m.residue }
 

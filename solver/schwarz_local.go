@@ -96,8 +96,9 @@ const (
 	localGrows  = 2    // start must never grow by this
 	leastSweeps = 4    // of relaxation
 	mostSweeps  = 64
-	sweepBatch  = 16  // sweeps of one operation
-	relaxFalls  = 0.1 // the residual need not fall any further by relaxation
+	sweepBatch  = 16      // sweeps of one operation, at most
+	batchPoints = 1 << 20 // that it goes over, about
+	relaxFalls  = 0.1     // the residual need not fall any further by relaxation
 	// negligible is the part of the largest start below which a region is solved up to
 	// rounding.
 	negligible = 1e-10
@@ -213,15 +214,32 @@ func (g *localSolve) reject(u []float64) {
 	g.solver.Changed()
 }
 
-// relax does a batch of Gauss–Seidel sweeps.
+// relax does a batch of Gauss–Seidel sweeps. On a large region it is a short one, so that a
+// run that is to end early does not wait for it.
 func (g *localSolve) relax(u []float64) (work float64) {
-	n := min(g.owed, sweepBatch)
+	n := 1
+	for n < min(g.owed, sweepBatch) && 2*n*g.layout.Points() <= batchPoints {
+		n *= 2
+	}
 	g.sweep.RedBlack(u, 1, n, g.exec)
+	work = float64(n)
 	g.owed -= n
 	g.sound = true
-	if g.owed > 0 && g.measure(u) <= min(relaxFalls, g.falls)*g.start {
-		g.owed = 0
+	if g.owed > 0 && g.owed%sweepBatch == 0 {
+		work++
+		if g.measure(u) <= min(relaxFalls, g.falls)*g.start {
+			g.owed = 0
+		}
 	}
 	g.over = g.owed == 0
-	return float64(n + 1)
+	return work
+}
+
+// end ends the solve in progress: with the values that it began with where those it has come
+// to may not be read.
+func (g *localSolve) end(u []float64) {
+	if !g.over && !g.sound {
+		copy(u, g.saved)
+	}
+	g.over = true
 }

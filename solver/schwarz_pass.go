@@ -206,6 +206,9 @@ func (p *schwarzPass) solve() {
 		w.local.begin(w.work, p.cycles, p.news)
 	}
 	p.cost = w.local.step(w.work)
+	if p.hasty {
+		w.local.end(w.work)
+	}
 	w.spent += p.cost * float64(w.layout.Points()) / float64(w.ownPart.Points())
 	p.done++
 	if !w.local.over {

@@ -201,7 +201,7 @@ const checkCycles = 8
 // SolveBy solves a problem on one block by a method of package method: no peers, no
 // exchange. Of a stationary problem without a starting iterate, multigrid begins with its
 // full multigrid start; time steps begin where the one before has ended. most bounds the
-// cycles of a step.
+// cycles of a step, and their work as Config.MaxSweeps does.
 func SolveBy(p *Problem, m MethodConfig, tol float64, most int, e Executor) (Solved, error) {
 	if err := m.check(); err != nil {
 		return Solved{}, err
@@ -296,11 +296,17 @@ func solveBy(p *Problem, in units, c MethodConfig, tol float64, most int, e Exec
 		}
 		return out.Reason != Running
 	}
+	over := func() bool { return out.Cycles >= most }
+	if mg, ok := m.(*method.Multigrid); ok {
+		nominal := mg.Nominal()
+		mg.Spent = func(relaxations int) bool { return spent(most, out.Cycles, relaxations, nominal) }
+		over = func() bool { return out.Cycles >= most || mg.Spent(mg.Relaxations()) }
+	}
 	if !judge() && !warm {
 		out.Work += m.Start(u)
 	}
 	for out.Reason == Running {
-		if out.Cycles >= most {
+		if over() {
 			out.Reason = ReachedSweeps
 			judge()
 			break

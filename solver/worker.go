@@ -39,6 +39,7 @@ type Config struct {
 	Reconfigure bool
 
 	units        units // of the values of Problem and Initial, see inRange
+	lookPoints   int   // methods of the whole grid: 0: lookPoints
 	gatherPoints int   // multigrid: grids of at most that many points are the root's; 0: gatherPoints
 }
 

@@ -33,6 +33,12 @@ type Multigrid struct {
 	failure   error
 	stage     Stage
 	do        bound
+
+	// Spent tells whether after so many relaxations by the safeguard, since the solver was
+	// made, there are to be no more; nil: there may be any number.
+	Spent       func(relaxations int) bool
+	relaxations int
+	owed        int // of a cycle in progress, see Step
 }
 
 // bound are the parts of stages, bound once.
@@ -236,12 +242,24 @@ func (m *Multigrid) Start(u []float64) float64 {
 
 // Cycle does one cycle and, where the safeguard does not accept it, relaxation instead.
 func (m *Multigrid) Cycle(u []float64) float64 {
-	m.levels[0].Values = u
-	work := m.all(m.cycle)
-	if len(m.levels) == 1 || m.options.Judged {
-		return work
+	work, v := m.try(u)
+	if v == Rejected {
+		m.takeBack()
+		work += m.relax(m.owed)
+		m.owed = 0
+		work += m.relaxed()
 	}
-	v := m.guard.Judge(m.residual)
+	return work
+}
+
+// try does one cycle, and returns what the safeguard decides.
+func (m *Multigrid) try(u []float64) (work float64, v Verdict) {
+	m.levels[0].Values = u
+	work = m.all(m.cycle)
+	if len(m.levels) == 1 || m.options.Judged {
+		return work, Accepted
+	}
+	v = m.guard.Judge(m.residual)
 	if v == Misled {
 		m.levels[0].Refer(m.levels[0].Part.Layout.Interior())
 		work += m.all(m.cycle)
@@ -261,18 +279,14 @@ func (m *Multigrid) Cycle(u []float64) float64 {
 			v = Accepted
 		}
 	}
-	if v == Rejected {
-		l := m.levels[0]
-		m.team.each(l.Part.Layout.Interior(), m.do.restore)
-		work += m.run(Stage{Kind: Relax, Sweeps: m.guard.Sweeps(), Omega: 1})
-		work += m.run(Stage{Kind: Measure})
-		m.guard.Relaxed(m.residual)
-	}
-	return work
+	return work, v
 }
 
 // Changed forgets what the safeguard compares with.
-func (m *Multigrid) Changed() { m.guard.Changed() }
+func (m *Multigrid) Changed() {
+	m.owed = 0
+	m.guard.Changed()
+}
 
 // Residual is ‖r‖₂ after the last cycle.
 func (m *Multigrid) Residual() float64 { return m.residual }
