@@ -167,7 +167,8 @@ const (
 	guardFalls  = 0.9 // by which the residual has to fall
 	guardRounds = 8   // within so many rounds
 	guardGrows  = 4   // and must never grow by this,
-	guardPause  = 32  // or there is none for so many iterates; twice, or four times, as many the next time
+	guardPause  = 32  // or there is none for so many iterates, twice as many the next time,
+	guardLonger = 16  // and so many times as many where it has grown
 )
 
 func (g *coarseGuard) begin() {
@@ -206,10 +207,12 @@ func (g *coarseGuard) admits(k Iteration, members []share) bool {
 	g.grown = g.made && !(n <= guardGrows*g.best)
 	g.rounds, g.made = 0, false
 	g.until = k + g.pause
+	longer := Iteration(2)
 	if g.grown {
-		g.pause *= 2
+		longer = guardLonger
+		g.until = k + longer*g.pause
 	}
-	g.pause = min(2*g.pause, 1<<40)
+	g.pause = min(longer*g.pause, 1<<40)
 	return false
 }
 

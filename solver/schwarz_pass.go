@@ -78,7 +78,7 @@ func (p *schwarzPass) abandon() { p.stage, p.partial = partIdle, false }
 // begin assembles the iterate and begins a pass.
 func (p *schwarzPass) begin(g gate) {
 	w := p.w
-	p.news = w.assemble()
+	p.news = w.assemble() || inLockstep(w.config.Scheme)
 	p.relaxes, p.measures, p.done = g != gateMeasureCurrent, g != gateSweep, 0
 	if p.relaxes {
 		p.cycles = w.pace.cycles(p.news)

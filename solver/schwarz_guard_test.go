@@ -1,0 +1,183 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/solver/method"
+)
+
+// flowAndJump are the flow and the inclusion that diverged and stalled before local solves were
+// judged by the residual that they began with.
+func flowAndJump(n int) map[string]*Problem {
+	flow, jump := membrane([3]int{n, n, 1}, 2), membrane([3]int{n, n, 1}, 2)
+	for _, p := range []*Problem{flow, jump} {
+		p.Upwind, p.Source.Value = true, 1
+	}
+	flow.Diffusion.Value = 0.001
+	flow.Velocity[0].Of = func(q Point) float64 { return 20 * (q[1] - 0.5) }
+	flow.Velocity[1].Of = func(q Point) float64 { return -20 * (q[0] - 0.5) }
+	flow.Obstacle = func(q Point) float64 {
+		return 0.2 - (q[0]-0.5)*(q[0]-0.5) - (q[1]-0.5)*(q[1]-0.5)
+	}
+	jump.Diffusion.Of = func(q Point) float64 {
+		if math.Hypot(q[0]-0.3, q[1]-0.4) < 0.2 {
+			return 100
+		}
+		return 1
+	}
+	jump.Obstacle = func(q Point) float64 {
+		return 0.2 - 2*((q[0]-0.5)*(q[0]-0.5)+(q[1]-0.5)*(q[1]-0.5))
+	}
+	return map[string]*Problem{"flow": flow, "jump": jump}
+}
+
+// solved runs a configuration over a network of virtual time whose peers differ in speed, and
+// returns the exchanges of peer 0 and the residual of the answer.
+func solved(t require.TestingT, c Config, seed uint64, observe func(*network)) (Iteration, float64) {
+	n, err := newNetwork(seed, configsFor(c))
+	require.NoError(t, err)
+	n.segment, n.jitter, n.observe = 1<<20, 50*time.Microsecond, observe
+	n.perPoint = func(r int, _ time.Duration) time.Duration { return time.Duration(20 + 5*(r%3)) }
+	require.NoError(t, n.run())
+	e, err := Evaluate(c.Problem, n.assemble(c.Problem, c.Partition), nil)
+	require.NoError(t, err)
+	return n.peers[0].Outcome().Sweeps, e.RelativeResidual
+}
+
+func TestSchwarzConvergesWhereItsMultigridDoesNot(t *testing.T) {
+	for name, p := range flowAndJump(31) {
+		for _, peers := range []int{2, 4} {
+			part, err := Boxes(p.N, peers)
+			require.NoError(t, err)
+			for _, s := range []Scheme{Synchronous(), Asynchronous(), BoundedDelay(2), Hybrid(Clusters(part, 2))} {
+				for work := range 3 {
+					for _, coarse := range []int{-1, 0} {
+						c := Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, MaxSweeps: 400,
+							Method: MethodConfig{Name: Schwarz, Overlap: 2, Work: work, Coarse: coarse}}
+						about := fmt.Sprintf("%s, %d peers, %s, work %d, coarse %d", name, peers, s.Name(), work, coarse)
+						exchanges, residual := solved(t, c, 1, nil)
+						require.LessOrEqual(t, residual, c.Tolerance, "%s: after %d exchanges", about, exchanges)
+					}
+				}
+			}
+		}
+	}
+}
+
+// wild is a local method that does harm.
+type wild struct {
+	method.Solver
+	rng *rand.Rand
+}
+
+func (w wild) Cycle(u []float64) float64 {
+	shift := []float64{-1e3, 1e6, 1e200, math.NaN()}[w.rng.IntN(4)]
+	for i := range u {
+		u[i] += shift * w.rng.Float64()
+	}
+	return 1
+}
+
+// TestNoLocalMethodDoesHarm: with local solves that are always rejected the largest error never
+// grows, whatever the ages of the values that peers read, and the run converges.
+func TestNoLocalMethodDoesHarm(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		p := hardProblem(seed, 7)
+		part, err := Boxes(p.N, rapid.IntRange(2, 5).Draw(t, "peers"))
+		require.NoError(t, err)
+		best, err := SolveBy(p, MethodConfig{Name: SOR, Omega: 1}, 1e-13, 20000, nil)
+		require.NoError(t, err)
+		s := rapid.SampledFrom([]Scheme{Synchronous(), Asynchronous(), BoundedDelay(2)}).Draw(t, "scheme")
+		c := Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-3, MaxSweeps: 3000, Method: MethodConfig{
+			Name: Schwarz, Overlap: rapid.IntRange(0, 3).Draw(t, "overlap"), Work: 1, Coarse: -1}}
+		largest := 0.0
+		_, residual := solved(t, c, seed, func(n *network) {
+			for _, q := range n.peers {
+				w := q.(*schwarz)
+				if w.iterate == 0 && w.local != nil {
+					if _, is := w.local.solver.(wild); !is {
+						w.local.solver = wild{w.local.solver, rand.New(rand.NewPCG(seed, uint64(w.config.Rank)))}
+					}
+				}
+			}
+			e := 0.0
+			for i, v := range n.assemble(p, part) {
+				e = max(e, math.Abs(v-best.U[i]))
+			}
+			if largest == 0 {
+				largest = e
+			}
+			require.LessOrEqual(t, e, largest*(1+1e-9)+1e-9)
+		})
+		require.LessOrEqual(t, residual, c.Tolerance)
+	})
+}
+
+// hardProblem draws a problem with a jump of the diffusion, a strong flow or both, of about n
+// points an axis.
+func hardProblem(seed uint64, n int) *Problem {
+	r := rand.New(rand.NewPCG(seed, 15))
+	pick := func(v ...float64) float64 { return v[r.IntN(len(v))] }
+	dim := 2 + r.IntN(3)/2
+	size := [3]int{1, 1, 1}
+	for a := range dim {
+		size[a] = n + r.IntN(n)/(dim-1)
+	}
+	p := membrane(size, dim)
+	p.Upwind, p.Source.Value = true, pick(1, -1, 0)
+	p.Obstacle = func(q Point) float64 { return 0.2 - math.Hypot(q[0]-0.5, q[1]-0.5) }
+	at := Point{0.3 + 0.4*r.Float64(), 0.3 + 0.4*r.Float64()}
+	kind, contrast, layer := r.IntN(3), pick(1e2, 1e3, 1e-2, 1e-3), r.IntN(2) == 0
+	if kind != 1 {
+		p.Diffusion.Of = func(q Point) float64 {
+			if layer && q[1] > 0.4 && q[1] < 0.5 || !layer && math.Hypot(q[0]-at[0], q[1]-at[1]) < 0.2 {
+				return contrast
+			}
+			return 1
+		}
+	}
+	if s := pick(50, 300, 2000, 20000); kind != 0 {
+		turn, cells := r.IntN(2) == 0, 2*math.Pi
+		p.Velocity[0].Of = func(q Point) float64 {
+			if turn {
+				return s * (q[1] - at[1])
+			}
+			return s * math.Sin(cells*q[0]) * math.Cos(cells*q[1])
+		}
+		p.Velocity[1].Of = func(q Point) float64 {
+			if turn {
+				return -s * (q[0] - at[0])
+			}
+			return -s * math.Cos(cells*q[0]) * math.Sin(cells*q[1])
+		}
+	}
+	return p
+}
+
+// TestSchwarzOfJumpsAndFlows: a set of runs of which many diverged.
+func TestSchwarzOfJumpsAndFlows(t *testing.T) {
+	runs := 60
+	if testing.Short() {
+		runs = 20
+	}
+	for seed := range uint64(runs) {
+		r := rand.New(rand.NewPCG(seed, 16))
+		p := hardProblem(seed, 15)
+		part, err := Boxes(p.N, []int{2, 3, 4, 8}[r.IntN(4)])
+		require.NoError(t, err)
+		schemes := []Scheme{Synchronous(), Asynchronous(), Asynchronous(), BoundedDelay(2), Hybrid(Clusters(part, 2))}
+		c := Config{Problem: p, Partition: part, Scheme: schemes[r.IntN(5)], Tolerance: 1e-6, MaxSweeps: 3000, Method: MethodConfig{
+			Name: Schwarz, Overlap: []int{1, 2, 4}[r.IntN(3)], Work: r.IntN(3), Coarse: []int{0, 0, -1}[r.IntN(3)]}}
+		exchanges, residual := solved(t, c, seed, nil)
+		require.LessOrEqual(t, residual, c.Tolerance, "seed %d: %v points, %d peers, %s, %+v: after %d exchanges",
+			seed, p.N, part.Peers(), c.Scheme.Name(), c.Method, exchanges)
+	}
+}
