@@ -130,3 +130,19 @@ func TestFieldsOfASession(t *testing.T) {
 	require.ElementsMatch(t, append([]string{"from", "to", "segments_dropped", "values_replaced"}, common...), keys(s))
 	require.ElementsMatch(t, append([]string{"peer", "dropped", "overwritten"}, common...), keys(rendezvous.Session{Channel: s.Channel}))
 }
+
+// A long or stopped run by the default method names a faster one, others do not.
+func TestHint(t *testing.T) {
+	s := Solution{Method: "richardson", Scheme: "sync", Reason: launch.Converged, SequentialEquivalentSweeps: 4000}
+	require.Empty(t, s.hint())
+	s.SequentialEquivalentSweeps = 1e6
+	require.Contains(t, s.hint(), "--method multigrid")
+	s.SequentialEquivalentSweeps, s.Reason = 10, launch.Time
+	require.Contains(t, s.hint(), "--method multigrid")
+	s.Scheme = "async"
+	require.Contains(t, s.hint(), "--method schwarz")
+	s.Method = "sor"
+	require.Empty(t, s.hint())
+	s.Method, s.Evolution = "richardson", &Evolution{}
+	require.Empty(t, s.hint())
+}
