@@ -54,7 +54,6 @@ func jump(at func(t float64) float64, from, to, low, high float64) float64 {
 	if !(low > 0 && high > 0) || max(low, high) <= leastJump*min(low, high) {
 		return math.NaN()
 	}
-	begin, end := from, to
 	change := math.Abs(math.Log(high / low))
 	for range jumpHalvings {
 		t := (from + to) / 2
@@ -72,8 +71,7 @@ func jump(at func(t float64) float64, from, to, low, high float64) float64 {
 			from, low, change = t, v, right
 		}
 	}
-	// A jump half-way is one of the edge, though it is at an end of both halves.
-	if near := 4 * (to - from); (begin == 0 && from < near) || (end == 1 && 1-to < near) {
+	if near := 4 * (to - from); from < near || 1-to < near {
 		return math.NaN()
 	}
 	return (from + to) / 2
@@ -149,6 +147,10 @@ func (s stencil) between(idx [3]int, here Point, a, side int) float64 {
 	}
 	var v float64
 	var jumps bool
+	if s.half {
+		here[a] += half
+		return c.Of(here)
+	}
 	if s.d != nil {
 		i := s.d.Index([3]int{from[0] - 1, from[1] - 1, from[2] - 1})
 		v, jumps = s.d.Of[a][i], s.d.jumps[a] == nil || s.d.jumps[a][i]

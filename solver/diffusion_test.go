@@ -5,7 +5,145 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/solver/method"
 )
+
+// jumping is −(κu′)′ = 1 in d dimensions, κ jumping to k inside or behind a place off the
+// grid, with the exact solution.
+func jumping1d(n int, at, k float64) *Problem {
+	c := ((1-at*at)/(2*k) + at*at/2) / (at + (1-at)/k)
+	exact := func(q Point) float64 {
+		if x := q[0]; x < at {
+			return c*x - x*x/2
+		}
+		return ((1-q[0]*q[0])/2 - c*(1-q[0])) / k
+	}
+	return &Problem{
+		Name: "jump", Dimension: 1, Hi: Point{1}, N: [3]int{n, 1, 1}, Source: Coefficient{Value: 1}, Exact: exact, Boundary: exact,
+		Diffusion: Coefficient{Of: func(q Point) float64 { return where(q[0] >= at, k) }},
+	}
+}
+
+func jumping2d(n int, k float64) *Problem {
+	const radius = 0.0729
+	far := func(q Point) float64 { return (q[0]-0.47)*(q[0]-0.47) + (q[1]-0.53)*(q[1]-0.53) }
+	exact := func(q Point) float64 {
+		if r := far(q); r < radius {
+			return (radius - r) / 4 / k
+		}
+		return (radius - far(q)) / 4
+	}
+	return &Problem{
+		Name: "disk", Dimension: 2, Hi: Point{1, 1}, N: [3]int{n, n, 1}, Source: Coefficient{Value: 1}, Exact: exact, Boundary: exact,
+		Diffusion: Coefficient{Of: func(q Point) float64 { return where(far(q) < radius, k) }},
+	}
+}
+
+func errorOf(t *testing.T, p *Problem) float64 {
+	s, err := SolveBy(p, MethodConfig{Name: Multigrid}, 1e-11, 60, nil)
+	require.NoError(t, err)
+	require.Equal(t, Converged, s.Reason, "%v points: %v", p.N, s.Residual)
+	largest := 0.0
+	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
+		largest = max(largest, math.Abs(s.U[d]-p.Exact(p.At(idx[0], idx[1], idx[2]))))
+		return true
+	})
+	return largest
+}
+
+// The error falls with the square of the spacing wherever κ jumps: 16 times in two
+// halvings, and 4 times with the place of the jump in its edge, which the ratio leaves.
+func TestJumpsOffTheGridAreSecondOrder(t *testing.T) {
+	for _, c := range []struct{ at, k float64 }{{0.77, 100}, {1 / math.Sqrt2, 1e4}, {0.3333, 0.01}, {0.9, 3}} {
+		coarse, fine := errorOf(t, jumping1d(31, c.at, c.k)), errorOf(t, jumping1d(511, c.at, c.k))
+		require.Greater(t, coarse/fine, 60.0, "%v: %v, %v", c, coarse, fine)
+	}
+	for _, k := range []float64{100, 0.01, 2} {
+		coarse, fine := errorOf(t, jumping2d(31, k)), errorOf(t, jumping2d(127, k))
+		require.Greater(t, coarse/fine, 10.0, "%v: %v, %v", k, coarse, fine)
+	}
+}
+
+// Smooth κ is taken half-way, bit by bit, however steep it is; where it jumps the edge's
+// value is the harmonic mean, and one nearer to a point than rounding is at the point.
+func TestEdges(t *testing.T) {
+	edge := func(of Function, x, h float64) (float64, bool) {
+		c := Coefficient{Of: of}
+		return c.edge(Point{x}, 0, h, of(Point{x}), of(Point{x + h}))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		x, h := rapid.Float64Range(-1, 1).Draw(t, "x"), rapid.Float64Range(1e-4, 0.3).Draw(t, "h")
+		steep, wave := rapid.Float64Range(-30, 30).Draw(t, "steep"), rapid.Float64Range(0, 20).Draw(t, "wave")
+		smooth := func(q Point) float64 { return math.Exp(steep*q[0] + math.Sin(wave*q[0])) }
+		v, jumps := edge(smooth, x, h)
+		require.False(t, jumps)
+		require.Equal(t, smooth(Point{x + h/2}), v)
+
+		at := rapid.Float64Range(0.001, 0.999).Draw(t, "at")
+		k := math.Exp(rapid.Float64Range(0.1, 15).Draw(t, "log of the contrast"))
+		v, jumps = edge(func(q Point) float64 { return where(q[0] > x+at*h, k) }, x, h)
+		require.True(t, jumps)
+		require.InEpsilon(t, 1/(at+(1-at)/k), v, 1e-6)
+	})
+	for _, at := range []float64{0.25, 0.375} { // both ends of an edge
+		_, jumps := edge(func(q Point) float64 { return where(q[0] >= at, 1e6) }, 0.25, 0.125)
+		require.False(t, jumps, "a jump at %v", at)
+	}
+	_, jumps := edge(func(q Point) float64 { return math.Abs(q[0]) }, 0, 0.1) // 0 at a point
+	require.False(t, jumps)
+}
+
+// A grid with a smooth κ has the operator that it had before jumps were looked for: κ
+// half-way, counted from the row's own point.
+func TestSmoothDiffusionKeepsItsBits(t *testing.T) {
+	p := jumping2d(20, 1)
+	p.Diffusion.Of = func(q Point) float64 { return math.Exp(4 * math.Sin(6*q[0]) * math.Cos(6*q[1])) }
+	b, err := newBlock(p, Box{Hi: p.N})
+	require.NoError(t, err)
+	b.box.each(func(d int, idx [3]int) bool {
+		here := p.At(idx[0], idx[1], idx[2])
+		for a := range 2 {
+			h, low, high := p.Spacing(a), here, here
+			low[a] -= h / 2
+			high[a] += h / 2
+			require.Equal(t, p.Diffusion.Of(low)/(h*h), b.operator.Arrays[1+2*a][d])
+			require.Equal(t, p.Diffusion.Of(high)/(h*h), b.operator.Arrays[2+2*a][d])
+		}
+		return true
+	})
+}
+
+// What a peer evaluates of coarse grids does not depend on how much it evaluates at once.
+func TestCoarseEdgesOfAnyBox(t *testing.T) {
+	for _, n := range [][3]int{{31, 15, 1}, {20, 33, 1}, {15, 15, 15}, {17, 9, 12}} {
+		p := jumping2d(n[0], 50)
+		p.N = n
+		if n[2] > 1 {
+			p.Dimension, p.Hi = 3, Point{1, 1, 1}
+		}
+		h := method.NewHierarchy(p.Dimension, p.N, p.strength(), 0)
+		lo, hi := method.WholeGrid(p.Dimension, p.N)
+		e := p.diffusion(lo, hi).Edges
+		for l := 1; l <= h.Coarsest(); l++ {
+			e = e.Below(h.Grids[l])
+			for first := range h.Grids[l][0] {
+				box := Box{Lo: [3]int{first - 1, 0, 0}, Hi: [3]int{first + 1, h.Grids[l][1], h.Grids[l][2]}}
+				part := p.coarseEdges(&h, l, box.Lo, box.Hi)
+				for a := range p.Dimension {
+					box.each(func(_ int, idx [3]int) bool {
+						q := [3]int{idx[0] - 1, idx[1] - 1, idx[2] - 1}
+						if q[a]+1 < box.Hi[a] && part.Leads(a, q) {
+							require.Equal(t, e.Of[a][e.Index(q)], part.Of[a][part.Index(q)], "%v level %d axis %d at %v", n, l, a, q)
+						}
+						return true
+					})
+				}
+			}
+		}
+	}
+}
 
 // Diffusion between two points 0 and 1 is the harmonic mean along the edge where κ jumps
 // between them, wherever that is, and κ half-way everywhere else.

@@ -43,7 +43,7 @@ func (m *multigrid) next(Iteration) *stage {
 			m.cost, m.cold = 0, false
 			if m.first {
 				m.first = false
-				m.guard.Begin(residualOf(m.squares), !m.warm && len(m.start) > 0)
+				m.guard.Begin(residualOf(m.squares), !m.warm && m.plan.hierarchy.Coarsest() > 0)
 			}
 			if m.warm || len(m.start) == 0 {
 				m.run(guardCycle, m.cycle, m.cycleWork)

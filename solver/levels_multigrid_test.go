@@ -167,3 +167,44 @@ func TestSafeguardOverManyPeers(t *testing.T) {
 	}
 	require.Positive(t, rejected)
 }
+
+// A start that coarse grids have misled is dropped by all peers, and the cycle after it begins
+// with the reference vector.
+func TestMisledStartOverManyPeers(t *testing.T) {
+	misled := 0
+	for seed := range 4 {
+		for _, c := range []struct {
+			n, parts [3]int
+			dim      int
+			small    int
+		}{{[3]int{23, 15, 1}, [3]int{2, 2, 1}, 2, 10}, {[3]int{12, 9, 1}, [3]int{1, 9, 1}, 2, 10}, {[3]int{11, 8, 7}, [3]int{1, 2, 2}, 3, 0}} {
+			p := rough(c.n, c.dim, 1)
+			noise := func(q Point, k float64) float64 {
+				v := math.Sin(1e4 * (q[0] + k*q[1] + 3*q[2] + float64(seed) + k))
+				return v * v * v
+			}
+			p.Obstacle, p.Upper, p.Boundary = nil, nil, func(q Point) float64 { return noise(q, 3.1) }
+			p.Source.Of = func(q Point) float64 { return 1e4 * noise(q, 5.3) }
+			p.Diffusion.Of = func(q Point) float64 { return math.Exp(10 * noise(q, 0.3)) }
+			part, err := GridOf(c.n, c.parts)
+			require.NoError(t, err)
+			for most := range Iteration(3) {
+				config := Config{
+					Problem: p, Partition: part, Tolerance: 1e-9, MaxSweeps: most + 1, Scheme: Synchronous(),
+					Method: MethodConfig{Name: Multigrid}, gatherPoints: c.small,
+				}
+				one, _ := sameAsAlone(t, uint64(seed), config)
+				m := one.peers[0].(*Levels).course.method.(*multigrid)
+				if most == 0 {
+					misled += m.guard.Rejections()
+				}
+				if e, err := Evaluate(p, one.answer(p), nil); err == nil && e.RelativeResidual <= 1 {
+					want, err := SolveBy(p, config.Method, config.Tolerance, int(config.MaxSweeps), nil)
+					require.NoError(t, err)
+					requireSameBits(t, want.U, one.answer(p))
+				}
+			}
+		}
+	}
+	require.Positive(t, misled)
+}

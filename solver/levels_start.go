@@ -49,9 +49,12 @@ func (m *multigrid) guarded(out []stage, kind method.Kind, f *gridLevel) []stage
 
 // afresh is a cycle that begins with the reference vector, whatever there was.
 func (m *multigrid) afresh() []stage {
-	out := []stage{{kind: stageDo, do: func() { m.fail(m.block.fillReference(m.u)) }}}
-	if m.shared() && m.plan.gathered == 0 {
-		out = append(out, m.opening...) // the root has the values
+	again := func() { m.fail(m.block.fillReference(m.u)) }
+	if m.shared() && m.plan.gathered == 0 { // the root has all values, and its cycle scatters them
+		if again = func() {}; m.root() {
+			f := m.whole[0]
+			again = func() { f.Refer(f.own) }
+		}
 	}
-	return append(out, m.cycle...)
+	return append([]stage{{kind: stageDo, do: again}}, m.cycle...)
 }

@@ -19,7 +19,9 @@ import (
 type stencil struct {
 	p *Problem
 	h [3]float64
-	d *diffusion // κ between points of a box around what is asked for; nil: it is evaluated
+	// half has κ taken half-way wherever it jumps.
+	half bool
+	d    *diffusion // κ between points of a box around what is asked for; nil: it is evaluated
 }
 
 func newStencil(p *Problem) stencil {

@@ -70,6 +70,7 @@ func (g *Safeguard) Judge(residual float64) Verdict {
 		if g.started = false; residual <= g.best {
 			return g.accept(residual)
 		}
+		g.rejected++
 		return Misled
 	}
 	if g.unknown && residual < math.Inf(1) {

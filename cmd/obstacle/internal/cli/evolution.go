@@ -121,6 +121,13 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 	threads := parallel(runtime.GOMAXPROCS(0))
 	if w.problem.Evolution == nil {
 		e, err := solver.Evaluate(w.problem, o.U, threads)
+		stopped := o.Reason == launch.Sweeps || o.Reason == launch.Time || o.Reason == launch.Interrupted
+		if err == nil && stopped && e.RelativeResidual > 1 {
+			// Stopped at an iterate that is worse than the first one, whose residual is 1.
+			if o.U, err = solver.Reference(w.problem); err == nil {
+				e, err = solver.Evaluate(w.problem, o.U, threads)
+			}
+		}
 		return e, nil, err
 	}
 	out := report.NewEvolution(w.problem, o, reconfigure)

@@ -154,3 +154,19 @@ func TestStagnated(t *testing.T) {
 	require.InDelta(t, 2.5e-8, float64(s.ReachableTolerance), 1e-12)
 	require.True(t, math.IsNaN(float64(example(t, "sync").ReachableTolerance)))
 }
+
+// A long or stopped run by the default method names a faster one, others do not.
+func TestHint(t *testing.T) {
+	s := Solution{Method: "richardson", Scheme: "sync", Reason: launch.Converged, SequentialEquivalentSweeps: 4000}
+	require.Empty(t, s.hint())
+	s.SequentialEquivalentSweeps = 1e6
+	require.Contains(t, s.hint(), "--method multigrid")
+	s.SequentialEquivalentSweeps, s.Reason = 10, launch.Time
+	require.Contains(t, s.hint(), "--method multigrid")
+	s.Scheme = "async"
+	require.Contains(t, s.hint(), "--method schwarz")
+	s.Method = "sor"
+	require.Empty(t, s.hint())
+	s.Method, s.Evolution = "richardson", &Evolution{}
+	require.Empty(t, s.hint())
+}

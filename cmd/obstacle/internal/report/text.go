@@ -30,6 +30,9 @@ func (s *Solution) Text(w io.Writer) {
 	channels(t, s.Sessions)
 	s.devices(t)
 	fmt.Fprintf(t, "result\t%s\n", s.verdict())
+	if hint := s.hint(); hint != "" {
+		fmt.Fprintf(t, "\t%s\n", hint)
+	}
 	s.holes(t)
 	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n", value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))
 	if s.ErrorBound.Is() {
@@ -103,6 +106,22 @@ func (s *Solution) method() string {
 		return fmt.Sprintf("projected %s, %s, %s", s.Method, s.Scheme, s.Order)
 	}
 	return fmt.Sprintf("projected %s, %s", s.Method, s.Scheme)
+}
+
+// manySweeps of the grid are worth a hint at a faster method.
+const manySweeps = 20000
+
+// hint names a faster method where a stationary run by Richardson's was long or was stopped.
+func (s *Solution) hint() string {
+	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
+	if s.Method != solver.Richardson || s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
+		return ""
+	}
+	faster := solver.Multigrid
+	if s.Scheme != "sync" {
+		faster = solver.Schwarz
+	}
+	return fmt.Sprintf("richardson is the slowest method; --method %s takes far fewer sweeps (docs/methods.md)", faster)
 }
 
 // strange lists what no peer of a run does by itself; networks double frames and
