@@ -270,7 +270,7 @@ func (s *slabResult) poor(j *judgement) bool {
 	case j.profile == nil:
 		return !(s.excess > 0)
 	}
-	return !(s.one.least > 0) || s.one.ratio > profileLoss*s.inf
+	return !(s.one.least >= 1/float64(profileLoss)) || s.one.ratio > profileLoss*s.inf
 }
 
 // uneven reports whether A is an M-matrix as far as its signs say, with rows that differ
