@@ -37,6 +37,9 @@ type correction struct {
 	number Iteration //
 	values []float64 // dense over held
 	none   bool      // it is 0
+	before []float64 // of the region, as the last correction found it
+	added  Iteration // the iterate after that one; 0: there was none
+	undo   bool      // that one is taken back: the relaxation begins with before
 	nextAt Iteration // no shares are wanted before this iterate
 
 	// Otherwise.
@@ -48,6 +51,7 @@ type correction struct {
 	last    int    // place of the newest in sums
 	since   uint64 // values is the difference of the sums of this number
 	until   uint64 // and this one
+	back    uint64 // number of the newest sum that takes the one before it back
 	waits   bool   // shares are under way, and not answered
 	resumes bool   // root: after a pause all shares are asked for anew
 }
@@ -85,7 +89,10 @@ func newCorrection(w *schwarz) (*correction, error) {
 	k.buffer = make([]float64, w.layout.N[0]+2)
 	k.line = make([]float64, g.n[0]+2)
 	k.values = make([]float64, k.held.Points())
-	if !inLockstep(c.Scheme) {
+	if inLockstep(c.Scheme) {
+		k.before = make([]float64, w.layout.Len())
+	} else {
+		k.before = make([]float64, w.ownPart.Len())
 		k.cross = newCrossings(w)
 		for range sumsKept {
 			k.sums = append(k.sums, correctionSum{values: make([]float64, k.held.Points())})
@@ -117,7 +124,7 @@ func (c *correction) begin(w *schwarz) error {
 		c.members[i].have, c.members[i].fresh = false, false
 	}
 	c.have, c.nextAt, c.newest, c.at, c.in, c.told, c.waits, c.resumes = false, 0, 0, 0, 0, 0, false, false
-	c.since, c.until, c.last = 0, 0, 0
+	c.since, c.until, c.last, c.back, c.added, c.undo = 0, 0, 0, 0, 0, false
 	for i := range c.sums {
 		c.sums[i].have = i == 0
 		c.sums[i].number = 0
@@ -217,7 +224,7 @@ func (c *correction) solvable(w *schwarz) bool {
 	if c.root.guard.paused(w.iterate) {
 		return false
 	}
-	if c.resumes {
+	if c.resumes && c.renewed() {
 		c.resume(w)
 	}
 	return c.renewed()
@@ -297,6 +304,9 @@ func (c *correction) correctionFrom(w *schwarz, m *message) error {
 		return fmt.Errorf("coarse correction %d of %d bytes after number %d", m.number, len(m.values), c.newest)
 	}
 	c.waits = false
+	if m.mark != 0 {
+		c.back = m.number
+	}
 	if m.number > c.newest {
 		if err := readValues(c.append(m.number), m.values); err != nil {
 			return err
@@ -322,7 +332,7 @@ func (c *correction) lockstepFrom(w *schwarz, m *message) error {
 			return err
 		}
 	}
-	c.have, c.number, c.nextAt = true, w.iterate, m.iterate
+	c.have, c.number, c.nextAt, c.undo = true, w.iterate, m.iterate, m.mark != 0
 	c.pass(w)
 	return nil
 }
@@ -331,6 +341,9 @@ func (c *correction) lockstepFrom(w *schwarz, m *message) error {
 func (c *correction) pass(w *schwarz) {
 	for i, q := range c.tree.children {
 		m := message{kind: msgCorrection, number: uint64(c.number), iterate: c.nextAt}
+		if c.undo {
+			m.mark = 1
+		}
 		if !c.none {
 			m.values = c.cut(c.values, c.branches[i])
 		}
@@ -343,6 +356,9 @@ func (c *correction) pass(w *schwarz) {
 func (c *correction) answer(w *schwarz) {
 	for i, q := range c.tree.children {
 		m := message{kind: msgCorrection, number: c.newest}
+		if c.back == c.newest && c.newest > 0 {
+			m.mark = 1
+		}
 		if c.told < c.newest {
 			m.values = c.cut(c.sums[c.last].values, c.branches[i])
 		}
@@ -355,7 +371,7 @@ func (c *correction) answer(w *schwarz) {
 func (c *correction) solve(w *schwarz) {
 	if inLockstep(w.config.Scheme) {
 		c.none = !c.root.solve(w, c, c.values)
-		c.have, c.number, c.nextAt = true, w.iterate, c.root.nextAt(w.iterate)
+		c.have, c.number, c.nextAt, c.undo = true, w.iterate, c.root.nextAt(w.iterate), c.root.guard.grown
 		for i := range c.members {
 			c.members[i].fresh = false
 		}
@@ -371,7 +387,7 @@ func (c *correction) solve(w *schwarz) {
 		}
 	}
 	c.resumes = !solved
-	if c.resumes {
+	if c.resumes && !(c.root.guard.grown && c.takeBack()) {
 		return // the children wait, and make no shares
 	}
 	for i := range c.members {
@@ -380,9 +396,43 @@ func (c *correction) solve(w *schwarz) {
 	c.answer(w)
 }
 
+// takeBack makes the sum of the corrections before the last one the newest one again, if it is
+// still known.
+func (c *correction) takeBack() bool {
+	if c.newest == 0 || c.back == c.newest {
+		return false
+	}
+	old := c.sum(c.newest - 1)
+	if old == nil {
+		return false
+	}
+	copy(c.append(c.newest+1), old)
+	c.back = c.newest
+	c.root.forecast.forget()
+	return true
+}
+
+// catchUpOwn adds to the own points of the working array, which are those of the own iterate, the
+// corrections that it has not; where the last one is taken back, they are what it found.
+func (c *correction) catchUpOwn(w *schwarz) {
+	switch {
+	case c.in == c.newest:
+	case c.back == c.newest && c.in+1 == c.newest && c.in > 0:
+		w.copyOwn(w.work, c.before)
+	default:
+		copy(c.before, w.cur)
+		c.catchUp(w, w.inside, c.in)
+	}
+}
+
 // apply adds the correction of the iterate to what is assembled, in lockstep.
 func (c *correction) apply(w *schwarz) {
+	if c.undo && c.added == w.iterate {
+		copy(w.work, c.before)
+	}
 	if !c.none {
+		copy(c.before, w.work)
+		c.added = w.iterate + 1
 		c.add(w, w.within(grow(w.own, w.overlap+1, w.config.Problem.N)), c.values)
 	}
 }

@@ -89,6 +89,13 @@ func (f *coarseForecast) begin(op *kernel.Operator) {
 	f.stencil = func(int) [kernel.Directions]float64 { return constant }
 }
 
+// forget drops the correction made last, which was taken back: nothing is learnt from it.
+func (f *coarseForecast) forget() {
+	if f != nil {
+		f.any = false
+	}
+}
+
 // relax makes next from cur, of which it keeps the ghosts 0. Where the correction may not
 // go anywhere the error stays.
 func (f *coarseForecast) relax(next, cur, lower, upper []float64) {

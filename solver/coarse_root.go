@@ -27,6 +27,9 @@ type coarseRoot struct {
 // coarseCycles of multigrid solve the coarse problem to about a thousandth.
 const coarseCycles = 3
 
+// coarseSweeps of relaxation do where multigrid does not solve it.
+const coarseSweeps = 32
+
 func newCoarseRoot(w *schwarz, c *correction) *coarseRoot {
 	l := c.grid.layout
 	r := &coarseRoot{layout: l}
@@ -91,9 +94,14 @@ func (r *coarseRoot) solve(w *schwarz, c *correction, dst []float64) bool {
 		r.lower[i], r.upper[i] = math.Min(r.lower[i], 0), math.Max(r.upper[i], 0)
 	}
 	clear(r.e)
+	before := r.measure()
 	r.solver.Changed()
 	for range coarseCycles {
 		r.solver.Cycle(r.e)
+	}
+	if !(r.measure() <= method.Falls*before) {
+		clear(r.e)
+		r.sweep.RedBlack(r.e, 1, coarseSweeps, kernel.Sequential{})
 	}
 	for _, v := range r.e {
 		if !finite(v) {
@@ -111,6 +119,13 @@ func (r *coarseRoot) solve(w *schwarz, c *correction, dst []float64) bool {
 		}
 	}
 	return true
+}
+
+// measure is ‖r‖₂ of the coarse problem.
+func (r *coarseRoot) measure() float64 {
+	var n kernel.Norm
+	r.sweep.Residual(&n, r.e, r.layout.Interior())
+	return n.L2()
 }
 
 // take adds a share to the problem.
@@ -134,21 +149,25 @@ func (r *coarseRoot) nextAt(k Iteration) Iteration { return max(k+1, r.guard.unt
 
 // coarseGuard makes convergence certain whatever the corrections do: while the residual
 // that the shares tell does not fall with them, there are none, for ever longer; the
-// Schwarz relaxation converges by itself. A round is over when everybody's share has been
-// renewed.
+// Schwarz relaxation converges by itself. What it compares with is the smallest residual of the
+// run: corrections go on after a pause only when relaxation alone has brought the residual
+// below that, so that one bad correction is the worst that can happen. A round is over when
+// everybody's share has been renewed.
 type coarseGuard struct {
-	best   float64 // smallest residual since the last pause
+	best   float64 // smallest residual
 	rounds int     // since it fell
 	seen   []bool
 	until  Iteration // no correction before this iterate of the root's
 	pause  Iteration
+	made   bool // a correction has been made since the last pause
+	grown  bool // the last correction has made the residual grow
 }
 
 const (
 	guardFalls  = 0.9 // by which the residual has to fall
 	guardRounds = 8   // within so many rounds
 	guardGrows  = 4   // and must never grow by this,
-	guardPause  = 32  // or there is none for so many iterates, twice as many the next time
+	guardPause  = 32  // or there is none for so many iterates; twice, or four times, as many the next time
 )
 
 func (g *coarseGuard) begin() {
@@ -156,19 +175,22 @@ func (g *coarseGuard) begin() {
 	clear(g.seen)
 }
 
-// admits judges by the newest shares whether there is to be another correction.
+// admits judges by the newest shares whether there is to be another correction. grown then
+// tells whether the last one has to be taken back.
 func (g *coarseGuard) admits(k Iteration, members []share) bool {
+	g.grown = false
 	if k < g.until {
 		return false
 	}
-	total, all, better := 0.0, true, false
+	total, all := 0.0, true
 	for i := range members {
 		total += members[i].square
 		g.seen[i] = g.seen[i] || members[i].fresh
 		all = all && g.seen[i]
 	}
 	n := math.Sqrt(total)
-	if better = n < guardFalls*g.best; better {
+	better := n < guardFalls*g.best
+	if better {
 		g.best, g.rounds = n, 0
 	}
 	if all {
@@ -177,11 +199,16 @@ func (g *coarseGuard) admits(k Iteration, members []share) bool {
 			g.rounds++
 		}
 	}
-	if g.rounds < guardRounds && !(n > guardGrows*g.best) {
+	if better || g.made && g.rounds < guardRounds && n <= guardGrows*g.best {
+		g.made = true
 		return true
 	}
-	g.best, g.rounds = math.Inf(1), 0
+	g.grown = g.made && !(n <= guardGrows*g.best)
+	g.rounds, g.made = 0, false
 	g.until = k + g.pause
+	if g.grown {
+		g.pause *= 2
+	}
 	g.pause = min(2*g.pause, 1<<40)
 	return false
 }

@@ -174,10 +174,12 @@ func TestGuard(t *testing.T) {
 	}
 	require.Equal(t, guardRounds, admitted())
 	require.Equal(t, k+guardPause, g.until)
+	require.False(t, g.grown)
 	k = g.until
-	require.Equal(t, guardRounds, admitted())
+	require.Zero(t, admitted(), "relaxation has brought nothing since")
 	require.Equal(t, k+2*guardPause, g.until)
 	k = g.until
+	members[0].square /= 2   // now it has
 	members[1].fresh = false // nobody hears of it any more: no round ends
 	for range 10 * guardRounds {
 		require.True(t, g.admits(k, members))
@@ -190,6 +192,14 @@ func TestGuard(t *testing.T) {
 		require.True(t, g.admits(k, members))
 		k++
 	}
+	last := members[0].square
 	members[0].square *= 1000
 	require.False(t, g.admits(k, members), "it has grown")
+	require.True(t, g.grown, "and the last one is taken back")
+	k = g.until
+	require.False(t, g.admits(k, members), "it is not yet where it was")
+	require.False(t, g.grown, "there was none to take back")
+	k = g.until
+	members[0].square = last / 2
+	require.True(t, g.admits(k, members))
 }

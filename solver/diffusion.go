@@ -19,7 +19,7 @@ const (
 	// jumpKeeps is the part of the change that the half with the jump has, at least.
 	jumpKeeps = 0.75
 	// jumpHalvings find the place of a jump to 2⁻³³ of an edge. One nearer to an end than a
-	// few of these is at the end, and no jump of the edge.
+	// few of these is at that grid point, and no jump of the edge.
 	jumpHalvings = 32
 )
 
@@ -72,7 +72,8 @@ func jump(at func(t float64) float64, from, to, low, high float64) float64 {
 			from, low, change = t, v, right
 		}
 	}
-	if near := 4 * (to - from); from-begin < near || end-to < near {
+	// A jump half-way is one of the edge, though it is at an end of both halves.
+	if near := 4 * (to - from); (begin == 0 && from < near) || (end == 1 && 1-to < near) {
 		return math.NaN()
 	}
 	return (from + to) / 2

@@ -1,6 +1,10 @@
 package solver
 
-import "github.com/p2pdc/p2pdc/internal/kernel"
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
 
 // Tiling says how a peer that has the whole grid does several sweeps in one pass over
 // memory. Results do not depend on it.
@@ -15,6 +19,25 @@ type group struct {
 	tiles  *kernel.TimeTiles
 	steps  []step
 	sweeps int // of the group in progress; 0: there is none
+
+	began time.Duration
+	each  time.Duration // that a sweep of the last group took; 0: not known
+}
+
+const (
+	// groupTime bounds what a group takes, which cannot be left half done: so long does the
+	// run go on after an early end was asked for.
+	groupTime = 250 * time.Millisecond
+	// groupPoints bounds the first group, of which that is not known.
+	groupPoints = 1 << 26
+)
+
+// longest is how many sweeps a group may have.
+func (g *group) longest(points int) Iteration {
+	if g.each > 0 {
+		return max(1, Iteration(groupTime/g.each))
+	}
+	return max(1, Iteration(groupPoints/points))
 }
 
 // patient is a rule of termination that knows how many sweeps may be made before its
@@ -34,10 +57,11 @@ func (g *group) begin(w *Worker) bool {
 		}
 		g.of, g.tiles = w.stepper, kernel.NewTimeTiles(w.stepper, t)
 	}
-	most, left := Iteration(g.tiles.Sweeps()), e.patience()
+	most, left := min(Iteration(g.tiles.Sweeps()), g.longest(w.block.layout.Points())), e.patience()
 	if most < 2 || left < 2 {
 		return false
 	}
+	g.began = w.now
 	groups := (left + most - 1) / most
 	g.sweeps = int((left + groups - 1) / groups)
 	g.steps = g.steps[:0]
@@ -57,6 +81,7 @@ func (g *group) finish(w *Worker) {
 		w.cur, w.next = w.next, w.cur
 	}
 	w.iterate += Iteration(g.sweeps)
+	g.each = (w.now - g.began) / time.Duration(g.sweeps)
 	g.sweeps = 0
 }
 

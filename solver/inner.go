@@ -44,7 +44,7 @@ func (g *inner) snap(q Point) Point {
 		h := g.p.Spacing(a)
 		t := 2 * (q[a] - g.p.Lo[a]) / h
 		k := math.Round(t)
-		if math.Abs(t-k) > 1e-6 {
+		if math.Abs(t-k) > 1e-10 {
 			continue
 		}
 		i := int(k) / 2

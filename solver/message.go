@@ -25,10 +25,12 @@ import (
 //	load            two float64: speed and longest sweep beyond; planes (8 bytes)
 //	move, grant     iterate (8 bytes), planes (8 bytes)
 //	layers, shares, correction  iterate (8 bytes), values of 8 bytes each
-//	stop, finished, close  nothing
+//	reach, last     iterate (8 bytes)
+//	stop, finished, close, halt  nothing
 //
 // The mark of a face is the age of the cut it belongs to; that of a residual is 1 when
-// the snapshot is void, that of a verdict when the next check has to bring magnitudes.
+// the snapshot is void, that of a verdict when the next check has to bring magnitudes, and
+// that of a correction when it takes the one before it back.
 type messageKind uint8
 
 const (
@@ -49,6 +51,9 @@ const (
 	msgShares                            // up: shares of the coarse problem
 	msgCorrection                        // down: correction number
 	msgHeard                             // down: the last estimate has come
+	msgHalt                              // down: make no further iterate, the run is to end early
+	msgReach                             // up: the newest iterate that a peer below has begun
+	msgLast                              // down: the iterate at which all end
 	msgKinds
 )
 
@@ -100,6 +105,8 @@ func (m *message) encode() []byte {
 	case msgLoad:
 		out = appendFloat(appendFloat(out, m.a), m.b)
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.count))
+	case msgReach, msgLast:
+		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
 	case msgMove, msgGrant:
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.iterate))
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.count))
@@ -164,7 +171,12 @@ func decodeMessage(data []byte, faceBytes int) (m message, err error) {
 		m.iterate, m.values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
 	case msgResidual:
 		err = m.decodeSums(body)
-	case msgStop, msgFinished, msgClose:
+	case msgReach, msgLast:
+		if len(body) != 8 {
+			return m, errMessageLength
+		}
+		m.iterate = Iteration(binary.LittleEndian.Uint64(body))
+	case msgStop, msgFinished, msgClose, msgHalt:
 		if len(body) != 0 {
 			return m, errMessageLength
 		}
@@ -179,7 +191,7 @@ func mostMark(k messageKind) uint8 {
 	switch k {
 	case msgFace:
 		return mostAge
-	case msgResidual, msgVerdict:
+	case msgResidual, msgVerdict, msgCorrection:
 		return 1
 	}
 	return 0

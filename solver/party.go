@@ -36,6 +36,7 @@ type subject interface {
 	freeze()                        // keep the newest complete iterate as the snapshot's; sets frozenAt
 	thaw()                          // the snapshot was not the answer
 	packFrozen(f *face, dst []byte) // the own face of what is frozen
+	halt() Iteration                // the run is to end early: begin no work that can be left out; the newest iterate begun
 	magnitudes() kernel.Sum         // of the vector that was measured last, see stagnation
 	hear(f *face, m *message) error // messages of kinds that no rule of termination knows
 }
@@ -100,11 +101,11 @@ func (p *party) Agree(now time.Duration, q Rank, msg []byte) error {
 func (p *party) dispatch(f *face, m *message) error {
 	q := f.to.Rank
 	switch m.kind {
-	case msgDiagonal, msgResidual, msgEstimate, msgStop, msgFinished:
+	case msgDiagonal, msgResidual, msgEstimate, msgStop, msgFinished, msgReach:
 		if p.tree.child(q) < 0 {
 			return fmt.Errorf("kind %d, which only children in the tree send", m.kind)
 		}
-	case msgStep, msgVerdict, msgClose, msgHeard:
+	case msgStep, msgVerdict, msgClose, msgHeard, msgHalt, msgLast:
 		if p.tree.parent != q {
 			return fmt.Errorf("kind %d, which only the parent in the tree sends", m.kind)
 		}
@@ -114,7 +115,7 @@ func (p *party) dispatch(f *face, m *message) error {
 		}
 	}
 	switch m.kind {
-	case msgResidual, msgVerdict, msgFace, msgEstimate, msgHeard, msgFinished, msgClose:
+	case msgResidual, msgVerdict, msgFace, msgEstimate, msgHeard, msgFinished, msgClose, msgHalt, msgReach, msgLast:
 		return p.end.agree(f, m)
 	case msgStop:
 		if m.reason == Running || m.reason == Converged || m.reason == Stagnated {

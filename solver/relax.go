@@ -266,6 +266,17 @@ func (w *Worker) thaw() {
 	w.frozen = nil
 }
 
+// halt lets the sweeps in progress finish.
+func (w *Worker) halt() Iteration {
+	switch {
+	case w.pass.group.sweeps > 0:
+		return w.iterate + Iteration(w.pass.group.sweeps)
+	case w.pass.sweeping():
+		return w.iterate + 1
+	}
+	return w.iterate
+}
+
 // magnitudes are those of the array that the last pass read: before the next one it holds
 // the same values.
 func (w *Worker) magnitudes() kernel.Sum {

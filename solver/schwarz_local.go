@@ -89,14 +89,15 @@ type localSolve struct {
 
 const (
 	firstFalls  = 0.5  // of localSolve.falls
-	distrust    = 0.5  // by which falls is multiplied
+	distrust    = 0.5  // by which falls is multiplied,
+	leastFalls  = 1e-9 // at least this: the solve is exact then
 	localWindow = 8    // solves with news in a window
 	windowFalls = 0.9  // by which start has to fall from window to window
 	localGrows  = 2    // start must never grow by this
 	leastSweeps = 4    // of relaxation
-	mostSweeps  = 1024 //
-	sweepBatch  = 16   // sweeps of one operation
-	relaxFalls  = 0.1  // the residual need not fall any further by relaxation
+	mostSweeps  = 64
+	sweepBatch  = 16  // sweeps of one operation
+	relaxFalls  = 0.1 // the residual need not fall any further by relaxation
 	// negligible is the part of the largest start below which a region is solved up to
 	// rounding.
 	negligible = 1e-10
@@ -136,7 +137,7 @@ func (g *localSolve) begin(u []float64, cycles int, news bool) {
 // does not fall.
 func (g *localSolve) remember() {
 	if g.largest > 0 && !(g.start <= localGrows*g.largest) {
-		g.falls *= distrust
+		g.falls = max(leastFalls, distrust*g.falls)
 	}
 	if finite(g.start) {
 		g.largest = max(g.largest, g.start)
@@ -146,7 +147,7 @@ func (g *localSolve) remember() {
 		return
 	}
 	if g.before > 0 && !(g.peak <= windowFalls*g.before) && !(g.peak <= negligible*g.largest) {
-		g.falls *= distrust
+		g.falls = max(leastFalls, distrust*g.falls)
 	}
 	g.before, g.peak, g.solves = g.peak, 0, 0
 }
@@ -218,7 +219,7 @@ func (g *localSolve) relax(u []float64) (work float64) {
 	g.sweep.RedBlack(u, 1, n, g.exec)
 	g.owed -= n
 	g.sound = true
-	if g.owed > 0 && g.measure(u) <= relaxFalls*g.start {
+	if g.owed > 0 && g.measure(u) <= min(relaxFalls, g.falls)*g.start {
 		g.owed = 0
 	}
 	g.over = g.owed == 0

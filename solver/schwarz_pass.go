@@ -20,6 +20,7 @@ type schwarzPass struct {
 	cost     float64
 	partial  bool // flexible: values go out between two cycles
 	news     bool // values of others are newer than in the relaxation before
+	hasty    bool // the run is to end early: an iterate is made by as little work as there is
 
 	chunks int
 	axis   int
@@ -52,8 +53,23 @@ func (p *schwarzPass) init(w *schwarz) {
 // start is called when the run begins, or a time step.
 func (p *schwarzPass) start() {
 	p.abandon()
-	p.first = true
+	p.first, p.hasty = true, false
 	p.cost = 1
+}
+
+// halt lets a local solve end with the cycle in progress. What comes before it is dropped:
+// the measurement, and in lockstep the wait for a coarse correction.
+func (w *schwarz) halt() Iteration {
+	p := &w.pass
+	p.hasty = true
+	switch {
+	case p.stage == partSolve:
+		p.cycles = min(p.cycles, p.done+1)
+		return w.iterate + 1
+	case p.stage != partSend && p.stage != partIdle && inLockstep(w.config.Scheme):
+		p.abandon()
+	}
+	return w.iterate
 }
 
 // abandon drops a pass half done; the current iterate is intact.
@@ -66,6 +82,9 @@ func (p *schwarzPass) begin(g gate) {
 	p.relaxes, p.measures, p.done = g != gateMeasureCurrent, g != gateSweep, 0
 	if p.relaxes {
 		p.cycles = w.pace.cycles(p.news)
+	}
+	if p.hasty {
+		p.cycles = 1
 	}
 	p.stage = partMeasure
 	if !p.measures {
@@ -81,7 +100,7 @@ func (p *schwarzPass) next1() {
 	switch {
 	case !p.relaxes:
 		p.stage = partIdle
-	case p.w.coarse != nil && p.w.coarse.due(p.w):
+	case !p.hasty && p.w.coarse != nil && p.w.coarse.due(p.w):
 		p.stage = partShare
 	default:
 		p.stage = partSolve

@@ -216,7 +216,7 @@ func (w *schwarz) assemble() (news bool) {
 	w.copyOwn(w.work, w.cur)
 	if w.patchHeader() > 0 {
 		w.coarse.at = w.coarse.newest
-		w.coarse.catchUp(w, w.inside, w.coarse.in)
+		w.coarse.catchUpOwn(w)
 	}
 	for _, p := range w.patches {
 		s := p.pick(w.iterate, w.flexible())

@@ -279,6 +279,9 @@ func (e *snapshotEnd) agree(f *face, m *message) error {
 		return e.residualFrom(f.to.Rank, m)
 	case msgVerdict:
 		return e.verdictFrom(m)
+	case msgHalt:
+		e.halt()
+		return nil
 	case msgHeard:
 		e.guess.answered(e.p.now)
 		e.pace.hear(e.p.now, m.a)
@@ -353,7 +356,17 @@ func (e *snapshotEnd) verdictFrom(m *message) error {
 	return nil
 }
 
-func (e *snapshotEnd) wished() { e.consider() }
+// wished begins the snapshot that ends the run.
+func (e *snapshotEnd) wished() {
+	e.halt()
+	e.consider()
+}
+
+// halt has all peers leave out work that delays the snapshot.
+func (e *snapshotEnd) halt() {
+	e.p.subject.halt()
+	e.p.tellChildren(&message{kind: msgHalt})
+}
 
 func (e *snapshotEnd) skipSend(Iteration) bool { return e.reason != Running }
 

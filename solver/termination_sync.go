@@ -11,8 +11,7 @@ import (
 // effect at iterate k + Lag, everywhere and in SolveSequential alike. A peer that
 // gets there before the verdict waits for it. At most one check is open at a time,
 // because Lag ≤ CheckEvery. The reduction carries the residual of iterate k where
-// the schedule says so (always, if CheckEvery was given); without it, it only lets
-// the root end the run early.
+// the schedule says so (always, if CheckEvery was given).
 //
 // Over a lossy channel (delay:0) a peer at the last iterate goes on repeating its
 // faces until all have got there, which a second round over the tree tells.
@@ -33,6 +32,8 @@ type lockstepEnd struct {
 	reason     Reason
 	last       Iteration // valid once reason is not Running
 
+	halt halting
+
 	finished      []bool
 	finishedHeard int
 	toldFinished  bool
@@ -50,6 +51,13 @@ func (e *lockstepEnd) gate() gate {
 	k, r := e.p.iterate, e.p.rhythm
 	if e.reason != Running && k == e.last {
 		return e.close()
+	}
+	if e.halt.going {
+		return gateWait
+	}
+	if e.mayHalt() {
+		e.begin()
+		return e.gate()
 	}
 	if e.none || k < e.check {
 		return gateSweep
@@ -128,8 +136,8 @@ func (e *lockstepEnd) advance() {
 		return
 	}
 	up := e.sums.message(uint64(e.check))
-	if e.p.tellParent(&up) {
-		return
+	if e.p.tellParent(&up) || e.halt.going {
+		return // an early end takes no verdict
 	}
 	if e.check == 0 {
 		e.norm0 = e.p.config.units.reference(norm(&e.sums.start))
@@ -145,9 +153,6 @@ func (e *lockstepEnd) advance() {
 	}
 	if e.asks {
 		m.mark = 1
-	}
-	if m.reason == Running {
-		m.reason = e.p.wish
 	}
 	e.verdict(&m)
 }
@@ -172,6 +177,8 @@ func (e *lockstepEnd) agree(f *face, m *message) error {
 		return e.residualFrom(q, m)
 	case msgVerdict:
 		return e.verdictFrom(m)
+	case msgHalt, msgReach, msgLast:
+		return e.halted(m)
 	case msgFinished:
 		if i := e.p.tree.child(q); !e.finished[i] {
 			e.finished[i] = true
@@ -214,8 +221,12 @@ func (e *lockstepEnd) verdictFrom(m *message) error {
 	return nil
 }
 
-// wished: the wish for an early end is heard at the next check.
-func (e *lockstepEnd) wished() {}
+// wished begins the early end at once.
+func (e *lockstepEnd) wished() {
+	if e.mayHalt() {
+		e.begin()
+	}
+}
 
 func (e *lockstepEnd) skipSend(label Iteration) bool {
 	return e.reason != Running && label == e.last

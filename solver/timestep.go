@@ -15,9 +15,9 @@ type stepping struct {
 }
 
 // maxEarly bounds the agreement messages of the next step that a neighbour can send
-// before this peer is there: its diagonal, its first frozen face and its share of a
-// residual.
-const maxEarly = 4
+// before this peer is there: its diagonal, its first frozen face, its share of a
+// residual, and that the run is to end early.
+const maxEarly = 5
 
 // begin begins the run of a stationary problem, or the next time step: it evaluates
 // the problem at that time and prepares what the step starts from.

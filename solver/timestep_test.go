@@ -265,7 +265,7 @@ func TestStepsOfStrangers(t *testing.T) {
 	for range maxEarly {
 		require.NoError(t, w.Agree(0, 0, next.encode()))
 	}
-	require.ErrorContains(t, w.Agree(0, 0, next.encode()), "more than 4 messages of time step 2")
+	require.ErrorContains(t, w.Agree(0, 0, next.encode()), "more than 5 messages of time step 2")
 
 	still := membrane([3]int{6, 6, 6}, 3)
 	w, err = NewWorker(Config{Problem: still, Partition: slabsOf(t, still, 3), Scheme: Synchronous(), Rank: 1})
