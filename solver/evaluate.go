@@ -130,16 +130,17 @@ func evaluate(p *Problem, in units, before []float64, dt float64, u []float64, t
 
 // judgement is what all slabs share.
 type judgement struct {
-	p       *Problem
-	units   units
-	before  []float64 // of a time step, which is dt long
-	dt      float64
-	u       []float64
-	profile *cubicTransfer // nil: one row serves all points, or row sums will do
-	sharp   *cubicTransfer // A·w = |r|, where rows differ much in size; else nil
-	sizes   []float64      // takes |r| of the whole grid, where it is not nil
-	work    float64        // of making profiles, in sweeps over the grid
-	points  int            // of a slab, about; 0: slabPoints
+	p         *Problem
+	units     units
+	before    []float64 // of a time step, which is dt long
+	dt        float64
+	u         []float64
+	profile   *cubicTransfer // nil: one row serves all points, or row sums will do
+	minimiser *minimiser     // on the problem's own grid, where the profile is by it
+	sharp     *cubicTransfer // A·w = |r|, where rows differ much in size; else nil
+	sizes     []float64      // takes |r| of the whole grid, where it is not nil
+	work      float64        // of making profiles, in sweeps over the grid
+	points    int            // of a slab, about; 0: slabPoints
 }
 
 func (j *judgement) slabs(e Executor) (slabResult, error) {

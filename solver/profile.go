@@ -10,10 +10,9 @@ import (
 // profile is an approximate solution of A·w = 1, w = 0 on the boundary, for operators
 // whose rows differ, on the grid of the problem or, interpolated from there, a coarser
 // one. How good it is does not matter for what it proves: that is checked at every point
-// of the grid in question. The first one is made by relaxation on grids of at most
-// profileAxis points an axis. Where A·w is then not positive, or w much larger than it need
-// be (coefficients jump, or flows turn back), a minimiser solves the system on the grid
-// itself.
+// of the grid in question. The first one is made on a grid of at most profileAxis points an
+// axis. Where A·w is then not positive, or w much larger than it need be (coefficients jump,
+// or flows turn back), one is made on the grid itself.
 type profile struct {
 	p      *Problem // on the profile's grid
 	layout kernel.Layout
@@ -21,62 +20,22 @@ type profile struct {
 }
 
 const (
-	coarsestAxis = 7
-	// Sweeps over a slab whose coefficients are at hand: they are cheap beside making
-	// these. Over-relaxation reaches across a slab, the last ones smooth.
-	profileSweeps = 40
-	profileSmooth = 8
-	profileOmega  = 1.6
-	smallPoints   = 1 << 13 // where three times as many sweeps cost nothing
 	// profileLoss by which a bound may be larger than A·w = 1 would give it, before the
 	// profile is refined.
 	profileLoss = 2
 	// unevenRows is how many times as large as the least diagonal entry the largest is where
 	// rows differ much.
-	unevenRows = 30
+	unevenRows = 1000
 	// sharpFloor is the part of the largest residual that counts at every point for the
 	// sharper bound.
 	sharpFloor = 1e-6
+	sharpNear  = 0.3
+	sharpWork  = 200
 )
 
 // profileAxis is the longest axis of the first grid that is tried: enough where
 // coefficients are smooth.
 func profileAxis(dimension int) int { return []int{0, 1 << 16, 511, 127}[dimension] }
-
-// newProfile finds w on a grid of n points, from a few points an axis to twice as many and
-// so on, each time by interpolation and relaxation.
-func newProfile(p *Problem, n [3]int, e Executor) (*profile, error) {
-	grids := [][3]int{n}
-	for again := true; again; {
-		m := grids[len(grids)-1]
-		again = false
-		for a, k := range m {
-			if k > coarsestAxis {
-				m[a], again = k/2, true
-			}
-		}
-		if again {
-			grids = append(grids, m)
-		}
-	}
-	var f *profile
-	for i := len(grids) - 1; i >= 0; i-- {
-		q := p.ones(grids[i])
-		q.Upwind = p.Upwind || q.N != p.N
-		next, err := emptyProfile(q)
-		if err != nil {
-			return nil, err
-		}
-		if f != nil {
-			next.interpolate(f, e)
-		}
-		if err = next.relax(e); err != nil {
-			return nil, err
-		}
-		f = next
-	}
-	return f, nil
-}
 
 // interpolate fills own points from a coarser profile.
 func (f *profile) interpolate(from *profile, e Executor) {
@@ -117,28 +76,36 @@ func (j *judgement) firstProfile(e Executor) error {
 	for a := range p.Dimension {
 		n[a] = min(n[a], profileAxis(p.Dimension))
 	}
-	f, err := newProfile(p, n, e)
-	if err == nil {
-		j.profile = newCubicTransfer(f, p.N)
-		j.work = 4 * (profileSweeps + profileSmooth) * float64(f.p.Points()) / float64(p.Points())
+	q := p.ones(n)
+	q.Upwind = p.Upwind || n != p.N
+	m, err := newMinimiser(q, e)
+	if err != nil {
+		return err
 	}
-	return err
+	f := &profile{p: q, layout: m.grids[0].layout, w: m.solve(nil, nil, profileNear, profileWork)}
+	j.profile, j.work = newCubicTransfer(f, p.N), m.work*float64(q.Points())/float64(p.Points())
+	if n == p.N {
+		f.w, j.minimiser = slices.Clone(f.w), m
+	}
+	return nil
 }
 
 // refine makes better profiles on the judged problem's own grid, where the first one proves
-// little or nothing: A·w = 1, which bounds ‖A⁻¹‖∞; and there and where rows differ much in
-// size, as residuals do then, A·w = |r|, which bounds the error more sharply.
+// little or nothing: A·w = 1, which bounds ‖A⁻¹‖∞; and where rows differ much in size, as
+// residuals do then, A·w = |r|, which bounds the error more sharply.
 func (j *judgement) refine(total slabResult, e Executor) (slabResult, error) {
 	poor, uneven := total.poor(j), total.uneven(j)
 	if !poor && !uneven {
 		return total, nil
 	}
-	q := j.p.ones(j.p.N)
-	m, err := newMinimiser(q, e)
-	if err != nil {
-		return total, err
+	q, m := j.p.ones(j.p.N), j.minimiser
+	if m == nil {
+		var err error
+		if m, err = newMinimiser(q, e); err != nil {
+			return total, err
+		}
 	}
-	if poor {
+	if poor && j.minimiser == nil {
 		f, err := emptyProfile(q)
 		if err != nil {
 			return total, err
@@ -146,12 +113,15 @@ func (j *judgement) refine(total slabResult, e Executor) (slabResult, error) {
 		if j.profile != nil {
 			f.interpolate(j.profile.from, e)
 		}
-		f.w = slices.Clone(m.solve(nil, f.w, profileWork))
+		f.w = slices.Clone(m.solve(nil, f.w, profileNear, profileWork))
 		j.work += m.work
 		j.profile = newCubicTransfer(f, j.p.N)
 	}
-	j.sizes = make([]float64, j.p.Points())
-	if total, err = j.slabs(e); err != nil || !(total.one.least > 0) {
+	var err error
+	if uneven {
+		j.sizes = make([]float64, j.p.Points())
+	}
+	if total, err = j.slabs(e); err != nil || !uneven || !(total.one.least > 0) {
 		return total, err
 	}
 	floor := sharpFloor * largestMagnitude(j.sizes)
@@ -161,7 +131,7 @@ func (j *judgement) refine(total slabResult, e Executor) (slabResult, error) {
 	for i, v := range j.sizes {
 		j.sizes[i] = max(v, floor)
 	}
-	sharp := &profile{p: q, layout: m.grids[0].layout, w: m.solve(j.sizes, nil, profileWork)}
+	sharp := &profile{p: q, layout: m.grids[0].layout, w: m.solve(j.sizes, nil, sharpNear, sharpWork)}
 	j.work += m.work
 	j.sharp, j.sizes = newCubicTransfer(sharp, j.p.N), nil
 	return j.slabs(e)
@@ -270,66 +240,13 @@ func (s *slabResult) poor(j *judgement) bool {
 	case j.profile == nil:
 		return !(s.excess > 0)
 	}
-	return !(s.one.least > 0) || s.one.ratio > profileLoss*s.inf
+	return !(s.one.least >= 1/float64(profileLoss)) || s.one.ratio > profileLoss*s.inf
 }
 
 // uneven reports whether A is an M-matrix as far as its signs say, with rows that differ
 // much in size.
 func (s *slabResult) uneven(j *judgement) bool {
-	return s.signs == "" && j.profile != nil && s.diagonal[1] > unevenRows*s.diagonal[0]
-}
-
-// relax relaxes every other slab and then the others, twice, the second time cut in
-// other places.
-func (f *profile) relax(e Executor) error {
-	p := f.p
-	slow := p.Dimension - 1
-	thick := min(p.N[slow], max(8, evaluationPoints/(p.Points()/p.N[slow])))
-	for _, start := range []int{0, -thick / 2} {
-		slabs := (p.N[slow] - start + thick - 1) / thick
-		errs := make([]error, slabs)
-		for parity := range min(2, slabs) {
-			e.For((slabs+1-parity)/2, func(i int) {
-				i = 2*i + parity
-				box := Box{Hi: p.N}
-				box.Lo[slow], box.Hi[slow] = max(0, start+i*thick), min(start+(i+1)*thick, p.N[slow])
-				errs[i] = f.relaxSlab(box)
-			})
-		}
-		for _, err := range errs {
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// relaxSlab does red-black sweeps in a box.
-func (f *profile) relaxSlab(box Box) error {
-	b, err := newBlock(f.p, box)
-	if err != nil {
-		return err
-	}
-	s, err := b.sweep(1)
-	if err != nil {
-		return err
-	}
-	w := make([]float64, b.layout.Len())
-	b.eachRow(func(dst []float64, lo [3]int) { copy(dst, f.w[f.layout.Index(lo[0]-1, lo[1]-1, lo[2]-1):]) }, w, true)
-	sweeps, omega := profileSweeps, profileOmega
-	if f.p.Points() <= smallPoints {
-		sweeps *= 3
-	}
-	for i := range sweeps + profileSmooth {
-		if i == sweeps {
-			omega = 1
-		}
-		s.RelaxColour(w, 0, omega, b.layout.Interior())
-		s.RelaxColour(w, 1, omega, b.layout.Interior())
-	}
-	b.eachRow(func(src []float64, lo [3]int) { copy(f.w[f.layout.Index(lo[0]-1, lo[1]-1, lo[2]-1):], src) }, w, false)
-	return nil
+	return s.signs == "" && j.profile != nil && j.before == nil && s.diagonal[1] > unevenRows*s.diagonal[0]
 }
 
 // eachRow visits the rows of a padded array, with their ghosts and those of rows

@@ -9,7 +9,7 @@ import (
 const (
 	// profileNear is the largest |A·w − 1|, or |A·w − f|/f, at which a profile is good enough: its bound is
 	// then at most (1 + profileNear)/(1 − profileNear) times that of A·w = 1.
-	profileNear = 0.1
+	profileNear = 0.02
 	// profileWork bounds the work of a profile on the problem's own grid, in sweeps over it.
 	profileWork = 600
 	// keptDirections is how many earlier directions a new one is made orthogonal to; each
@@ -68,10 +68,10 @@ func newMinimiser(p *Problem, e Executor) (*minimiser, error) {
 	return m, err
 }
 
-// solve solves A·w = 1, or f, dense and positive, where that is given, until A·w is near
-// enough at every point or most sweeps have been done. It begins at w, padded values on the
+// solve solves A·w = 1, or f, dense and positive, where that is given, until A·w is off
+// by at most that part of it at every point, or most sweeps have been done. It begins at w, padded values on the
 // same grid (nil: 0), and returns the solution, padded, which the next call overwrites.
-func (m *minimiser) solve(f, w []float64, most float64) []float64 {
+func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
 	g := m.grids[0]
 	if m.work, m.weight = 0, nil; f != nil {
 		g.copyIn(g.r, f)
@@ -96,7 +96,7 @@ func (m *minimiser) solve(f, w []float64, most float64) []float64 {
 			clear(g.x)
 		}
 	}
-	for k := 0; m.work < most && !(m.furthest() <= profileNear) && m.step(k); k++ {
+	for k := 0; m.work < most && !(m.furthest() <= near) && m.step(k); k++ {
 	}
 	return g.x
 }
