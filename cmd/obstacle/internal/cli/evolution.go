@@ -121,12 +121,8 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 	threads := parallel(runtime.GOMAXPROCS(0))
 	if w.problem.Evolution == nil {
 		e, err := solver.Evaluate(w.problem, o.U, threads)
-		stopped := o.Reason == launch.Sweeps || o.Reason == launch.Time || o.Reason == launch.Interrupted
-		if err == nil && stopped && e.RelativeResidual > 1 {
-			// Stopped at an iterate that is worse than the first one, whose residual is 1.
-			if o.U, err = solver.Reference(w.problem); err == nil {
-				e, err = solver.Evaluate(w.problem, o.U, threads)
-			}
+		if err == nil {
+			e, err = better(w, o, e, threads)
 		}
 		return e, nil, err
 	}
@@ -154,6 +150,22 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 	last.RelativeResidual = max(last.RelativeResidual, worst.RelativeResidual)
 	r.bound(&last, o.Last.Step)
 	return last, out, nil
+}
+
+// better puts the start in the place of the iterate at an early end if that has a larger
+// residual, and judges it. max(φ, 0) has the residual 1, relative to itself.
+func better(w *work, o *launch.Outcome, e solver.Evaluation, x solver.Executor) (solver.Evaluation, error) {
+	early := o.Reason == launch.Sweeps || o.Reason == launch.Time || o.Reason == launch.Interrupted
+	if !early || e.RelativeResidual <= 1 && w.initial == nil && w.problem.Initial == nil {
+		return e, nil
+	}
+	start := launch.Start(w.problem, w.initial)
+	s, err := solver.Evaluate(w.problem, start, x)
+	if err != nil || e.RelativeResidual <= s.RelativeResidual {
+		return e, err
+	}
+	o.U, o.AtStart = start, true
+	return s, nil
 }
 
 // bound puts that of the whole run in the place of the last step's.

@@ -136,6 +136,7 @@ type Outcome struct {
 	Missing []int
 	Filled  []Filled
 	Reason  string
+	AtStart bool   // U is where the run began: the iterate at an early end had a larger residual
 	Failure string // when Reason is Failed: what happened, in one sentence
 
 	// Of a nonstationary run, whose U is the end of the last complete step (u(0) if

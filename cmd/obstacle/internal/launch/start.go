@@ -2,6 +2,14 @@ package launch
 
 import "github.com/p2pdc/p2pdc/solver"
 
+// Start is where a run of a stationary problem begins, [z][y][x]: initial where there are
+// values, else the problem's start.
+func Start(p *solver.Problem, initial []float64) []float64 {
+	u := make([]float64, p.Points())
+	startingValues(p, initial, solver.Box{Hi: p.N}, u)
+	return u
+}
+
 // startingValues fills a box of u as the run began with it: for a block that was
 // lost with its peer.
 func startingValues(p *solver.Problem, initial []float64, b solver.Box, u []float64) {

@@ -42,6 +42,7 @@ type Solution struct {
 	MissingBlocks              []int          `json:"missing_blocks,omitempty"` // ranks whose block was lost
 	FilledBlocks               []Filled       `json:"filled_blocks,omitempty"`  // what stands in their place; else starting values do
 	Tolerance                  float64        `json:"tolerance"`
+	AtStart                    bool           `json:"at_start,omitempty"`  // the answer is the start, whose residual is smaller than the last iterate's
 	ReachableTolerance         finite.Number  `json:"reachable_tolerance"` // that rounding allows, of a run that stagnated
 	RelativeResidual           finite.Number  `json:"relative_residual"`
 	ResidualInf                finite.Number  `json:"residual_inf"`
@@ -163,7 +164,7 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.ErrorBoundSweeps, s.ErrorBoundOf = c.Work, "the discrete solution"
 	s.ContactForce, s.UpperForce = finite.Number(e.Force[0]), finite.Number(e.Force[1])
 	s.ContactPoints, s.UpperContact, s.Sum = finite.Count(e.ContactPoints), finite.Count(e.UpperPoints), finite.Number(e.Sum)
-	s.ReachableTolerance = s.reachable(o)
+	s.ReachableTolerance, s.AtStart = s.reachable(o), o.AtStart
 	// An answer whose holes were filled is solved if it meets the tolerance as a whole.
 	s.Converged = (o.Reason == launch.Converged || len(o.Filled) > 0) && e.RelativeResidual <= s.Tolerance
 	s.SetupSeconds, s.GatherSeconds = o.Setup.Seconds(), (o.Gather - o.Run).Seconds()

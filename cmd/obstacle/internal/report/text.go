@@ -185,11 +185,11 @@ func (s *Solution) verdict() string {
 		}
 		return "solved"
 	case launch.Sweeps:
-		return "stopped by --max-sweeps: best iterate"
+		return "stopped by --max-sweeps: " + s.best()
 	case launch.Time:
-		return "stopped by --max-time: best iterate"
+		return "stopped by --max-time: " + s.best()
 	case launch.Interrupted:
-		return "interrupted: best iterate"
+		return "interrupted: " + s.best()
 	case launch.Stagnated:
 		return fmt.Sprintf("stagnated: rounding keeps the residual above the tolerance; --tol %.2g can be met", float64(s.ReachableTolerance))
 	}
@@ -197,6 +197,14 @@ func (s *Solution) verdict() string {
 		return "solved, although the run failed: " + s.Failure
 	}
 	return "failed: " + s.Failure
+}
+
+// best is what is delivered of a run that ended early.
+func (s *Solution) best() string {
+	if s.AtStart {
+		return "the start, whose residual is smaller than the last iterate's"
+	}
+	return "best iterate"
 }
 
 func plural(n int, what string) string { return fmt.Sprintf("%d %s", n, noun(n, what)) }
