@@ -25,20 +25,6 @@ func (p *Problem) referenceAt(idx [3]int) float64 {
 	return v
 }
 
-// Reference returns the vector that residuals are relative to, max(φ, 0), at most ψ, at all
-// points of the grid: what a run without a starting iterate begins with.
-func Reference(p *Problem) ([]float64, error) {
-	b, err := newBlock(p, Box{Hi: p.N})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]float64, p.Points())
-	for r := range p.N[1] * p.N[2] {
-		b.referenceOwn(out[r*p.N[0]:][:p.N[0]], r*p.N[0])
-	}
-	return out, nil
-}
-
 // fillReference sets own points and ghosts of a padded array to the reference
 // vector: boundary data where the box touches ∂Ω, and what the neighbours own
 // elsewhere.

@@ -240,6 +240,7 @@ func TestSecretByStandardInput(t *testing.T) {
 	wrong := startWith(t, strings.NewReader("the secret of this run\n"), "peer", "--rendezvous", address, "--problem", "ball3d", "--secret-file", "-")
 	require.Equal(t, 1, wrong.wait(patience))
 	wrong.said("different problems")
+	r.said("refused the peer .*: different problems") // and waits for another
 	r.signal(syscall.SIGINT)
 	require.Equal(t, 3, r.wait(patience))
 
