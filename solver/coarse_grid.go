@@ -36,9 +36,38 @@ const peerPoints = 8
 func (c *Config) coarseSize() (n [3]int, ok bool) {
 	most, peers := c.Method.Coarse, c.Partition.Peers()
 	if most == 0 && !inLockstep(c.Scheme) {
+		if c.Problem.contrast() > mostContrast {
+			return n, false
+		}
 		most = max(1, min(c.Problem.Points()/coarsePart, peerPoints*peers))
 	}
 	return coarseSize(c.Problem, peers, most)
+}
+
+// mostContrast is the contrast of the diffusion up to which peers out of lockstep have a coarse
+// correction where none was asked for. Its linear interpolation cannot follow a larger jump:
+// corrections are taken back, and what others have read of them outlasts hundreds of solves.
+const mostContrast = 200
+
+// contrastPoints per axis are looked at for contrast, by dimension.
+var contrastPoints = [4]int{0, 1025, 65, 21}
+
+// contrast is the ratio of the largest diffusion to the smallest, over points of a grid of its own.
+func (p *Problem) contrast() float64 {
+	if p.Diffusion.Constant() {
+		return 1
+	}
+	q := *p
+	for a := range p.Dimension {
+		q.N[a] = contrastPoints[p.Dimension]
+	}
+	low, high := math.Inf(1), 0.0
+	Box{Hi: q.N}.each(func(_ int, idx [3]int) bool {
+		v := p.Diffusion.Of(q.At(idx[0], idx[1], idx[2]))
+		low, high = math.Min(low, v), math.Max(high, v)
+		return true
+	})
+	return high / low
 }
 
 // coarseSize is the number of points an axis of the coarse grid; ok is false when there

@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,6 +84,26 @@ func TestCoarseGridsKeepTheBound(t *testing.T) {
 	require.False(t, ok, "one peer needs none")
 	_, ok = coarseSize(&Problem{Dimension: 1, N: [3]int{50, 1, 1}}, 2, -1)
 	require.False(t, ok, "none is wanted")
+	for contrast, want := range map[float64]bool{100: true, 1000: false, 1e-3: false} {
+		p := membrane([3]int{31, 31, 1}, 2)
+		p.Diffusion.Of = func(q Point) float64 {
+			if math.Hypot(q[0]-0.3, q[1]-0.4) < 0.1 {
+				return contrast
+			}
+			return 1
+		}
+		part, err := GridOf(p.N, [3]int{2, 2, 1})
+		require.NoError(t, err)
+		c := Config{Problem: p, Partition: part, Scheme: Asynchronous()}
+		_, ok = c.coarseSize()
+		require.Equal(t, want, ok, "contrast %v", contrast)
+		c.Method.Coarse = 9
+		_, ok = c.coarseSize()
+		require.True(t, ok, "asked for")
+		c.Method.Coarse, c.Scheme = 0, Synchronous()
+		_, ok = c.coarseSize()
+		require.True(t, ok, "in lockstep")
+	}
 }
 
 // TestExchangesDoNotGrowWithPeers is the point of the coarse correction. With it 64 boxes
