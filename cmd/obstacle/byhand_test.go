@@ -239,7 +239,9 @@ func TestSecretByStandardInput(t *testing.T) {
 	wrong := startWith(t, strings.NewReader("the secret of this run\n"), "peer", "--rendezvous", address, "--problem", "ball3d", "--secret-file", "-")
 	require.Equal(t, 1, wrong.wait(patience))
 	wrong.said("different problems")
-	require.Equal(t, 1, r.wait(patience))
+	r.said("refused the peer .*: different problems")
+	r.signal(syscall.SIGINT)
+	require.Equal(t, 3, r.wait(patience))
 
 	solve := startWith(t, strings.NewReader("the secret of this run\n"), "solve", "membrane", "--n", "10", "--peers", "1", "--rendezvous", "127.0.0.1:0", "--secret-file", "-")
 	address = solve.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
