@@ -274,7 +274,7 @@ func (c *course) judge(totals []float64) {
 		}
 		c.due = c.plan.next(r, k, c.residual, tol)
 		if c.asks = false; reason == Running {
-			reason, c.asks = c.stagnant.judge(k, c.residual, stagnantChecks, asked, m)
+			reason, c.asks = c.stagnant.judge(k, c.residual, tol, stagnantChecks, asked, m)
 		}
 	}
 	if reason == Running {

@@ -95,7 +95,7 @@ func (s *sequential) iterate(r rhythm, reference, tol float64, sweep func()) ([]
 					if asks {
 						m = s.magnitude() / reference
 					}
-					out.Reason, asks = stagnant.judge(k, out.Residual, stagnantChecks, asks, m)
+					out.Reason, asks = stagnant.judge(k, out.Residual, tol, stagnantChecks, asks, m)
 				}
 				due, last = plan.next(r, k, out.Residual, tol), r.effect(k)
 			}

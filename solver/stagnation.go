@@ -48,10 +48,10 @@ func (s *stagnation) hear(k Iteration, residual float64, checks int) bool {
 
 // judge takes the relative residual of check k. asked: m was asked for there, and this is
 // its norm, relative to the same reference. It returns Stagnated or Running, and whether
-// the next check has to bring m.
-func (s *stagnation) judge(k Iteration, residual float64, checks int, asked bool, m float64) (why Reason, ask bool) {
+// the next check has to bring m. With tolerance 0 a run goes on until it is stopped.
+func (s *stagnation) judge(k Iteration, residual, tol float64, checks int, asked bool, m float64) (why Reason, ask bool) {
 	switch {
-	case !s.hear(k, residual, checks):
+	case tol == 0 || !s.hear(k, residual, checks):
 		return Running, false
 	case !asked:
 		return Running, true

@@ -152,7 +152,7 @@ func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 	var s stagnation
 	asked := false
 	for k := Iteration(0); k < 10000; k++ {
-		why, ask := s.judge(k, 0.5, stagnantChecks, asked, 1e14)
+		why, ask := s.judge(k, 0.5, impossible, stagnantChecks, asked, 1e14)
 		require.Equal(t, Running, why)
 		asked = ask
 	}
@@ -160,8 +160,21 @@ func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 		s = stagnation{}
 		why := Running
 		for k := Iteration(0); k < 10000 && why == Running; k++ {
-			why, asked = s.judge(k, math.Pow(1-1e-7, float64(k)), stagnantChecks, asked, 1e20)
+			why, asked = s.judge(k, math.Pow(1-1e-7, float64(k)), impossible, stagnantChecks, asked, 1e20)
 		}
 		return why
 	}(), "a residual that falls, by ever so little, is no stagnation")
+}
+
+// Without a tolerance a run goes on until it is stopped, also when it has reached rounding.
+func TestRunsWithoutAToleranceDoNotStagnate(t *testing.T) {
+	for _, m := range []MethodConfig{{}, {Name: SOR}, {Name: Schwarz, Local: SOR, Omega: 1.1, Coarse: -1}} {
+		p := membrane([3]int{7, 6, 1}, 2)
+		p.Source.Of = func(q Point) float64 { return 1 + math.Sin(7*q[0]+5*q[1]) }
+		c := Config{Problem: p, Partition: slabsOf(t, p, 2), Scheme: Synchronous(), Method: m, MaxSweeps: 6000}
+		n, err := newNetwork(1, configsFor(c))
+		require.NoError(t, err)
+		require.NoError(t, n.run())
+		require.Equal(t, ReachedSweeps, n.peers[0].Outcome().Reason, m.Name)
+	}
 }

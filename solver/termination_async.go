@@ -182,7 +182,7 @@ func (e *snapshotEnd) advance() {
 	m := message{kind: msgVerdict, number: e.number, reason: reason, a: rel, b: e.norm0}
 	if reason == Running && !e.sums.void {
 		asked := e.asks && e.number > 0
-		if m.reason, asked = e.stagnant.judge(e.p.frozenAt, rel, quietSnapshots, asked, norm(&e.sums.start)/e.norm0); asked {
+		if m.reason, asked = e.stagnant.judge(e.p.frozenAt, rel, e.p.config.Tolerance, quietSnapshots, asked, norm(&e.sums.start)/e.norm0); asked {
 			m.mark = 1
 		}
 	}
@@ -251,7 +251,7 @@ func (e *snapshotEnd) suspects() bool {
 		return false // where estimates promise the end, shots knows when
 	}
 	e.quietNews = false
-	if !e.quiet.hear(k, math.Sqrt(sum), quietChecks) || k < e.quietAt {
+	if e.p.config.Tolerance == 0 || !e.quiet.hear(k, math.Sqrt(sum), quietChecks) || k < e.quietAt {
 		return false
 	}
 	e.quietAt = k + k/8

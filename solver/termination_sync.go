@@ -148,7 +148,7 @@ func (e *lockstepEnd) advance() {
 		m.a, m.reason = r.judge(e.check, norm(&e.sums.squares), e.norm0, tol)
 		m.iterate = e.schedule.next(r, e.check, m.a, tol)
 		if e.asks = false; m.reason == Running {
-			m.reason, e.asks = e.stagnant.judge(e.check, m.a, stagnantChecks, asked, norm(&e.sums.start)/e.norm0)
+			m.reason, e.asks = e.stagnant.judge(e.check, m.a, e.p.config.Tolerance, stagnantChecks, asked, norm(&e.sums.start)/e.norm0)
 		}
 	}
 	if e.asks {

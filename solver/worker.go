@@ -19,7 +19,7 @@ type Config struct {
 	Method     MethodConfig
 	Executor   Executor      // nil: Sequential
 	Tiling     Tiling        // of a peer alone; zero: chosen by the processor's caches
-	Tolerance  float64       // relative VI residual
+	Tolerance  float64       // relative VI residual; 0: the run goes on until it is stopped
 	MaxSweeps  Iteration     // 0: no bound
 	CheckEvery Iteration     // sync: residual of every such iterate; 0: a chance to stop every 32, the residual when it is likely to matter
 	Lag        Iteration     // c of SPEC §2, at most CheckEvery; 0: chosen

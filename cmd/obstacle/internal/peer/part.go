@@ -42,7 +42,7 @@ func (p *peer) takePart(ctx context.Context) error {
 		return err
 	}
 	defer p.freeFaces() // when the node is closed
-	defer p.node.Abort()
+	defer func() { _ = p.node.Abort() }()
 	problem, err := p.receiveWork()
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (p *peer) takePart(ctx context.Context) error {
 	go func() { // what the others cannot wait for ends every call
 		select {
 		case <-o.lost:
-			p.node.Abort()
+			_ = p.node.Abort()
 		case <-ctx.Done():
 		}
 	}()
@@ -67,7 +67,7 @@ func (p *peer) takePart(ctx context.Context) error {
 	defer r.Close()
 	// At the end no peer needs what is still on its way: the launcher says Bye when every
 	// verdict is there. So nothing lingers.
-	defer p.node.Abort()
+	defer func() { _ = p.node.Abort() }()
 	if err := p.conn.Send(rendezvous.Ready{}); err != nil {
 		return errOver
 	}
