@@ -59,7 +59,7 @@ func TestSchwarzConvergesWhereItsMultigridDoesNot(t *testing.T) {
 			for _, s := range []Scheme{Synchronous(), Asynchronous(), BoundedDelay(2), Hybrid(Clusters(part, 2))} {
 				for work := range 3 {
 					for _, coarse := range []int{-1, 0} {
-						c := Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, MaxSweeps: 400,
+						c := Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, MaxSweeps: 1000, // of the fastest peer
 							Method: MethodConfig{Name: Schwarz, Overlap: 2, Work: work, Coarse: coarse}}
 						about := fmt.Sprintf("%s, %d peers, %s, work %d, coarse %d", name, peers, s.Name(), work, coarse)
 						exchanges, residual := solved(t, c, 1, nil)

@@ -24,8 +24,9 @@ func stepEnds(t require.TestingT, p *Problem, tolerance float64) [][]float64 {
 // The bound holds at the end of every step against steps that are solved exactly, and it
 // is one of the whole run: a step's own would not hold.
 func TestStepBounds(t *testing.T) {
-	compared, missed := 0, 0
+	draws, compared, missed := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
+		draws++
 		p := evolving(t)
 		rough := stepEnds(t, p, rapid.SampledFrom([]float64{0.3, 1e-1, 1e-2}).Draw(t, "tolerance"))
 		fine := stepEnds(t, p, 1e-11) // what rounding leaves may be 3e-13 of the first residual
@@ -55,6 +56,8 @@ func TestStepBounds(t *testing.T) {
 		_, _, why := NewStepBounds(p).At(1)
 		require.NotEmpty(t, why)
 	})
-	require.Greater(t, compared, 50)
-	require.Positive(t, missed, "of %d", compared)
+	require.Greater(t, 2*compared, draws)
+	if draws >= 100 { // -short draws fewer
+		require.Positive(t, missed, "of %d", compared)
+	}
 }
