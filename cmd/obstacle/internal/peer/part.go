@@ -49,7 +49,9 @@ func (p *peer) takePart(ctx context.Context) error {
 	}
 	o := &orders{start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{})}
 	go func() {
-		p.obey(o)
+		if p.obey(o); !o.ended {
+			_ = p.node.Abort() // no launcher takes the answer, so no peer waits for a verdict
+		}
 		cancel()
 	}()
 	go func() { // what the others cannot wait for ends every call
