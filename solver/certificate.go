@@ -92,7 +92,9 @@ func (s *slabResult) certify(j *judgement, out *Evaluation, e Executor) {
 	if c.Inverse = best.inverse(); math.IsNaN(c.Inverse) {
 		c.w = nil
 		c.Why = "no w ≥ 0 with A·w > 0 was found: A is no M-matrix, or ‖A⁻¹‖ is very large"
-		if j.work > 0 {
+		if j.quick {
+			c.Why = "none was searched for, since the run was interrupted"
+		} else if j.work > 0 {
 			c.Why += fmt.Sprintf(" (A·w = 1 was solved in vain with the work of %.0f sweeps)", j.work)
 		}
 		return

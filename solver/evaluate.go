@@ -32,6 +32,16 @@ const evaluationPoints = 1 << 20
 // point, slab by slab, on the executor (nil: Sequential). u is only read.
 // All sums are exact, so the result depends neither on slabs nor on threads.
 func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
+	return evaluateWhole(p, u, false, e)
+}
+
+// Measure is Evaluate without the search for a bound, which may take longer than a run that was
+// interrupted. ErrorBound is known only where coefficients or rows give it at once.
+func Measure(p *Problem, u []float64, e Executor) (Evaluation, error) {
+	return evaluateWhole(p, u, true, e)
+}
+
+func evaluateWhole(p *Problem, u []float64, quick bool, e Executor) (Evaluation, error) {
 	p, in, err := p.inRange()
 	if err != nil {
 		return Evaluation{}, err
@@ -39,7 +49,7 @@ func Evaluate(p *Problem, u []float64, e Executor) (Evaluation, error) {
 	if p.Evolution != nil {
 		return Evaluation{}, p.refuse("it is nonstationary: a vector is judged as the end of one of its steps")
 	}
-	out, _, err := evaluate(p, in, nil, 0, u, nil, e)
+	out, _, err := evaluate(p, judgement{units: in, u: in.copied(u), quick: quick}, nil, e)
 	return out, err
 }
 
@@ -62,7 +72,8 @@ func evaluateStep(p *Problem, m int, before, u []float64, t *cubicTransfer, e Ex
 	if p.Evolution == nil || m < 1 || m > p.Evolution.Steps || len(before) != p.Points() {
 		return Evaluation{}, nil, p.refuse("no step %d that begins with %d values", m, len(before))
 	}
-	return evaluate(p.AtStep(m), in, before, p.Evolution.Step(), u, t, e)
+	j := judgement{units: in, before: in.copied(before), dt: p.Evolution.Step(), u: in.copied(u)}
+	return evaluate(p.AtStep(m), j, t, e)
 }
 
 // unscale multiplies what has the unit of values or residuals by 2^k.
@@ -100,23 +111,23 @@ func MaxError(p *Problem, u []float64) float64 {
 	return worst
 }
 
-// evaluate judges values in the user's units by a problem in range, and returns the profile
-// behind the bound, if there is one. It begins with profile t; nil: one is made.
-func evaluate(p *Problem, in units, before []float64, dt float64, u []float64, t *cubicTransfer, e Executor) (Evaluation, *cubicTransfer, error) {
-	if len(u) != p.Points() {
-		return Evaluation{}, nil, p.refuse("a vector of %d values to evaluate; the grid has %d points", len(u), p.Points())
+// evaluate judges j's values by a problem in range, and returns the profile behind the bound,
+// if there is one. It begins with profile t; nil: one is made.
+func evaluate(p *Problem, j judgement, t *cubicTransfer, e Executor) (Evaluation, *cubicTransfer, error) {
+	if len(j.u) != p.Points() {
+		return Evaluation{}, nil, p.refuse("a vector of %d values to evaluate; the grid has %d points", len(j.u), p.Points())
 	}
 	if e == nil {
 		e = Sequential{}
 	}
-	j := judgement{p: p, units: in, before: in.copied(before), dt: dt, u: in.copied(u), profile: t}
-	if t == nil {
+	j.p, j.profile = p, t
+	if t == nil && !j.quick {
 		if err := j.firstProfile(e); err != nil {
 			return Evaluation{}, nil, err
 		}
 	}
 	total, err := j.slabs(e)
-	if err == nil {
+	if err == nil && !j.quick {
 		total, err = j.refine(total, e)
 	}
 	if err != nil {
@@ -124,7 +135,7 @@ func evaluate(p *Problem, in units, before []float64, dt float64, u []float64, t
 	}
 	out := total.evaluation(&j)
 	total.certify(&j, &out, e)
-	out.unscale(-in.scale)
+	out.unscale(-j.units.scale)
 	return out, j.profile, nil
 }
 
@@ -141,6 +152,7 @@ type judgement struct {
 	sizes     []float64      // takes |r| of the whole grid, where it is not nil
 	work      float64        // of making profiles, in sweeps over the grid
 	points    int            // of a slab, about; 0: slabPoints
+	quick     bool           // no profile is made
 }
 
 func (j *judgement) slabs(e Executor) (slabResult, error) {

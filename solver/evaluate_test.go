@@ -200,3 +200,29 @@ func TestWorkerRefuses(t *testing.T) {
 		require.ErrorContains(t, err, c.want, name)
 	}
 }
+
+// Measure finds what Evaluate finds, but for a bound that takes a search.
+func TestMeasureSearchesForNoBound(t *testing.T) {
+	p := membrane([3]int{30, 20, 1}, 2)
+	p.Diffusion.Of = inclusion(100)
+	u := make([]float64, p.Points())
+	for i := range u {
+		u[i] = 0.6
+	}
+	full, err := Evaluate(p, u, nil)
+	require.NoError(t, err)
+	quick, err := Measure(p, u, nil)
+	require.NoError(t, err)
+	require.Positive(t, full.Certificate.Work)
+	require.Zero(t, quick.Certificate.Work)
+	require.True(t, math.IsNaN(quick.ErrorBound))
+	require.Contains(t, quick.Certificate.Why, "interrupted")
+	require.Equal(t, full.RelativeResidual, quick.RelativeResidual)
+	require.Equal(t, full.ContactPoints, quick.ContactPoints)
+	require.Equal(t, full.Sum, quick.Sum)
+
+	p = membrane([3]int{30, 20, 1}, 2)
+	quick, err = Measure(p, u, nil)
+	require.NoError(t, err)
+	require.Positive(t, quick.ErrorBound, "constant coefficients need no search")
+}

@@ -120,7 +120,11 @@ func (r *recorder) closeSeries(name string) error {
 func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string) (solver.Evaluation, *report.Evolution, error) {
 	threads := parallel(runtime.GOMAXPROCS(0))
 	if w.problem.Evolution == nil {
-		e, err := solver.Evaluate(w.problem, o.U, threads)
+		evaluate := solver.Evaluate
+		if o.Reason == launch.Interrupted {
+			evaluate = solver.Measure // the user waits for the end
+		}
+		e, err := evaluate(w.problem, o.U, threads)
 		if err == nil {
 			e, err = better(w, o, e, threads)
 		}
@@ -160,12 +164,15 @@ func better(w *work, o *launch.Outcome, e solver.Evaluation, x solver.Executor) 
 		return e, nil
 	}
 	start := launch.Start(w.problem, w.initial)
-	s, err := solver.Evaluate(w.problem, start, x)
+	s, err := solver.Measure(w.problem, start, x)
 	if err != nil || e.RelativeResidual <= s.RelativeResidual {
 		return e, err
 	}
 	o.U, o.AtStart = start, true
-	return s, nil
+	if o.Reason == launch.Interrupted {
+		return s, nil
+	}
+	return solver.Evaluate(w.problem, start, x)
 }
 
 // bound puts that of the whole run in the place of the last step's.
