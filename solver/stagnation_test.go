@@ -165,3 +165,19 @@ func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 		return why
 	}(), "a residual that falls, by ever so little, is no stagnation")
 }
+
+// A residual that rises and falls on its way down is no stagnation either, though a new
+// minimum is many checks away.
+func TestSwingingResidualsAreNoStagnation(t *testing.T) {
+	var s stagnation
+	asked := false
+	for k := Iteration(0); k < 20000; k++ {
+		r := math.Exp(-1e-4 * float64(k))
+		if k > 200 && k%20 != 0 {
+			r *= 1.5
+		}
+		why, ask := s.judge(k, r, stagnantChecks, asked, 1e20)
+		require.Equal(t, Running, why, "check %d", k)
+		asked = ask
+	}
+}
