@@ -80,10 +80,10 @@ func TestAnEarlyEndInLockstepIsQuick(t *testing.T) {
 		// A relaxation takes longer than a message over the whole tree.
 		n.perPoint = func(int, time.Duration) time.Duration { return 20 * time.Microsecond }
 		n.stopAt, n.stopRank = time.Duration(rapid.IntRange(40, 2000).Draw(t, "stop"))*time.Millisecond, Rank(rapid.IntRange(0, peers-1).Draw(t, "rank"))
-		known, root, heard := Iteration(0), Iteration(0), false
+		known, root, work, heard := Iteration(0), Iteration(0), 0.0, false
 		n.observe = func(n *network) {
 			if wishes(n.peers[0]) && !heard {
-				heard, root = true, n.peers[0].Outcome().Sweeps
+				heard, root, work = true, n.peers[0].Outcome().Sweeps, n.peers[0].Outcome().Work
 				for _, q := range n.peers {
 					known = max(known, q.Outcome().Sweeps)
 				}
@@ -93,6 +93,7 @@ func TestAnEarlyEndInLockstepIsQuick(t *testing.T) {
 		o := n.peers[0].Outcome()
 		require.Equal(t, Interrupted, o.Reason)
 		require.True(t, heard)
+		require.LessOrEqual(t, o.Work, work+8, "local solves of 50 sweeps are cut short")
 		// One ahead of the root for each face between, and the relaxation in progress.
 		require.LessOrEqual(t, o.Sweeps, max(known+2, root+Iteration(peers)), "known when the newest iterate was %d", known)
 		for r, q := range n.peers {
@@ -140,6 +141,7 @@ func windy(n int) *Problem {
 // the full multigrid start, in a cycle, in the safeguard's relaxations. What remains is never
 // worse than the start.
 func TestAnEarlyEndWithinACycle(t *testing.T) {
+	back := 0
 	for name, p := range map[string]*Problem{"membrane": membrane([3]int{31, 31, 31}, 3), "rejected cycles": windy(15), "1-D": string1D(255)} {
 		for _, m := range []MethodConfig{{Name: Multigrid}, {Name: Multigrid, Cycle: "v"}, {Name: SOR}} {
 			c := Config{Problem: p, Partition: slabsOf(t, p, 1), Scheme: Synchronous(), Tolerance: 1e-13, Method: m}
@@ -147,6 +149,10 @@ func TestAnEarlyEndWithinACycle(t *testing.T) {
 			for after := 0.1; after < 12; after += 0.37 {
 				a := newSingle(t, c)
 				worst = max(worst, a.stopped(t, after))
+				if mg, ok := a.peer.(*Levels).course.method.(*multigrid); ok && mg.stopped && mg.takesBack {
+					back++
+					requireSameBits(t, inside(mg, mg.keep), inside(mg, mg.u))
+				}
 				if m.Name == Multigrid && name == "membrane" {
 					require.LessOrEqual(t, a.residual(t, p), 1.0, "%s after %v", name, after)
 				}
@@ -158,6 +164,14 @@ func TestAnEarlyEndWithinACycle(t *testing.T) {
 			require.LessOrEqual(t, worst, limit, "%s %s", name, m.Name)
 		}
 	}
+	require.Positive(t, back, "corrections that were not accepted are taken back")
+}
+
+// inside are the own points of a padded array.
+func inside(m *multigrid, values []float64) []float64 {
+	out := make([]float64, m.block.layout.Points())
+	m.block.copyOut(out, values)
+	return out
 }
 
 // Long relaxations by the safeguard end within one of them.

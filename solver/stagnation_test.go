@@ -178,3 +178,19 @@ func TestRunsWithoutAToleranceDoNotStagnate(t *testing.T) {
 		require.Equal(t, ReachedSweeps, n.peers[0].Outcome().Reason, m.Name)
 	}
 }
+
+// A residual that rises and falls on its way down is no stagnation either, though a new
+// minimum is many checks away.
+func TestSwingingResidualsAreNoStagnation(t *testing.T) {
+	var s stagnation
+	asked := false
+	for k := Iteration(0); k < 20000; k++ {
+		r := math.Exp(-1e-4 * float64(k))
+		if k > 200 && k%20 != 0 {
+			r *= 1.5
+		}
+		why, ask := s.judge(k, r, impossible, stagnantChecks, asked, 1e20)
+		require.Equal(t, Running, why, "check %d", k)
+		asked = ask
+	}
+}
