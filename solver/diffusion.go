@@ -26,12 +26,17 @@ const (
 // edge is the diffusion between p and the point h behind it along axis a, and whether κ
 // jumps there; low and high are κ at the two.
 func (c Coefficient) edge(p Point, a int, h, low, high float64) (float64, bool) {
+	half := p
+	half[a] += 0.5 * h
+	middle := c.Of(half)
+	if !mayJump(low, middle) && !mayJump(middle, high) {
+		return middle, false
+	}
 	at := func(t float64) float64 {
 		q := p
 		q[a] += t * h
 		return c.Of(q)
 	}
-	middle := at(0.5)
 	first, second := jump(at, 0, 0.5, low, middle), jump(at, 0.5, 1, middle, high)
 	if math.IsNaN(first) && math.IsNaN(second) {
 		return middle, false
@@ -48,10 +53,15 @@ func (c Coefficient) edge(p Point, a int, h, low, high float64) (float64, bool) 
 	return 1 / resistance, true
 }
 
+// mayJump reports whether two values differ enough for a jump between them.
+func mayJump(low, high float64) bool {
+	return low > 0 && high > 0 && max(low, high) > leastJump*min(low, high)
+}
+
 // jump is the place between from and to at which κ jumps, values low and high being its
 // own there; NaN: it does not.
 func jump(at func(t float64) float64, from, to, low, high float64) float64 {
-	if !(low > 0 && high > 0) || max(low, high) <= leastJump*min(low, high) {
+	if !mayJump(low, high) {
 		return math.NaN()
 	}
 	change := math.Abs(math.Log(high / low))

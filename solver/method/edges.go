@@ -27,12 +27,7 @@ func (e *Edges) Index(p [3]int) int {
 	return p[0] - e.Lo[0] + (e.Hi[0]-e.Lo[0])*(p[1]-e.Lo[1]+(e.Hi[1]-e.Lo[1])*(p[2]-e.Lo[2]))
 }
 
-// below is the edge that leads to point p along an axis, above that which leads on.
-func (e *Edges) below(a int, p [3]int) float64 {
-	p[a]--
-	return e.Of[a][e.Index(p)]
-}
-
+// above is the edge that leads on from point p along an axis.
 func (e *Edges) above(a int, p [3]int) float64 { return e.Of[a][e.Index(p)] }
 
 // onBoundary reports whether a point is no unknown.

@@ -1,6 +1,9 @@
 package method
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 func sqrt(v float64) float64 { return math.Sqrt(v) }
 
@@ -110,18 +113,23 @@ func (t *placing) share(p [3]int, between, corner uint, part float64, w *[8]floa
 		w[corner] += part
 		return
 	}
-	e, rim := t.fine, t.fine.onBoundary(p)
+	rim := t.fine.onBoundary(p)
+	if between&(between-1) == 0 { // one axis, so corners come next
+		a := bits.TrailingZeros(between)
+		low, high := t.arms(p, a, rim)
+		sum := low + high
+		w[corner] += float64(part * (low / sum))
+		w[corner|1<<a] += float64(part * (high / sum))
+		return
+	}
+	e := t.fine
 	var edges [3][2]float64
 	sum := 0.0
 	for a := range e.Dim {
 		if between>>a&1 == 0 {
 			continue
 		}
-		edges[a] = [2]float64{1, 1}
-		if !rim {
-			scale := 1 / float64(e.Spacing[a]*e.Spacing[a])
-			edges[a] = [2]float64{float64(scale * e.below(a, p)), float64(scale * e.above(a, p))}
-		}
+		edges[a][0], edges[a][1] = t.arms(p, a, rim)
 		sum += edges[a][0] + edges[a][1]
 	}
 	for a := range e.Dim {
@@ -134,4 +142,18 @@ func (t *placing) share(p [3]int, between, corner uint, part float64, w *[8]floa
 			t.share(q, between&^(1<<a), corner|side<<a, float64(part*(edges[a][side]/sum)), w)
 		}
 	}
+}
+
+// arms are the conductances that lead from p along an axis, in the unit of all axes; 1 on the rim.
+func (t *placing) arms(p [3]int, a int, rim bool) (low, high float64) {
+	e := t.fine
+	if rim {
+		return 1, 1
+	}
+	scale := 1 / float64(e.Spacing[a]*e.Spacing[a])
+	i, stride := e.Index(p), 1
+	for b := range a {
+		stride *= e.Hi[b] - e.Lo[b]
+	}
+	return float64(scale * e.Of[a][i-stride]), float64(scale * e.Of[a][i])
 }
