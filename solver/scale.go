@@ -23,9 +23,9 @@ const (
 	ordinaryEnergy = 700
 	// widestOperator bounds the exponent of A's diagonal.
 	widestOperator = 600
-	// widestData bounds the exponent of a residual, and of the values that cause it: the
-	// answer keeps 64 bits more than its rounding above the smallest float64, and as much
-	// below the largest one for the growth from data to answer.
+	// widestData bounds the exponent of a residual, and of the values that cause it: 64 bits
+	// are left for the growth from data to answer. There is no bound below: an answer of
+	// the least numbers that float64 has is rounded to these, and judged as it is then.
 	widestData = 950
 	// lostData is more than what data that become 0 when they are scaled contribute to an
 	// answer of the scaled problem.
@@ -112,9 +112,9 @@ func (p *Problem) inRange() (*Problem, units, error) {
 	case max(m.operator, -m.operator) > widestOperator:
 		return nil, none, p.refuse("the operator's diagonal is about %s; it must lie between %s and %s: choose other units of length or time",
 			power(m.operator), power(-widestOperator), power(widestOperator))
-	case max(m.residual, -m.residual, m.residual-m.operator, m.operator-m.residual) > widestData:
-		return nil, none, p.refuse("source, obstacles and boundary data are about %s, and values %s; both must lie between %s and %s: choose other units",
-			power(m.residual), power(m.residual-m.operator), power(-widestData), power(widestData))
+	case max(m.residual, m.residual-m.operator) > widestData:
+		return nil, none, p.refuse("source, obstacles and boundary data are about %s, and values %s; both must be at most %s: choose other units",
+			power(m.residual), power(m.residual-m.operator), power(widestData))
 	}
 	k := scale(m.operator/2 - m.residual)
 	return p.scaled(k), units{k, math.Ldexp(1, m.operator/2)}, nil

@@ -96,9 +96,7 @@ func TestWhatPassesIsAProblem(t *testing.T) {
 		require.NoError(t, p.Validate())
 		for m := range p.Steps() + 1 {
 			q := p.AtStep(m)
-			if err := q.Validate(); err != nil { // values of a step alone may be too small, of the run not
-				require.ErrorContains(t, err, "choose other units")
-			}
+			require.NoError(t, q.Validate())
 			v := p.Obstacle(solver.Point{})
 			require.False(t, math.IsNaN(v) || v < 0)
 		}
