@@ -55,8 +55,9 @@ type Solver interface {
 	// Start replaces u by a better start where the method has one (full multigrid), and
 	// tells what that cost; 0: u is as it was. The obstacles hold after the next cycle.
 	Start(u []float64) (work float64)
-	// Cycle does one cycle, or sweep, and tells what it cost, in sweeps over the block.
-	// The residual need not be measured by it.
+	// Cycle does one cycle, or sweep, and returns its cost in sweeps over the block. Afterwards
+	// u lies between the obstacles: the residual of values beyond them may be 0 although they
+	// are wrong. Cycle need not measure the residual.
 	Cycle(u []float64) (work float64)
 	// Changed says that u or the system was changed from outside since the last cycle: what
 	// was observed of the rate still holds, an iterate kept to fall back on does not.

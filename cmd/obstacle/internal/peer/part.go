@@ -73,14 +73,29 @@ func (p *peer) takePart(ctx context.Context) error {
 	if err := p.conn.Send(rendezvous.Ready{}); err != nil {
 		return errOver
 	}
+	if err := o.awaitStart(); err != nil {
+		return err
+	}
+	return p.iterate(ctx, o, r, idle)
+}
+
+// awaitStart waits for Start, and returns an error if the run was lost or ended before it came.
+// A run that was started counts as started, even if it was lost before this peer was scheduled
+// again: the launcher then waits for this peer's block.
+func (o *orders) awaitStart() error {
+	err := errOver
 	select {
 	case <-o.start:
 	case <-o.lost:
-		return errors.New(o.why.Why)
+		err = errors.New(o.why.Why)
 	case <-o.bye:
-		return errOver
 	}
-	return p.iterate(ctx, o, r, idle)
+	select {
+	case <-o.start: // Start comes before Lost and Bye
+		return nil
+	default:
+		return err
+	}
 }
 
 // orGone prefers the launcher's end to the errors that follow from it.
