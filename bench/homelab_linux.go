@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/p2pdc/p2pdc/ether"
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	machine "github.com/p2pdc/p2pdc/internal/cluster/calibration"
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	machine "github.com/p2pdc/p2pdc/simulate/cluster/calibration"
 )
 
 // What is on the wire around each frame's payload: the headers of IP and UDP, and the wire's own,

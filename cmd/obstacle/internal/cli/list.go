@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/build"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 func (a *app) problemsCommand() *cobra.Command {

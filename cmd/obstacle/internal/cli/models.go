@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/p2pdc/p2pdc/internal/cluster/calibration"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
+	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 // thisMachine is the model that is made by measuring.

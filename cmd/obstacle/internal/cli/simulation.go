@@ -16,10 +16,10 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -62,13 +62,13 @@ func (s *simulation) check() error {
 
 // virtualRun is a run on a model, and what has become of it.
 type virtualRun struct {
-	virtual.Run
+	simulate.Run
 	work    *work
 	label   string // before its name, where that is not enough
 	figures report.Simulated
-	result  *virtual.Result // without the answer
-	err     error           // why it failed or ended early
-	refused error           // why it was not prepared; then there are only figures
+	result  *simulate.Result // without the answer
+	err     error            // why it failed or ended early
+	refused error            // why it was not prepared; then there are only figures
 	wall    time.Duration
 }
 
@@ -121,7 +121,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err := c.Check(); err != nil {
 		return nil, badInput(err)
 	}
-	return &virtualRun{work: w, Run: virtual.Run{
+	return &virtualRun{work: w, Run: simulate.Run{
 		Model: m, Standing: s.standIn, Late: s.late, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog, Policy: p2psap.TablePolicy{Optional: rows}, Judge: true,
 		Solver: c,
 	}}, nil
@@ -257,9 +257,9 @@ func (r *virtualRun) play(ctx context.Context, bars *progress.Bars) {
 	if bars != nil {
 		bar := bars.Add(r.name(), r.Solver.Tolerance)
 		defer bar.Done()
-		r.Watch = func(p virtual.Progress) { bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual) }
+		r.Watch = func(p simulate.Progress) { bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual) }
 	}
-	r.result, r.err = virtual.Play(ctx, r.Run)
+	r.result, r.err = simulate.Play(ctx, r.Run)
 	r.wall = time.Since(began)
 	if r.result != nil {
 		if errors.Is(r.err, context.Canceled) {

@@ -8,9 +8,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/internal/cluster/calibration"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 // prepared is a run of the membrane on machines like these.
