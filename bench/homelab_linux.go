@@ -48,7 +48,7 @@ func (c *homeCase) labModel(ctx context.Context) (d *cluster.Description, err er
 				return err
 			}
 		}
-		w := &machine.Wire{Identity: identity, Rate: homeLabRate, Queue: homeLabQueue, Frame: homeWireFrame}
+		w := &machine.Path{Identity: identity, Rate: homeLabRate, Queue: homeLabQueue, Frame: homeWireFrame}
 		w.Open = func(end, mtu int) (microproto.Link, error) {
 			inside := &linkInside{host: ends[end].Host}
 			return inside, inside.host.Do(func() (err error) {
@@ -60,7 +60,7 @@ func (c *homeCase) labModel(ctx context.Context) (d *cluster.Description, err er
 			w.Latency, w.Threads, w.Frame = homeLabDelay, 1, homeLinkFrame
 			w.Spent = func() time.Duration { return used(unix.RUSAGE_SELF) - used(unix.RUSAGE_THREAD) }
 		}
-		d, err = machine.ThisMachine(ctx, machine.Block{N: homeLabN, Peers: 2, MTU: homeLabMTU, Asynchronous: c.scheme == "async", Wire: w})
+		d, err = machine.ThisMachine(ctx, machine.Workload{N: homeLabN, Peers: 2, MTU: homeLabMTU, Asynchronous: c.scheme == "async", Path: w})
 		if err != nil {
 			return err
 		}

@@ -96,14 +96,14 @@ func (r *rehearsal) play(ctx context.Context, c published.Cell, k calibration, s
 	if err != nil {
 		return nil, err
 	}
-	run := simulate.Run{
-		Model: m, Standing: published.Side / side, Late: !c.Column.Async(), Sweeps: sweeps, Seed: 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+	run := simulate.Config{
+		Model: m, Scale: published.Side / side, NoOverlap: !c.Column.Async(), Sweeps: sweeps, Seed: 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 		Solver: solver.Config{Problem: p, Partition: part, Scheme: solver.Synchronous(), Tolerance: unreachable},
 	}
 	if c.Column.Async() {
 		run.Solver.Scheme = solver.Asynchronous()
 	}
-	res, err := simulate.Play(ctx, run)
+	res, err := simulate.Run(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", c, err)
 	}

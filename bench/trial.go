@@ -68,8 +68,8 @@ func (t *trial) play(ctx context.Context) (*simulate.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := simulate.Run{
-		Model: m, Standing: t.standing, Late: t.late, Sweeps: t.sweeps, Seed: t.seed + 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+	run := simulate.Config{
+		Model: m, Scale: t.standing, NoOverlap: t.late, Sweeps: t.sweeps, Seed: t.seed + 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 		Solver: solver.Config{Problem: p, Partition: part, Scheme: t.scheme, Method: t.method, Tolerance: t.tol},
 	}
 	if !t.crowd {
@@ -81,8 +81,8 @@ func (t *trial) play(ctx context.Context) (*simulate.Result, error) {
 	case t.tol == 0:
 		run.Solver.Tolerance = 1e-6
 	}
-	run.Judge = t.sweeps == 0
-	r, err := simulate.Play(ctx, run)
+	run.Evaluate = t.sweeps == 0
+	r, err := simulate.Run(ctx, run)
 	if err == nil && t.sweeps == 0 && r.Reason != solver.Converged {
 		err = fmt.Errorf("the run ended because it %v", r.Reason)
 	}

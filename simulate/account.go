@@ -65,7 +65,7 @@ func (t *timeline) steady() time.Duration {
 
 // result is what has become of the run.
 func (e *engine) result() (*Result, error) {
-	r := &Result{Reason: e.ended, Virtual: e.elapsed(), Setup: time.Duration(e.now), Residual: math.NaN(), Ranks: make([]Rank, len(e.hosts))}
+	r := &Result{Reason: e.ended, Virtual: e.elapsed(), Setup: time.Duration(e.now), Residual: math.NaN(), Ranks: make([]RankResult, len(e.hosts))}
 	if e.began != microproto.Never {
 		r.Setup = time.Duration(e.began)
 	}
@@ -111,7 +111,7 @@ func (e *engine) result() (*Result, error) {
 		return r, err
 	}
 	r.Residual = v.RelativeResidual
-	if r.Met = e.judged.met; e.run.Judge && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
+	if r.Met = e.judged.met; e.run.Evaluate && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
 		r.Met = Met{max(1, r.Virtual), e.complete()}
 	}
 	return r, nil

@@ -33,10 +33,10 @@ func BenchmarkSegments(b *testing.B) {
 				for b.Loop() {
 					run := runOf(b, m, membrane(4*side), s, 64)
 					if side == 4 {
-						run.Standing = 8
+						run.Scale = 8
 					}
 					run.Sweeps = 100
-					r, err := Play(context.Background(), run)
+					r, err := Run(context.Background(), run)
 					require.NoError(b, err)
 					for _, k := range r.Ranks {
 						segments += k.Segments

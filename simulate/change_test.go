@@ -19,7 +19,7 @@ func TestEverybodyLost(t *testing.T) {
 			for rank := range peers {
 				m.Events = append(m.Events, cluster.Event{At: 100 * time.Microsecond, Rank: rank, Lost: true})
 			}
-			r, err := Play(context.Background(), runOf(t, m, membrane(7), s, peers))
+			r, err := Run(context.Background(), runOf(t, m, membrane(7), s, peers))
 			require.ErrorContains(t, err, "100µs after the first relaxation: the last machine is lost")
 			require.Equal(t, 100*time.Microsecond, r.Virtual)
 		}
@@ -53,7 +53,7 @@ func TestSetupWithoutEnd(t *testing.T) {
 	m.Networks[0].Latency = 5 * time.Second
 	run := runOf(t, m, membrane(7), solver.Synchronous(), 4)
 	run.Until = time.Second // of the run, which never begins
-	r, err := Play(context.Background(), run)
+	r, err := Run(context.Background(), run)
 	require.ErrorContains(t, err, "nobody has relaxed after a set-up of 1h0m0s")
 	require.ErrorContains(t, err, "latency")
 	require.Zero(t, r.Virtual)
@@ -63,7 +63,7 @@ func TestSetupWithoutEnd(t *testing.T) {
 func TestNoVerdict(t *testing.T) {
 	m := gigabit(1)
 	m.Hosts[0].Relaxation = 1e-5
-	r, err := Play(context.Background(), runOf(t, m, membrane(7), solver.Synchronous(), 1))
+	r, err := Run(context.Background(), runOf(t, m, membrane(7), solver.Synchronous(), 1))
 	require.ErrorContains(t, err, "no verdict after 100 days of virtual time")
 	require.Equal(t, forever, r.Virtual)
 }

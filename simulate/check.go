@@ -10,14 +10,14 @@ import (
 )
 
 // check refuses what cannot be played.
-func (r *Run) check() error {
+func (r *Config) check() error {
 	switch {
 	case r.Model == nil || r.Solver.Problem == nil || r.Catalog == nil || r.Policy == nil:
 		return errors.New("simulate: a run needs a model, a problem, a catalog of micro-protocols and a policy")
 	case r.Solver.Partition.Peers() > len(r.Model.Hosts):
 		return fmt.Errorf("simulate: %d peers for the %d machines of model %q", r.Solver.Partition.Peers(), len(r.Model.Hosts), r.Model.Name)
-	case r.Standing < 0:
-		return fmt.Errorf("simulate: a point stands for %d points a side; it must be 1 or more", r.Standing)
+	case r.Scale < 0:
+		return fmt.Errorf("simulate: a point stands for %d points a side; it must be 1 or more", r.Scale)
 	case r.SendQueue < 0 || r.ReceiveQueue < 0:
 		return fmt.Errorf("simulate: a machine's queues of %d bytes to send and %d to receive", r.SendQueue, r.ReceiveQueue)
 	case r.Threads < 0:
@@ -26,13 +26,13 @@ func (r *Run) check() error {
 		return fmt.Errorf("simulate: the run is to end after %v", r.Until)
 	case r.Solver.Problem.Steps() > 0:
 		return errors.New("simulate: problems in time steps are not simulated")
-	case r.Late && r.Solver.Method.Name != "" && r.Solver.Method.Name != solver.Richardson:
+	case r.NoOverlap && r.Solver.Method.Name != "" && r.Solver.Method.Name != solver.Richardson:
 		return fmt.Errorf("simulate: faces can be sent late in method %s only, not in %s", solver.Richardson, r.Solver.Method.Name)
 	}
 	return r.checkModel()
 }
 
-func (r *Run) checkModel() error {
+func (r *Config) checkModel() error {
 	peers := r.Solver.Partition.Peers()
 	sites, wide := map[int]bool{}, false
 	for rank := range r.Model.Hosts[:peers] {
@@ -50,8 +50,8 @@ func (r *Run) checkModel() error {
 	if len(sites) > 1 && wide {
 		return errors.New("simulate: sites with a network of kind ib are simulated one at a time: a line between them carries ether only")
 	}
-	for i := range r.Model.Wide {
-		if w := &r.Model.Wide[i]; !(w.Rate > 0) || math.IsInf(w.Rate, 0) {
+	for i := range r.Model.WAN {
+		if w := &r.Model.WAN[i]; !(w.Rate > 0) || math.IsInf(w.Rate, 0) {
 			return fmt.Errorf("simulate: the line between %v carries %v bytes a second", w.Between, w.Rate)
 		}
 	}

@@ -48,11 +48,11 @@ func (c *cores) take(ready microproto.Instant, d time.Duration, relaxes bool) (c
 func (e *engine) together(rank int) *cores {
 	h := e.model.Hosts
 	switch {
-	case h[rank].Shared == 0:
+	case h[rank].Machine == 0:
 		return nil
-	case rank > 0 && h[rank-1].Shared == h[rank].Shared:
+	case rank > 0 && h[rank-1].Machine == h[rank].Machine:
 		return e.hosts[rank-1].cores
-	case rank+1 < len(e.hosts) && h[rank+1].Shared == h[rank].Shared:
+	case rank+1 < len(e.hosts) && h[rank+1].Machine == h[rank].Machine:
 		return &cores{free: make([]microproto.Instant, max(1, h[rank].Cores)), crowding: h[rank].Crowding}
 	}
 	return nil

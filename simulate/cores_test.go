@@ -17,7 +17,7 @@ func desk(ranks, cores int) *cluster.Model {
 	m := gigabit(ranks)
 	m.Networks[0].Rate, m.Networks[0].Latency = 1e12, time.Nanosecond
 	for i := range m.Hosts {
-		m.Hosts[i].Shared, m.Hosts[i].Cores = 1, cores
+		m.Hosts[i].Machine, m.Hosts[i].Cores = 1, cores
 	}
 	return m
 }
@@ -35,7 +35,7 @@ func TestSharedCores(t *testing.T) {
 			m.Hosts[i].Crowding = c.crowding
 		}
 		for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
-			r := steadily(t, m, membrane(16), s, c.ranks, func(r *Run) { r.Sweeps = 200 })
+			r := steadily(t, m, membrane(16), s, c.ranks, func(r *Config) { r.Sweeps = 200 })
 			tolerance := 0.05
 			if s.Asynchronous() {
 				tolerance = 0.1 // ranks that are served first are ahead
@@ -89,14 +89,14 @@ func TestSharedCoresBits(t *testing.T) {
 		m.Hosts[i].Crowding, m.Hosts[i].Jitter, m.Hosts[i].Wake = 0.3, 0.1, cluster.Wake{After: time.Microsecond, Takes: time.Microsecond}
 		m.Hosts[i].Send, m.Hosts[i].Receive = cluster.Cost{Message: 900, Segment: 300}, cluster.Cost{Message: 700, Byte: 0.3}
 	}
-	r, err := Play(context.Background(), runOf(t, m, p, solver.Synchronous(), 8))
+	r, err := Run(context.Background(), runOf(t, m, p, solver.Synchronous(), 8))
 	require.NoError(t, err)
 	require.Equal(t, want.U, r.U)
 	run := runOf(t, m, p, solver.Asynchronous(), 8)
-	a, err := Play(context.Background(), run)
+	a, err := Run(context.Background(), run)
 	require.NoError(t, err)
 	require.LessOrEqual(t, a.Residual, 1e-6)
-	b, err := Play(context.Background(), run)
+	b, err := Run(context.Background(), run)
 	require.NoError(t, err)
 	require.Equal(t, a, b)
 }
@@ -115,7 +115,7 @@ func TestNobodyDrowns(t *testing.T) {
 		}
 		run := runOf(t, m, membrane(12), solver.Asynchronous(), 4)
 		run.Until = time.Second
-		r, err := Play(context.Background(), run)
+		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
 		require.Equal(t, solver.Converged, r.Reason, name)
 		for rank, k := range r.Ranks {

@@ -39,7 +39,7 @@ func drawModel(t *rapid.T, machines int) *cluster.Model {
 	}
 	together := rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "together")
 	for i := range m.Hosts {
-		m.Hosts[i].Class, m.Hosts[i].Shared = class, together
+		m.Hosts[i].Class, m.Hosts[i].Machine = class, together
 		m.Hosts[i].Slow = rapid.SampledFrom([]float64{0, 1, 4}).Draw(t, "slow")
 	}
 	if k.Kind == cluster.Ether && rapid.Bool().Draw(t, "two sites") {
@@ -47,7 +47,7 @@ func drawModel(t *rapid.T, machines int) *cluster.Model {
 		for i := range slow {
 			slow[i] = m.Hosts[i].Slow
 		}
-		split(t, m, cluster.Wide{Rate: 12.5e6, Latency: us("apart", 5000), Queue: 1 << 18, Loss: k.Loss})
+		split(t, m, cluster.WANLink{Rate: 12.5e6, Latency: us("apart", 5000), Queue: 1 << 18, Loss: k.Loss})
 		for i := range slow {
 			m.Hosts[i].Slow = slow[i]
 		}
@@ -69,8 +69,8 @@ func TestDrawnModels(t *testing.T) {
 		s := rapid.SampledFrom([]solver.Scheme{solver.Synchronous(), solver.Asynchronous(), solver.BoundedDelay(1)}).Draw(r, "scheme")
 		run := runOf(t, drawModel(r, peers), p, s, peers)
 		run.Solver.Tolerance, run.Seed = 1e-3, rapid.Uint64().Draw(r, "seed")
-		run.Late = rapid.Bool().Draw(r, "late")
-		run.Standing = rapid.IntRange(0, 2).Draw(r, "standing")
+		run.NoOverlap = rapid.Bool().Draw(r, "late")
+		run.Scale = rapid.IntRange(0, 2).Draw(r, "standing")
 		if s.Asynchronous() {
 			run.Model.Networks[0].Shaper = cluster.Shaper{} // which loses most of what they send
 			// Who sends much faster than others receive fills their queues, and what the ranks agree
@@ -81,7 +81,7 @@ func TestDrawnModels(t *testing.T) {
 		}
 		// Between sites that lose a tenth, time-outs back off up to a minute each.
 		run.Until = time.Hour
-		out, err := Play(t.Context(), run)
+		out, err := Run(t.Context(), run)
 		require.NoError(r, err)
 		require.Equal(r, solver.Converged, out.Reason)
 		require.LessOrEqual(r, out.Residual, 1e-3)
@@ -109,8 +109,8 @@ func TestTimeOfARankIsWithinTheRun(t *testing.T) {
 		m.Hosts[i].Slow = slow
 	}
 	run := runOf(t, m, membrane(5), solver.Asynchronous(), 8)
-	run.Solver.Tolerance, run.Seed, run.Late = 1e-3, 0, true
-	out, err := Play(t.Context(), run)
+	run.Solver.Tolerance, run.Seed, run.NoOverlap = 1e-3, 0, true
+	out, err := Run(t.Context(), run)
 	require.NoError(t, err)
 	for _, k := range out.Ranks {
 		require.LessOrEqual(t, k.Relaxing+k.Protocol+k.Idle, out.Virtual+time.Millisecond)

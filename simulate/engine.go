@@ -19,7 +19,7 @@ import (
 
 // engine plays one Run.
 type engine struct {
-	run       *Run
+	run       *Config
 	model     *cluster.Model
 	hosts     []*machine // by rank
 	ways      []way      // by rank
@@ -64,7 +64,7 @@ const longestSetup = time.Hour
 // Play simulates a run. The error of what cannot be simulated names what is wrong; that of a run
 // which fails (a machine is lost: a *p2psap.PeerLostError) comes with the Result as far as it
 // got. ctx ends it early, with its error.
-func Play(ctx context.Context, r Run) (*Result, error) {
+func Run(ctx context.Context, r Config) (*Result, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func Play(ctx context.Context, r Run) (*Result, error) {
 	return res, errors.Join(err, err2)
 }
 
-func newEngine(r *Run) (*engine, error) {
+func newEngine(r *Config) (*engine, error) {
 	n := r.Solver.Partition.Peers()
 	e := &engine{
 		run: r, model: r.Model, began: microproto.Never, end: microproto.Instant(longestSetup),
@@ -121,10 +121,10 @@ func (m *machine) occupy() error {
 	if err != nil {
 		return err
 	}
-	c := virtual.Config{Rank: config.Rank, Scale: 1, NoOverlap: r.Late, Memory: &e.memory.rooms}
+	c := virtual.Config{Rank: config.Rank, Scale: 1, NoOverlap: r.NoOverlap, Memory: &e.memory.rooms}
 	switch {
-	case r.Standing > 1:
-		s := stand(peer, r.Standing, r.Solver.Problem.Dimension)
+	case r.Scale > 1:
+		s := stand(peer, r.Scale, r.Solver.Problem.Dimension)
 		peer, c.Memory, c.Copies, c.Scale = s, &s.sending, true, s.volume
 	case e.crew.helpers:
 		peer = deferredBy(e.crew, peer)

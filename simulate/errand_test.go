@@ -16,18 +16,18 @@ import (
 func TestErrands(t *testing.T) {
 	for name, c := range map[string]struct {
 		scheme solver.Scheme
-		change func(m *cluster.Model, r *Run)
+		change func(m *cluster.Model, r *Config)
 	}{
-		"sync":  {solver.Synchronous(), func(*cluster.Model, *Run) {}},
-		"async": {solver.Asynchronous(), func(*cluster.Model, *Run) {}},
-		"together": {solver.Asynchronous(), func(m *cluster.Model, _ *Run) {
+		"sync":  {solver.Synchronous(), func(*cluster.Model, *Config) {}},
+		"async": {solver.Asynchronous(), func(*cluster.Model, *Config) {}},
+		"together": {solver.Asynchronous(), func(m *cluster.Model, _ *Config) {
 			for i := range m.Hosts {
-				m.Hosts[i].Shared, m.Hosts[i].Cores = 1, 2
+				m.Hosts[i].Machine, m.Hosts[i].Cores = 1, 2
 			}
 		}},
-		"multigrid": {solver.Synchronous(), func(_ *cluster.Model, r *Run) { r.Solver.Method.Name = solver.Multigrid }},
-		"schwarz":   {solver.Asynchronous(), func(_ *cluster.Model, r *Run) { r.Solver.Method.Name = solver.Schwarz }},
-		"cut short": {solver.Asynchronous(), func(_ *cluster.Model, r *Run) { r.Sweeps, r.Until = 0, 3*time.Millisecond }},
+		"multigrid": {solver.Synchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = solver.Multigrid }},
+		"schwarz":   {solver.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = solver.Schwarz }},
+		"cut short": {solver.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Sweeps, r.Until = 0, 3*time.Millisecond }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play := func(threads int) *Result {
@@ -35,7 +35,7 @@ func TestErrands(t *testing.T) {
 				r := runOf(t, m, membrane(50), c.scheme, 4)
 				r.Solver.Tolerance, r.Sweeps, r.Threads = 1e-14, 8, threads
 				c.change(m, &r)
-				done, err := Play(context.Background(), r)
+				done, err := Run(context.Background(), r)
 				require.NoError(t, err)
 				return done
 			}

@@ -21,8 +21,8 @@ func TestMetSynchronous(t *testing.T) {
 	first := float64(every.Sweeps - 1) // the verdict takes effect a sweep later
 	for _, machines := range []int{1, 8} {
 		run := runOf(t, gigabit(max(machines, 2)), p, solver.Synchronous(), machines)
-		run.Judge = true
-		r, err := Play(context.Background(), run)
+		run.Evaluate = true
+		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
 		require.InDelta(t, first, r.Met.Sweeps, 1.5, "%d machines", machines)
 		require.InDelta(t, first*r.Steady.Seconds(), r.Met.After.Seconds(), 2*r.Steady.Seconds(), "%d machines", machines)
@@ -34,8 +34,8 @@ func TestMetSynchronous(t *testing.T) {
 func TestMetOfOneMachine(t *testing.T) {
 	play := func(judge bool) *Result {
 		run := runOf(t, gigabit(2), membrane(64), solver.Synchronous(), 1)
-		run.Solver.Tolerance, run.Judge = 0.02, judge
-		r, err := Play(context.Background(), run)
+		run.Solver.Tolerance, run.Evaluate = 0.02, judge
+		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
 		require.InDelta(t, r.Virtual.Seconds(), r.Ranks[0].Sweeps*r.Steady.Seconds(), 1e-6)
 		return r
@@ -54,8 +54,8 @@ func TestJudgeOnlyLooks(t *testing.T) {
 		costly(m, 2, false)
 		m.Networks[0].Kind, m.Networks[0].Rate = cluster.IB, 1.25e9
 		run := runOf(t, m, membrane(12), solver.Asynchronous(), 8)
-		run.Judge, run.Threads = judge, threads
-		r, err := Play(context.Background(), run)
+		run.Evaluate, run.Threads = judge, threads
+		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
 		return r
 	}

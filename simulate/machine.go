@@ -45,7 +45,7 @@ type machine struct {
 	fault           error
 	faultAt         microproto.Instant
 
-	rank             Rank          // what was sent
+	rank             RankResult    // what was sent
 	gone             atomic.Uint64 // frames of its own that were lost
 	staleness        [64]uint64
 	relaxing, stolen time.Duration

@@ -22,8 +22,8 @@ func TestLentMemory(t *testing.T) {
 			m := gigabit(8)
 			m.Networks[0].Loss = 0.1
 			run := runOf(t, m, p, solver.Synchronous(), 8)
-			run.Standing, run.Late, run.Solver.Tolerance, run.Solver.MaxSweeps = standing, late, 1e-12, 60
-			r, err := Play(context.Background(), run)
+			run.Scale, run.NoOverlap, run.Solver.Tolerance, run.Solver.MaxSweeps = standing, late, 1e-12, 60
+			r, err := Run(context.Background(), run)
 			require.NoError(t, err)
 			require.Equal(t, want.U, r.U, "standing %d, late %v", standing, late)
 		}

@@ -70,7 +70,7 @@ type flight struct {
 
 // connect lays the networks of a model out, for that many hosts.
 func (e *engine) connect(hosts int) {
-	e.planes, e.wides = make([]*trunk, len(e.model.Networks)), make([][2]*trunk, len(e.model.Wide))
+	e.planes, e.wides = make([]*trunk, len(e.model.Networks)), make([][2]*trunk, len(e.model.WAN))
 	e.ways = make([]way, hosts)
 	e.ahead = time.Hour
 	e.memory.init()
@@ -79,8 +79,8 @@ func (e *engine) connect(hosts int) {
 			e.planes[i] = e.newTrunk(pipe{each: 1e9 / k.Backplane, plane: true})
 		}
 	}
-	for i := range e.model.Wide {
-		w := &e.model.Wide[i]
+	for i := range e.model.WAN {
+		w := &e.model.WAN[i]
 		for end := range 2 {
 			t := pipe{each: 1e9 / w.Rate, latency: w.Latency, jitter: int64(w.Jitter), loss: w.Loss}
 			t.queue = time.Duration(float64(w.Queue) * t.each)

@@ -18,7 +18,7 @@ import (
 // still is an engine in which nothing happens but what a test makes happen.
 func still(m *cluster.Model) *engine {
 	n := len(m.Hosts)
-	e := &engine{run: &Run{Model: m}, model: m, began: microproto.Never, slow: make([]float64, n), lost: make([]bool, n)}
+	e := &engine{run: &Config{Model: m}, model: m, began: microproto.Never, slow: make([]float64, n), lost: make([]bool, n)}
 	for rank := range n {
 		w := e.newMachine(rank)
 		w.costly = true
@@ -95,10 +95,10 @@ func TestIdleLine(t *testing.T) {
 		{"backplane", 10, func(m *cluster.Model) { m.Networks[0].Backplane = 250e6 }, 80*us + 20*us + 8*us},
 		{"slow backplane", 10, func(m *cluster.Model) { m.Networks[0].Backplane = 62.5e6 }, 8*us + 20*us + 160*us + 8*us},
 		{"two sites", 10, func(m *cluster.Model) {
-			split(t, m, cluster.Wide{Rate: 125e6, Latency: 5 * time.Millisecond})
+			split(t, m, cluster.WANLink{Rate: 125e6, Latency: 5 * time.Millisecond})
 		}, 80*us + 20*us + 8*us + 5000*us + 20*us + 8*us},
 		{"two sites far", 10, func(m *cluster.Model) {
-			split(t, m, cluster.Wide{Rate: 12.5e6, Latency: 5 * time.Millisecond})
+			split(t, m, cluster.WANLink{Rate: 12.5e6, Latency: 5 * time.Millisecond})
 		}, 8*us + 20*us + 800*us + 5000*us + 20*us + 8*us},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -119,9 +119,9 @@ func cheap(m *cluster.Model, segment time.Duration) {
 }
 
 // split puts the upper half of the machines, all alike, into a site of their own.
-func split(t require.TestingT, m *cluster.Model, w cluster.Wide) {
+func split(t require.TestingT, m *cluster.Model, w cluster.WANLink) {
 	w.Between = [2]string{"here", "there"}
-	d := cluster.Description{Name: "split", Classes: []cluster.Class{m.Hosts[0].Class}, Networks: m.Networks, Wide: []cluster.Wide{w}, Events: m.Events}
+	d := cluster.Description{Name: "split", Classes: []cluster.Class{m.Hosts[0].Class}, Networks: m.Networks, WAN: []cluster.WANLink{w}, Events: m.Events}
 	for _, name := range w.Between {
 		d.Sites = append(d.Sites, cluster.Site{Name: name, Network: m.Networks[0].Name, Machines: []cluster.Group{{Class: m.Hosts[0].Name}}})
 	}
@@ -220,7 +220,7 @@ func TestNetworkKeepsAccount(t *testing.T) {
 			cheap(m, 3000)
 		}
 		if k.Kind == cluster.Ether && rapid.Bool().Draw(t, "sites") {
-			split(t, m, cluster.Wide{Rate: 2e7, Latency: time.Millisecond, Queue: 10000, Loss: 0.05, Jitter: time.Millisecond})
+			split(t, m, cluster.WANLink{Rate: 2e7, Latency: time.Millisecond, Queue: 10000, Loss: 0.05, Jitter: time.Millisecond})
 		}
 		e := still(m)
 		now, sent, least := microproto.Instant(0), 0, 8*time.Microsecond+20*time.Microsecond
@@ -323,7 +323,7 @@ func TestLastFacesAreWaitedFor(t *testing.T) {
 		m.Networks[0].Loss = 0.15
 		run := runOf(t, m, membrane(5), solver.Synchronous(), 8)
 		run.Solver.Tolerance, run.Seed, run.Until = 1e-3, seed, 5*time.Minute
-		r, err := Play(context.Background(), run)
+		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
 		require.Equal(t, solver.Converged, r.Reason, "seed %d", seed)
 	}

@@ -44,11 +44,11 @@ func gigabit(machines int) *cluster.Model {
 	return m
 }
 
-func runOf(t testing.TB, m *cluster.Model, p *solver.Problem, s solver.Scheme, peers int) Run {
+func runOf(t testing.TB, m *cluster.Model, p *solver.Problem, s solver.Scheme, peers int) Config {
 	t.Helper()
 	part, err := solver.Boxes(p.N, peers)
 	require.NoError(t, err)
-	return Run{
+	return Config{
 		Model: m, Seed: 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 		Solver: solver.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6},
 	}
@@ -77,7 +77,7 @@ func TestSynchronousBits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := gigabit(8)
 			change(m)
-			r, err := Play(context.Background(), runOf(t, m, p, solver.Synchronous(), 8))
+			r, err := Run(context.Background(), runOf(t, m, p, solver.Synchronous(), 8))
 			require.NoError(t, err)
 			require.Equal(t, solver.Converged, r.Reason)
 			require.Equal(t, want.U, r.U)
@@ -125,7 +125,7 @@ func TestAsynchronousConverges(t *testing.T) {
 			}
 			run := runOf(t, m, membrane(15), solver.Asynchronous(), 8)
 			run.Seed = seed
-			r, err := Play(context.Background(), run)
+			r, err := Run(context.Background(), run)
 			require.NoError(t, err)
 			require.Equal(t, solver.Converged, r.Reason)
 			require.LessOrEqual(t, r.Residual, 1e-6)
@@ -147,7 +147,7 @@ func TestDeterminism(t *testing.T) {
 		run := runOf(t, m, membrane(15), solver.Asynchronous(), 8)
 		run.Seed = seed
 		run.Watch = func(Progress) {}
-		r, err := Play(context.Background(), run)
+		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
 		return r
 	}
@@ -163,7 +163,7 @@ func TestThreads(t *testing.T) {
 	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
 		play := func(threads int) *Result {
 			runtime.GOMAXPROCS(threads)
-			return steadily(t, gigabit(32), membrane(16), s, 32, func(r *Run) { r.Sweeps = 8 })
+			return steadily(t, gigabit(32), membrane(16), s, 32, func(r *Config) { r.Sweeps = 8 })
 		}
 		alone := play(1)
 		for range 2 {
@@ -176,30 +176,30 @@ func TestErrors(t *testing.T) {
 	good := runOf(t, gigabit(8), membrane(7), solver.Synchronous(), 8)
 	for _, c := range []struct {
 		want   string
-		change func(r *Run)
+		change func(r *Config)
 	}{
-		{"needs a model", func(r *Run) { r.Model = nil }},
-		{"needs a model, a problem", func(r *Run) { r.Solver.Problem = nil }},
-		{"8 peers for the 4 machines", func(r *Run) { r.Model = gigabit(4) }},
-		{"stands for -1 points", func(r *Run) { r.Standing = -1 }},
-		{"-1 threads", func(r *Run) { r.Threads = -1 }},
-		{"end after -1ns", func(r *Run) { r.Until = -1 }},
-		{"relaxes 0 points", func(r *Run) { r.Model.Hosts[2].Relaxation = 0 }},
-		{"relaxes NaN points", func(r *Run) { r.Model.Hosts[2].Relaxation = math.NaN() }},
-		{"carries 0 bytes", func(r *Run) { r.Model.Networks[0].Rate = 0 }},
-		{"in method richardson only", func(r *Run) { r.Late, r.Solver.Method.Name = true, solver.Multigrid }},
-		{"rank 0: solver: the grid cannot be cut", func(r *Run) { r.Solver.Partition, _ = solver.Boxes([3]int{31, 31, 31}, 8) }},
+		{"needs a model", func(r *Config) { r.Model = nil }},
+		{"needs a model, a problem", func(r *Config) { r.Solver.Problem = nil }},
+		{"8 peers for the 4 machines", func(r *Config) { r.Model = gigabit(4) }},
+		{"stands for -1 points", func(r *Config) { r.Scale = -1 }},
+		{"-1 threads", func(r *Config) { r.Threads = -1 }},
+		{"end after -1ns", func(r *Config) { r.Until = -1 }},
+		{"relaxes 0 points", func(r *Config) { r.Model.Hosts[2].Relaxation = 0 }},
+		{"relaxes NaN points", func(r *Config) { r.Model.Hosts[2].Relaxation = math.NaN() }},
+		{"carries 0 bytes", func(r *Config) { r.Model.Networks[0].Rate = 0 }},
+		{"in method richardson only", func(r *Config) { r.NoOverlap, r.Solver.Method.Name = true, solver.Multigrid }},
+		{"rank 0: solver: the grid cannot be cut", func(r *Config) { r.Solver.Partition, _ = solver.Boxes([3]int{31, 31, 31}, 8) }},
 	} {
 		r := good
 		r.Model = gigabit(8)
 		c.change(&r)
-		_, err := Play(context.Background(), r)
+		_, err := Run(context.Background(), r)
 		require.ErrorContains(t, err, c.want)
 	}
 	_, err := solver.Slabs([3]int{7, 7, 7}, 8, nil)
 	require.Error(t, err, "more peers than planes are refused before they come here")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = Play(ctx, good)
+	_, err = Run(ctx, good)
 	require.ErrorIs(t, err, context.Canceled)
 }

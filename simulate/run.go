@@ -13,17 +13,17 @@ import (
 )
 
 // Run says what is to be simulated.
-type Run struct {
+type Config struct {
 	Model *cluster.Model // one host a rank
 	// Solver is every rank's configuration; Rank and Executor are set here.
 	Solver solver.Config
 	// Standing is how many points a side a point of Solver.Problem's grid stands for, 1 or more: with 4
 	// every point counts as 4³ (4² on a face) in time and bytes, in as many dimensions as the
 	// problem has; the iteration itself is that of the coarse grid.
-	Standing int
+	Scale int
 	// Late sends faces only when the whole block has been relaxed: no communication is
 	// hidden behind relaxation.
-	Late bool
+	NoOverlap bool
 	// SendQueue is how many bytes a machine's link takes before it is full: frames then wait
 	// in the node, where newer asynchronous values replace them. 0: 208 KiB.
 	SendQueue int
@@ -41,10 +41,10 @@ type Run struct {
 	Threads int
 	// Judge has Result.Met found. It costs some hundred evaluations of the whole grid and
 	// changes nothing else.
-	Judge   bool
-	Seed    uint64
-	Catalog *microproto.Catalog
-	Policy  p2psap.Policy
+	Evaluate bool
+	Seed     uint64
+	Catalog  *microproto.Catalog
+	Policy   p2psap.Policy
 	// Watch is told now and then how far the run is; nil: nobody. It must only look.
 	Watch func(Progress)
 }
@@ -66,7 +66,7 @@ type Result struct {
 	Setup    time.Duration // before: connections and sessions
 	Residual float64       // relative, recomputed from the assembled answer
 	U        []float64     // the assembled answer [z][y][x]
-	Ranks    []Rank
+	Ranks    []RankResult
 	// Staleness counts the faces read by their age in sweeps: 0, 1, 2 … ; the last counts all older ones.
 	Staleness [64]uint64
 	Events    uint64
@@ -74,7 +74,7 @@ type Result struct {
 }
 
 // Rank is what became of one rank's time and what it sent.
-type Rank struct {
+type RankResult struct {
 	Sweeps   float64 // points relaxed / points of its block
 	Relaxing time.Duration
 	Protocol time.Duration // the relaxing thread's time that the protocol took

@@ -55,7 +55,7 @@ func TestShaperMakesNobodyWait(t *testing.T) {
 	for i := range m.Hosts {
 		m.Hosts[i].Jitter = 0.2 // or the same frames of every face would be those that are lost
 	}
-	r, err := Play(context.Background(), runOf(t, m, membrane(15), solver.Asynchronous(), 2))
+	r, err := Run(context.Background(), runOf(t, m, membrane(15), solver.Asynchronous(), 2))
 	require.NoError(t, err)
 	require.Equal(t, solver.Converged, r.Reason)
 	lost, sent := uint64(0), uint64(0)

@@ -14,14 +14,14 @@ import (
 )
 
 // steadily plays so many sweeps without measuring residuals.
-func steadily(t testing.TB, m *cluster.Model, p *solver.Problem, s solver.Scheme, peers int, change func(r *Run)) *Result {
+func steadily(t testing.TB, m *cluster.Model, p *solver.Problem, s solver.Scheme, peers int, change func(r *Config)) *Result {
 	t.Helper()
 	run := runOf(t, m, p, s, peers)
 	run.Solver.Tolerance, run.Solver.CheckEvery, run.Sweeps = 0, 1<<20, 40
 	if change != nil {
 		change(&run)
 	}
-	r, err := Play(context.Background(), run)
+	r, err := Run(context.Background(), run)
 	require.NoError(t, err)
 	require.Equal(t, solver.ReachedSweeps, r.Reason)
 	return r
@@ -62,7 +62,7 @@ func TestSweepOfTwo(t *testing.T) {
 			if c.n == 16 {
 				p.N[2] = 16
 			}
-			r := steadily(t, m, p, solver.Synchronous(), 2, func(r *Run) { r.Late = c.late })
+			r := steadily(t, m, p, solver.Synchronous(), 2, func(r *Config) { r.NoOverlap = c.late })
 			require.InDelta(t, float64(c.want), float64(r.Steady), 0.001*float64(c.want))
 		})
 	}
@@ -75,19 +75,19 @@ func TestStanding(t *testing.T) {
 		t.Skip("seconds of simulated clusters: without -short")
 	}
 	m := gigabit(64)
-	real := steadily(t, m, membrane(64), solver.Synchronous(), 64, func(r *Run) { r.Sweeps = 40 })
-	stands := steadily(t, m, membrane(32), solver.Synchronous(), 64, func(r *Run) { r.Standing, r.Sweeps = 2, 40 })
+	real := steadily(t, m, membrane(64), solver.Synchronous(), 64, func(r *Config) { r.Sweeps = 40 })
+	stands := steadily(t, m, membrane(32), solver.Synchronous(), 64, func(r *Config) { r.Scale, r.Sweeps = 2, 40 })
 	require.InDelta(t, float64(real.Steady), float64(stands.Steady), 0.02*float64(real.Steady))
 	require.Equal(t, real.Ranks[21].Sweeps, stands.Ranks[21].Sweeps)
 	require.InDelta(t, float64(real.Ranks[21].Bytes), float64(stands.Ranks[21].Bytes), 0.02*float64(real.Ranks[21].Bytes))
 
 	one := steadily(t, gigabit(8), membrane(16), solver.Synchronous(), 8, nil)
-	require.Equal(t, one, steadily(t, gigabit(8), membrane(16), solver.Synchronous(), 8, func(r *Run) { r.Standing = 1 }))
+	require.Equal(t, one, steadily(t, gigabit(8), membrane(16), solver.Synchronous(), 8, func(r *Config) { r.Scale = 1 }))
 	run := runOf(t, gigabit(8), membrane(7), solver.Synchronous(), 8)
-	thin, err := Play(context.Background(), run)
+	thin, err := Run(context.Background(), run)
 	require.NoError(t, err)
-	run.Standing = 3
-	thick, err := Play(context.Background(), run)
+	run.Scale = 3
+	thick, err := Run(context.Background(), run)
 	require.NoError(t, err)
 	require.Equal(t, thin.U, thick.U, "the iteration is that of the coarse grid")
 	require.Greater(t, thick.Virtual, 2*thin.Virtual)
@@ -98,12 +98,12 @@ func TestStanding(t *testing.T) {
 func TestJitterAndStraggle(t *testing.T) {
 	m := gigabit(1)
 	m.Hosts[0].Jitter = 0.3
-	one := steadily(t, m, membrane(12), solver.Synchronous(), 1, func(r *Run) { r.Sweeps = 4000 })
+	one := steadily(t, m, membrane(12), solver.Synchronous(), 1, func(r *Config) { r.Sweeps = 4000 })
 	mean := 12 * 12 * 12 * 10 * time.Nanosecond
 	require.InDelta(t, float64(mean), float64(one.Ranks[0].Relaxing)/4000, 0.02*float64(mean))
 
 	m.Hosts[0].Jitter, m.Hosts[0].Straggle = 0, cluster.Straggle{PerSecond: 1000, For: 5 * time.Millisecond}
-	one = steadily(t, m, membrane(12), solver.Synchronous(), 1, func(r *Run) { r.Sweeps = 40000 })
+	one = steadily(t, m, membrane(12), solver.Synchronous(), 1, func(r *Config) { r.Sweeps = 40000 })
 	mean *= 6 // for each second of relaxing it is held up five
 	require.InDelta(t, float64(mean), float64(one.Ranks[0].Relaxing)/40000, 0.15*float64(mean))
 
@@ -129,7 +129,7 @@ func TestLostMachine(t *testing.T) {
 			m.Hosts[0].Relaxation = 1e4
 			run.Model = slowed(m)
 		}
-		r, err := Play(context.Background(), run)
+		r, err := Run(context.Background(), run)
 		var lost *p2psap.PeerLostError
 		require.ErrorAs(t, err, &lost)
 		require.Equal(t, "peer5", lost.Peer)
@@ -156,13 +156,13 @@ func TestCut(t *testing.T) {
 				m := slowed(gigabit(8))
 				cut := cluster.Event{At: 100 * time.Millisecond, Until: until, Cut: [2]string{"here", ""}}
 				if !halves {
-					split(t, m, cluster.Wide{Rate: 125e6, Latency: time.Millisecond, Queue: 1 << 20})
+					split(t, m, cluster.WANLink{Rate: 125e6, Latency: time.Millisecond, Queue: 1 << 20})
 					cut.Cut[1] = "there"
 				}
 				if until >= 0 {
 					m.Events = []cluster.Event{cut}
 				}
-				return Play(context.Background(), runOf(t, m, membrane(7), s, 8))
+				return Run(context.Background(), runOf(t, m, membrane(7), s, 8))
 			}
 			whole, err := play(-1)
 			require.NoError(t, err)
@@ -186,7 +186,7 @@ func TestUntil(t *testing.T) {
 	run.Until = 500 * time.Microsecond
 	seen := 0
 	run.Watch = func(p Progress) { seen++ }
-	r, err := Play(context.Background(), run)
+	r, err := Run(context.Background(), run)
 	require.NoError(t, err)
 	require.Equal(t, solver.ReachedTime, r.Reason)
 	require.Equal(t, run.Until, r.Virtual)

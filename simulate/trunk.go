@@ -34,8 +34,8 @@ func (e *engine) newTrunk(p pipe) *trunk {
 
 // wide is the line from one site to another.
 func (e *engine) wide(from, to int) *trunk {
-	i := e.model.WideOf(from, to)
-	if e.model.Sites[from] == e.model.Wide[i].Between[0] {
+	i := e.model.WANOf(from, to)
+	if e.model.Sites[from] == e.model.WAN[i].Between[0] {
 		return e.wides[i][0]
 	}
 	return e.wides[i][1]

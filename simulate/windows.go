@@ -202,7 +202,7 @@ func (e *engine) loop(ctx context.Context) error {
 			return err
 		}
 		before := min(next.Add(e.ahead), at, e.end)
-		if e.run.Judge && len(e.processes) == 1 { // a window without an end
+		if e.run.Evaluate && len(e.processes) == 1 { // a window without an end
 			before = min(before, max(e.judged.next, next+1))
 		}
 		e.work = e.work[:0]

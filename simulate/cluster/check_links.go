@@ -72,8 +72,8 @@ func (d *Description) checkSite(s *Site) error {
 }
 
 func (d *Description) checkWide() error {
-	for i := range d.Wide {
-		w, key := &d.Wide[i], fmt.Sprintf("wide[%d]", i)
+	for i := range d.WAN {
+		w, key := &d.WAN[i], fmt.Sprintf("wide[%d]", i)
 		a, b := d.site(w.Between[0]), d.site(w.Between[1])
 		switch {
 		case a < 0 || b < 0:
@@ -87,7 +87,7 @@ func (d *Description) checkWide() error {
 		case !within(w.Rate, 1, maxRate):
 			return &Error{key + ".rate", fmt.Sprintf("%g B/s: there should be 1 B/s to %g B/s", w.Rate, maxRate)}
 		}
-		for _, v := range d.Wide[:i] {
+		for _, v := range d.WAN[:i] {
 			if v.Between == w.Between || v.Between == [2]string{w.Between[1], w.Between[0]} {
 				return &Error{key + ".between", fmt.Sprintf("there is a line between %s and %s already", w.Between[0], w.Between[1])}
 			}

@@ -16,8 +16,8 @@ type Description struct {
 	Sources  []string
 	Classes  []Class
 	Networks []Network
-	Sites    []Site // in the order in which ranks fill them
-	Wide     []Wide // between sites; every two sites of a run need one
+	Sites    []Site    // in the order in which ranks fill them
+	WAN      []WANLink // between sites; every two sites of a run need one
 	Events   []Event
 }
 
@@ -119,11 +119,11 @@ type Group struct {
 	Count int
 	// Together puts all ranks of the group on one machine, whose cores they share; otherwise
 	// each has a machine of its own.
-	Together bool
+	OneMachine bool
 }
 
 // Wide is a line between two sites, both ways, with a queue at either end.
-type Wide struct {
+type WANLink struct {
 	Between [2]string
 	Rate    float64       // bytes per second, each way
 	Latency time.Duration // one way, beyond those of the sites' own networks

@@ -13,9 +13,9 @@ type Model struct {
 	Hosts    []Host // by rank
 	Networks []Network
 	Sites    []string
-	Wide     []Wide  // by index: WideOf
-	Events   []Event // in order of At
-	wide     [][]int // by two sites: index into Wide, -1 if none
+	WAN      []WANLink // by index: WideOf
+	Events   []Event   // in order of At
+	wan      [][]int   // by two sites: index into Wide, -1 if none
 }
 
 // Host is one machine of a model.
@@ -23,15 +23,15 @@ type Host struct {
 	Class
 	Site    int
 	Network int // index into Model.Networks
-	Shared  int // number of the machine whose cores it shares with others of that number; 0: it has its own
+	Machine int // number of the machine whose cores it shares with others of that number; 0: it has its own
 }
 
 // WideOf is the index of the line between two sites, -1 within one.
-func (m *Model) WideOf(a, b int) int {
+func (m *Model) WANOf(a, b int) int {
 	if a == b {
 		return -1
 	}
-	return m.wide[a][b]
+	return m.wan[a][b]
 }
 
 // MaxMachines of a model.
@@ -47,7 +47,7 @@ func (d *Description) Model(machines int) (*Model, error) {
 	if most, open := d.Most(); !open && machines > most {
 		return nil, &Error{"sites", fmt.Sprintf("%d machines are asked for, and the description has %d; leave out the count of a group to have as many as are asked for", machines, most)}
 	}
-	m := &Model{Name: d.Name, Networks: slices.Clone(d.Networks), Wide: slices.Clone(d.Wide), Events: slices.Clone(d.Events)}
+	m := &Model{Name: d.Name, Networks: slices.Clone(d.Networks), WAN: slices.Clone(d.WAN), Events: slices.Clone(d.Events)}
 	slices.SortStableFunc(m.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	counts := d.share(machines)
 	m.Hosts = make([]Host, 0, machines)
@@ -58,20 +58,20 @@ func (d *Description) Model(machines int) (*Model, error) {
 		network := slices.IndexFunc(d.Networks, func(n Network) bool { return n.Name == site.Network })
 		for g, group := range site.Machines {
 			host := Host{Class: *d.class(group.Class), Site: s, Network: network}
-			if group.Together {
+			if group.OneMachine {
 				shared++
-				host.Shared = shared
+				host.Machine = shared
 			}
 			for range counts[s][g] {
 				m.Hosts = append(m.Hosts, host)
 			}
 		}
 	}
-	m.wide = make([][]int, len(d.Sites))
-	for a := range m.wide {
-		m.wide[a] = make([]int, len(d.Sites))
-		for b := range m.wide[a] {
-			m.wide[a][b] = d.line(a, b)
+	m.wan = make([][]int, len(d.Sites))
+	for a := range m.wan {
+		m.wan[a] = make([]int, len(d.Sites))
+		for b := range m.wan[a] {
+			m.wan[a][b] = d.line(a, b)
 		}
 	}
 	for i, e := range d.Events {
@@ -135,5 +135,5 @@ func (d *Description) site(name string) int {
 // line is the index of the wide-area line between two sites, -1 if there is none.
 func (d *Description) line(a, b int) int {
 	x, y := d.Sites[a].Name, d.Sites[b].Name
-	return slices.IndexFunc(d.Wide, func(w Wide) bool { return w.Between == [2]string{x, y} || w.Between == [2]string{y, x} })
+	return slices.IndexFunc(d.WAN, func(w WANLink) bool { return w.Between == [2]string{x, y} || w.Between == [2]string{y, x} })
 }

@@ -21,7 +21,7 @@ func two() *Description {
 			{Name: "east", Network: "gigabit", Machines: []Group{{Class: "old", Count: 3}, {Class: "new"}}},
 			{Name: "west", Network: "fast", Machines: []Group{{Class: "new"}}},
 		},
-		Wide: []Wide{{Between: [2]string{"west", "east"}, Rate: 125e6, Latency: time.Millisecond, Queue: 1 << 20}},
+		WAN: []WANLink{{Between: [2]string{"west", "east"}, Rate: 125e6, Latency: time.Millisecond, Queue: 1 << 20}},
 		Events: []Event{
 			{At: time.Second, Rank: 1, Slow: 5},
 			{At: 0, Until: time.Minute, Cut: [2]string{"east", "west"}},
@@ -40,9 +40,9 @@ func TestModel(t *testing.T) {
 	}
 	o, n, w := "old east gigabit", "new east gigabit", "new west fast"
 	require.Equal(t, []string{o, o, o, n, n, n, w, w}, got, "5 shared by two open groups, the earlier has 3")
-	require.Equal(t, 0, m.WideOf(0, 1))
-	require.Equal(t, 0, m.WideOf(1, 0))
-	require.Equal(t, -1, m.WideOf(1, 1))
+	require.Equal(t, 0, m.WANOf(0, 1))
+	require.Equal(t, 0, m.WANOf(1, 0))
+	require.Equal(t, -1, m.WANOf(1, 1))
 	require.Equal(t, []time.Duration{0, time.Second}, []time.Duration{m.Events[0].At, m.Events[1].At}, "in order of time")
 	require.Equal(t, time.Second, d.Events[0].At, "the description is as it was")
 
@@ -141,14 +141,14 @@ func TestCheckRefuses(t *testing.T) {
 		`sites.east.machines: there is none`:                        func(d *Description) { d.Sites[0].Machines = nil },
 		`sites.east.machines[1].class: "x": there is`:               func(d *Description) { d.Sites[0].Machines[1].Class = "x" },
 		`sites.east.machines[0].count: -1`:                          func(d *Description) { d.Sites[0].Machines[0].Count = -1 },
-		`wide: there is no line between east and west`:              func(d *Description) { d.Wide = nil },
-		`wide[0].between: "north": there is no such`:                func(d *Description) { d.Wide[0].Between[0] = "north" },
-		`wide[0].between: "east" twice`:                             func(d *Description) { d.Wide[0].Between[0] = "east" },
-		`wide[1].between: there is a line between`:                  func(d *Description) { d.Wide = append(d.Wide, d.Wide[0]) },
-		`wide[0].rate: +Inf`:                                        func(d *Description) { d.Wide[0].Rate = math.Inf(1) },
-		`wide[0].queue: 5000 B: it should hold one frame of 8128 B`: func(d *Description) { d.Wide[0].Queue = 5000 },
-		`wide[0].loss: site west is on a network of kind ib`:        func(d *Description) { d.Wide[0].Loss = 0.1 },
-		`wide[0].latency: 2h`:                                       func(d *Description) { d.Wide[0].Latency = 2 * time.Hour },
+		`wide: there is no line between east and west`:              func(d *Description) { d.WAN = nil },
+		`wide[0].between: "north": there is no such`:                func(d *Description) { d.WAN[0].Between[0] = "north" },
+		`wide[0].between: "east" twice`:                             func(d *Description) { d.WAN[0].Between[0] = "east" },
+		`wide[1].between: there is a line between`:                  func(d *Description) { d.WAN = append(d.WAN, d.WAN[0]) },
+		`wide[0].rate: +Inf`:                                        func(d *Description) { d.WAN[0].Rate = math.Inf(1) },
+		`wide[0].queue: 5000 B: it should hold one frame of 8128 B`: func(d *Description) { d.WAN[0].Queue = 5000 },
+		`wide[0].loss: site west is on a network of kind ib`:        func(d *Description) { d.WAN[0].Loss = 0.1 },
+		`wide[0].latency: 2h`:                                       func(d *Description) { d.WAN[0].Latency = 2 * time.Hour },
 		`events[0]: there should be one of slow, lost and cut`:      func(d *Description) { d.Events[0].Lost = true },
 		`events[0].at: -1s`:                                         func(d *Description) { d.Events[0].At = -time.Second },
 		`events[0].until: 500ms: it should come after`:              func(d *Description) { d.Events[0].Until = 500 * time.Millisecond },
@@ -177,12 +177,12 @@ func TestCostOf(t *testing.T) {
 // Ranks of a group that is together have one machine, those of others one each.
 func TestTogether(t *testing.T) {
 	d := two()
-	d.Sites[0].Machines[0].Together, d.Sites[1].Machines[0].Together = true, true
+	d.Sites[0].Machines[0].OneMachine, d.Sites[1].Machines[0].OneMachine = true, true
 	m, err := d.Model(8)
 	require.NoError(t, err)
 	var got []int
 	for _, h := range m.Hosts {
-		got = append(got, h.Shared)
+		got = append(got, h.Machine)
 	}
 	require.Equal(t, []int{1, 1, 1, 0, 0, 0, 2, 2}, got)
 }

@@ -19,13 +19,13 @@ const looks = 70 * time.Microsecond
 
 // ThisMachine describes the machine that the program runs on: peers that are processes of it,
 // share its cores and talk over loopback. It takes one or two seconds, on all cores.
-func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
+func ThisMachine(ctx context.Context, b Workload) (*cluster.Description, error) {
 	b, err := b.orDefault()
 	if err != nil {
 		return nil, fmt.Errorf("this-machine: %w", err)
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nothing but what is measured takes the cores
-	cores := max(1, runtime.GOMAXPROCS(0)-b.Wire.threads())
+	cores := max(1, runtime.GOMAXPROCS(0)-b.Path.threads())
 	peers, err := newPeers(b)
 	if err != nil {
 		return nil, fmt.Errorf("this-machine: %w", err)
@@ -58,7 +58,7 @@ func ThisMachine(ctx context.Context, b Block) (*cluster.Description, error) {
 		Networks: []cluster.Network{{
 			Name: "loopback", Kind: cluster.Ether, Rate: 1e11, Latency: 500 * time.Nanosecond, Queue: 8 << 20, MTU: b.MTU,
 		}},
-		Sites: []cluster.Site{{Name: "here", Network: "loopback", Machines: []cluster.Group{{Class: "process", Together: true}}}},
+		Sites: []cluster.Site{{Name: "here", Network: "loopback", Machines: []cluster.Group{{Class: "process", OneMachine: true}}}},
 	}, nil
 }
 
@@ -86,10 +86,10 @@ func (t *traffic) flooded(w *wire, tag int, other func() error) error {
 }
 
 // perCore is how many peers a core has.
-func perCore(b Block, cores int) int { return (b.Peers + cores - 1) / cores }
+func perCore(b Workload, cores int) int { return (b.Peers + cores - 1) / cores }
 
 // messages measures what they cost; the cores' peers relax between any two.
-func messages(ctx context.Context, b Block, peers []*relaxer, cores int) (t traffic, err error) {
+func messages(ctx context.Context, b Workload, peers []*relaxer, cores int) (t traffic, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	face := 0
@@ -114,10 +114,10 @@ func messages(ctx context.Context, b Block, peers []*relaxer, cores int) (t traf
 	if err != nil {
 		return t, err
 	}
-	if t.send, t.receive, err = Costs(all); err != nil {
+	if t.send, t.receive, err = fitCosts(all); err != nil {
 		return t, err
 	}
-	if b.Asynchronous && b.Wire != nil {
+	if b.Asynchronous && b.Path != nil {
 		if err := t.flooded(w, slices.Index(w.lengths, face), busy.once); err != nil {
 			return t, err
 		}
@@ -132,6 +132,6 @@ func messages(ctx context.Context, b Block, peers []*relaxer, cores int) (t traf
 	if b.Peers <= cores {
 		t.wake.After = looks
 	}
-	t.wake.Takes, err = w.waking(t.receive.Of(1, w.lengths[0]) + b.Wire.lag())
+	t.wake.Takes, err = w.waking(t.receive.Of(1, w.lengths[0]) + b.Path.lag())
 	return t, err
 }

@@ -22,7 +22,7 @@ import (
 // The description is one that can be modelled, and its figures are those of a machine of
 // this century.
 func TestThisMachine(t *testing.T) {
-	d, err := ThisMachine(context.Background(), Block{N: 32, Peers: 2, MTU: 1500})
+	d, err := ThisMachine(context.Background(), Workload{N: 32, Peers: 2, MTU: 1500})
 	require.NoError(t, err)
 	require.NoError(t, d.Check())
 	require.Equal(t, 1500, d.Networks[0].MTU)
@@ -30,7 +30,7 @@ func TestThisMachine(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, m.Hosts, 16)
 	h := &m.Hosts[15]
-	require.Equal(t, 1, h.Shared)
+	require.Equal(t, 1, h.Machine)
 	require.Greater(t, h.Relaxation, 1e5)
 	require.Less(t, h.Relaxation, 1e11)
 	for _, c := range []cluster.Cost{h.Send, h.Receive} {
@@ -40,19 +40,19 @@ func TestThisMachine(t *testing.T) {
 }
 
 func TestBlocks(t *testing.T) {
-	for _, b := range []Block{{N: 1, Peers: 1}, {N: 64}, {N: 8, Peers: 9}, {N: 2000, Peers: 1}, {Peers: 3}} {
+	for _, b := range []Workload{{N: 1, Peers: 1}, {N: 64}, {N: 8, Peers: 9}, {N: 2000, Peers: 1}, {Peers: 3}} {
 		_, err := ThisMachine(context.Background(), b)
 		require.ErrorContains(t, err, "this-machine: a block of one of")
 	}
 	for _, mtu := range []int{-1, 600, 65536} {
-		_, err := ThisMachine(context.Background(), Block{N: 8, Peers: 1, MTU: mtu})
+		_, err := ThisMachine(context.Background(), Workload{N: 8, Peers: 1, MTU: mtu})
 		require.ErrorContains(t, err, "this-machine: messages by an MTU of")
 	}
-	b, err := Block{}.orDefault()
+	b, err := Workload{}.orDefault()
 	require.NoError(t, err)
 	require.Equal(t, "96×96×96 points", b.String())
-	require.Equal(t, "64×64×32 points", Block{N: 64, Peers: 2}.String())
-	require.Equal(t, "32×32×32 points", Block{N: 64, Peers: 8}.String())
+	require.Equal(t, "64×64×32 points", Workload{N: 64, Peers: 2}.String())
+	require.Equal(t, "32×32×32 points", Workload{N: 64, Peers: 8}.String())
 }
 
 // Exchanges that cost what a Cost says give that Cost back.
@@ -63,19 +63,19 @@ func TestCosts(t *testing.T) {
 			return cluster.Cost{Message: time.Duration(us.Draw(t, name)), Segment: time.Duration(us.Draw(t, name)), Byte: rapid.Float64Range(0, 5).Draw(t, name)}
 		}
 		send, receive := draw("send"), draw("receive")
-		var all []Exchange
+		var all []exchange
 		for _, n := range lengths {
 			k := 1 + n/65000
-			all = append(all, Exchange{n, k, send.Of(k, n), receive.Of(k, n)})
+			all = append(all, exchange{n, k, send.Of(k, n), receive.Of(k, n)})
 		}
-		s, r, err := Costs(all)
+		s, r, err := fitCosts(all)
 		require.NoError(t, err)
 		for _, e := range all {
 			near(t, e.Send, s.Of(e.Segments, e.Bytes), all[0].Send)
 			near(t, e.Receive, r.Of(e.Segments, e.Bytes), all[0].Receive)
 		}
 	})
-	_, _, err := Costs(make([]Exchange, 3))
+	_, _, err := fitCosts(make([]exchange, 3))
 	require.Error(t, err)
 }
 
@@ -86,12 +86,12 @@ func near(t require.TestingT, want, got, least time.Duration) {
 
 // A cost below zero is none: the others then explain what there is.
 func TestCostsAreNotNegative(t *testing.T) {
-	var all []Exchange
+	var all []exchange
 	for _, n := range lengths {
 		d := time.Duration(1000 + n - n/8*n/300000)
-		all = append(all, Exchange{n, 1 + n/65000, d, d})
+		all = append(all, exchange{n, 1 + n/65000, d, d})
 	}
-	s, _, err := Costs(all)
+	s, _, err := fitCosts(all)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, s.Message, time.Duration(0))
 	require.GreaterOrEqual(t, s.Segment, time.Duration(0))
@@ -109,7 +109,7 @@ func TestRate(t *testing.T) {
 			if i%3 == 1 {
 				took += time.Duration(i) * 100 * time.Microsecond
 			}
-			s.parts = append(s.parts, Part{n, took})
+			s.parts = append(s.parts, timedPart{n, took})
 			s.relaxing += took
 		}
 		all = append(all, s)
@@ -119,16 +119,16 @@ func TestRate(t *testing.T) {
 	require.InEpsilon(t, 5e8, r, 1e-3)
 	require.InDelta(t, 3000, float64(part), 20)
 
-	r, part, err = rate([]sweep{{parts: []Part{{1000, 2000}}, relaxing: 2000}})
+	r, part, err = rate([]sweep{{parts: []timedPart{{1000, 2000}}, relaxing: 2000}})
 	require.NoError(t, err)
 	require.InEpsilon(t, 5e8, r, 1e-9)
 	require.Zero(t, part, "one length says nothing of it")
 	_, _, err = rate(nil)
 	require.Error(t, err)
-	_, _, err = rate([]sweep{{parts: []Part{{1000, 0}}}})
+	_, _, err = rate([]sweep{{parts: []timedPart{{1000, 0}}}})
 	require.Error(t, err)
-	require.InDelta(t, 0.2, Crowding(10, 16, 4), 1e-12)
-	require.Zero(t, Crowding(10, 9, 2))
+	require.InDelta(t, 0.2, crowding(10, 16, 4), 1e-12)
+	require.Zero(t, crowding(10, 9, 2))
 }
 
 // The deviation comes back from sweeps that are log-normal, whatever holds a few of them up.
@@ -158,7 +158,7 @@ func TestSpoiltMeasurements(t *testing.T) {
 	}
 	d := cluster.Description{
 		Name: "spoilt", Classes: []cluster.Class{{
-			Name: "process", Cores: 1, Relaxation: 1e6, Jitter: jitter(all), Crowding: Crowding(1, 1e6, 2), Straggle: straggle(append(all, sweep{relaxing: 1}), 0),
+			Name: "process", Cores: 1, Relaxation: 1e6, Jitter: jitter(all), Crowding: crowding(1, 1e6, 2), Straggle: straggle(append(all, sweep{relaxing: 1}), 0),
 		}},
 		Networks: []cluster.Network{{Name: "loopback", Kind: cluster.Ether, Rate: 1e9, Queue: 1 << 20, MTU: 1500}},
 		Sites:    []cluster.Site{{Name: "here", Network: "loopback", Machines: []cluster.Group{{Class: "process"}}}},
@@ -170,7 +170,7 @@ func TestSpoiltMeasurements(t *testing.T) {
 
 // Peers of any cut begin together and then relax alone, each sweep the whole block.
 func TestPeersRelax(t *testing.T) {
-	for _, b := range []Block{{N: 8, Peers: 1}, {N: 8, Peers: 2}, {N: 12, Peers: 5}, {N: 16, Peers: 8}, {N: 16, Peers: 64}} {
+	for _, b := range []Workload{{N: 8, Peers: 1}, {N: 8, Peers: 2}, {N: 12, Peers: 5}, {N: 16, Peers: 8}, {N: 16, Peers: 64}} {
 		all, err := newPeers(b)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(all), 27)
@@ -216,17 +216,17 @@ func TestWire(t *testing.T) {
 	identity, err := driver.NewKeyIdentity(driver.NewKey(), "test")
 	require.NoError(t, err)
 	spent := time.Duration(0)
-	w := &Wire{Identity: identity, Rate: 1e9, Queue: 1 << 18, Frame: 42, Spent: func() time.Duration { spent += 10 * time.Second; return spent }}
+	w := &Path{Identity: identity, Rate: 1e9, Queue: 1 << 18, Frame: 42, Spent: func() time.Duration { spent += 10 * time.Second; return spent }}
 	w.Open = func(_, mtu int) (microproto.Link, error) {
 		return ether.Open(ether.Config{Listen: "127.0.0.1", MTU: mtu})
 	}
-	d, err := ThisMachine(context.Background(), Block{N: 16, Peers: 2, MTU: 1500, Asynchronous: true, Wire: w})
+	d, err := ThisMachine(context.Background(), Workload{N: 16, Peers: 2, MTU: 1500, Asynchronous: true, Path: w})
 	require.NoError(t, err)
 	require.NoError(t, d.Check())
 	// Ten seconds of carrying, while two ways carried some 100 000 to 400 000 frames of 1.5 kB.
 	require.Greater(t, d.Classes[0].Receive.Segment, 10*time.Microsecond)
 	w.Open = func(int, int) (microproto.Link, error) { return nil, errors.New("no such wire") }
-	_, err = ThisMachine(context.Background(), Block{N: 16, Peers: 2, MTU: 1500, Wire: w})
+	_, err = ThisMachine(context.Background(), Workload{N: 16, Peers: 2, MTU: 1500, Path: w})
 	require.ErrorContains(t, err, "no such wire")
 }
 
@@ -247,12 +247,12 @@ func TestLengths(t *testing.T) {
 
 // Messages of one segment each do not tell what a segment costs.
 func TestCostsOfOneSegment(t *testing.T) {
-	var all []Exchange
+	var all []exchange
 	for _, n := range lengthsAround(8 << 10) {
 		d := time.Duration(3000 + 2*n)
-		all = append(all, Exchange{n, 1, d, d})
+		all = append(all, exchange{n, 1, d, d})
 	}
-	s, _, err := Costs(all)
+	s, _, err := fitCosts(all)
 	require.NoError(t, err)
 	require.Zero(t, s.Segment)
 	require.InDelta(t, 3000, float64(s.Message), 20)

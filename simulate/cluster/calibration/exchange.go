@@ -42,17 +42,17 @@ const (
 	patience     = 10 * time.Second
 )
 
-// Exchange is what messages of a length took.
-type Exchange struct {
+// exchange is what messages of a length took.
+type exchange struct {
 	Bytes, Segments int
 	Send            time.Duration // the call that sends one
 	Receive         time.Duration // from its return until the other end has the message, and its acknowledgement is on its way
 }
 
-// wire is two nodes of this process, joined over loopback or a Wire by the protocol and the
+// wire is two nodes of this process, joined over loopback or a Path by the protocol and the
 // driver that runs have.
 type wire struct {
-	of      *Wire
+	of      *Path
 	mode    microproto.Mode
 	lengths []int // by tag
 	nodes   [2]*driver.Node
@@ -60,8 +60,8 @@ type wire struct {
 	slots   [2][]p2psap.Slot
 }
 
-func open(ctx context.Context, b *Block, lengths []int) (*wire, error) {
-	w := &wire{of: b.Wire, mode: microproto.ModeSynchronous, lengths: lengths}
+func open(ctx context.Context, b *Workload, lengths []int) (*wire, error) {
+	w := &wire{of: b.Path, mode: microproto.ModeSynchronous, lengths: lengths}
 	if b.Asynchronous {
 		w.mode = microproto.ModeAsynchronous
 	}
@@ -150,11 +150,11 @@ func (w *wire) receive(i, tag int) (took time.Duration, err error) {
 }
 
 // exchanges times messages of every length, there and back. Before each the core does something
-// else, and on a Wire until the message must have come.
-func (w *wire) exchanges(other func() error) ([]Exchange, error) {
+// else, and on a Path until the message must have come.
+func (w *wire) exchanges(other func() error) ([]exchange, error) {
 	// As in a peer of one thread: nobody else of the process takes in what comes.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + w.of.threads()))
-	var out []Exchange
+	var out []exchange
 	for tag, n := range w.lengths {
 		var sends, receives []float64
 		before := w.ends[0].Info()
@@ -184,7 +184,7 @@ func (w *wire) exchanges(other func() error) ([]Exchange, error) {
 		if after.MessagesSent == before.MessagesSent {
 			return nil, errors.New("no message was timed")
 		}
-		out = append(out, Exchange{n, segments, time.Duration(middle(sends)), time.Duration(middle(receives))})
+		out = append(out, exchange{n, segments, time.Duration(middle(sends)), time.Duration(middle(receives))})
 	}
 	return out, nil
 }

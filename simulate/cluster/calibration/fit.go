@@ -24,24 +24,24 @@ func quartiles(values []float64) (low, high float64) {
 	return stat.Quantile(0.25, stat.Empirical, values, nil), stat.Quantile(0.75, stat.Empirical, values, nil)
 }
 
-// Costs are the costs whose sums come closest to what exchanges took, relatively, in the sense
+// fitCosts are the costs whose sums come closest to what exchanges took, relatively, in the sense
 // of least squares; none is negative.
-func Costs(of []Exchange) (send, receive cluster.Cost, err error) {
+func fitCosts(of []exchange) (send, receive cluster.Cost, err error) {
 	if len(of) < 4 {
 		return send, receive, errors.New("costs of three kinds are not known from fewer than four exchanges")
 	}
-	if send, err = cost(of, func(e *Exchange) time.Duration { return e.Send }); err != nil {
+	if send, err = cost(of, func(e *exchange) time.Duration { return e.Send }); err != nil {
 		return send, receive, err
 	}
-	receive, err = cost(of, func(e *Exchange) time.Duration { return e.Receive })
+	receive, err = cost(of, func(e *exchange) time.Duration { return e.Receive })
 	return send, receive, err
 }
 
 // cost fits message + segments·segment + bytes·byte. Where a cost comes out below zero the
 // one that is most so is left out and the others are fitted again.
-func cost(of []Exchange, took func(e *Exchange) time.Duration) (cluster.Cost, error) {
+func cost(of []exchange, took func(e *exchange) time.Duration) (cluster.Cost, error) {
 	in := []int{0, 1, 2}
-	if !slices.ContainsFunc(of, func(e Exchange) bool { return e.Segments != of[0].Segments }) {
+	if !slices.ContainsFunc(of, func(e exchange) bool { return e.Segments != of[0].Segments }) {
 		in = []int{0, 2} // what a segment costs is the message's then
 	}
 	for len(in) > 0 {
@@ -77,8 +77,8 @@ func cost(of []Exchange, took func(e *Exchange) time.Duration) (cluster.Cost, er
 	return cluster.Cost{}, nil
 }
 
-// Part is one part of a sweep: its points, and what they took.
-type Part struct {
+// timedPart is one part of a sweep: its points, and what they took.
+type timedPart struct {
 	Points int
 	Took   time.Duration
 }

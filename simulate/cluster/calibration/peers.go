@@ -10,7 +10,7 @@ import (
 
 // sweep is what relaxing a block once took.
 type sweep struct {
-	parts    []Part
+	parts    []timedPart
 	relaxing time.Duration
 	packing  time.Duration // faces that are sent
 	reading  time.Duration // and taken in
@@ -56,7 +56,7 @@ func problem(n [3]int) *solver.Problem {
 
 // newPeers makes the peers of a run that have begun to relax. Of more than three blocks along an
 // axis three are made: between two neighbours there are no others.
-func newPeers(b Block) ([]*relaxer, error) {
+func newPeers(b Workload) ([]*relaxer, error) {
 	whole, err := b.partition()
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (r *relaxer) relax() (sweep, error) {
 			before := time.Now()
 			r.peer.Relax(op)
 			took := time.Since(before)
-			r.done.parts = append(r.done.parts, Part{op.Points, took})
+			r.done.parts = append(r.done.parts, timedPart{op.Points, took})
 			r.done.relaxing += took
 			left -= op.Points
 		case solver.OpSend:

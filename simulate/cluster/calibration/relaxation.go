@@ -11,18 +11,18 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// Block says of which run the relaxation is measured: so many peers on a grid of N points a
+// Workload says of which run the relaxation is measured: so many peers on a grid of N points a
 // side, cut as runs are. How fast it is depends on the caches that the blocks of the peers on a
-// core fit, and on their shape. The zero Block is a whole grid of 96 points a side, which fits
+// core fit, and on their shape. The zero Workload is a whole grid of 96 points a side, which fits
 // none of a core's. MTU is that of messages; 0: loopback's.
-// Messages are those of lockstep, or Asynchronous, over loopback or a Wire.
-type Block struct {
+// Messages are those of lockstep, or Asynchronous, over loopback or a Path.
+type Workload struct {
 	N, Peers, MTU int
 	Asynchronous  bool
-	Wire          *Wire
+	Path          *Path
 }
 
-func (b Block) orDefault() (Block, error) {
+func (b Workload) orDefault() (Workload, error) {
 	if b.N == 0 && b.Peers == 0 {
 		b.N, b.Peers = 96, 1
 	}
@@ -38,12 +38,12 @@ func (b Block) orDefault() (Block, error) {
 	return b, nil
 }
 
-func (b Block) partition() (solver.Partition, error) {
+func (b Workload) partition() (solver.Partition, error) {
 	return solver.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
 }
 
 // String names the block.
-func (b Block) String() string {
+func (b Workload) String() string {
 	p, err := b.partition()
 	if err != nil {
 		return err.Error()
@@ -67,7 +67,7 @@ func (t *turns) during(d time.Duration) error {
 			if err != nil {
 				return err
 			}
-			s.parts = append([]Part(nil), s.parts...)
+			s.parts = append([]timedPart(nil), s.parts...)
 			t.sweeps = append(t.sweeps, s)
 		}
 	}
@@ -101,7 +101,7 @@ type speed struct {
 	packing, reading float64 // nanoseconds a byte of a face
 }
 
-func relaxations(b Block, peers []*relaxer, cores int) (s speed, err error) {
+func relaxations(b Workload, peers []*relaxer, cores int) (s speed, err error) {
 	crew := make([]turns, min(cores, len(peers)))
 	for i, r := range peers {
 		if t := &crew[i%len(crew)]; len(t.peers) < perCore(b, cores) {
@@ -135,7 +135,7 @@ func relaxations(b Block, peers []*relaxer, cores int) (s speed, err error) {
 	s.jitter = jitter(alone)
 	s.straggle = straggle(alone, s.jitter)
 	if len(crew) > 1 {
-		s.crowding = Crowding(relaxing(alone), relaxing(crowd), len(crew))
+		s.crowding = crowding(relaxing(alone), relaxing(crowd), len(crew))
 		s.straggle = straggle(crowd, s.jitter)
 	}
 	s.packing = perByte(alone, func(s *sweep) time.Duration { return s.packing })
@@ -185,9 +185,9 @@ func perByte(of []sweep, took func(*sweep) time.Duration) float64 {
 // mostCrowding is what a description takes.
 const mostCrowding = 100
 
-// Crowding is by how much longer a thread takes for each other one, when so many that take
+// crowding is by how much longer a thread takes for each other one, when so many that take
 // alone by themselves take crowd at once.
-func Crowding(alone, crowd float64, threads int) float64 {
+func crowding(alone, crowd float64, threads int) float64 {
 	return min(mostCrowding, max(0, (crowd/alone-1)/float64(threads-1)))
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// Wire is what joins the two ends between which messages are timed, where that is not loopback:
+// Path is what joins the two ends between which messages are timed, where that is not loopback:
 // both ends are on this machine, whose cores carry the frames too.
-type Wire struct {
+type Path struct {
 	Open     func(end, mtu int) (microproto.Link, error)
 	Identity *driver.Identity // of protected sessions, as those between hosts are; nil: they are not
 	Rate     float64          // bytes a second, each way
@@ -28,7 +28,7 @@ type Wire struct {
 }
 
 // link gives a node's configuration its link.
-func (w *Wire) link(c *driver.Config, end, mtu int) (err error) {
+func (w *Path) link(c *driver.Config, end, mtu int) (err error) {
 	if w == nil {
 		c.Link, err = ether.Open(ether.Config{Listen: "127.0.0.1", MTU: mtu})
 		return err
@@ -40,7 +40,7 @@ func (w *Wire) link(c *driver.Config, end, mtu int) (err error) {
 	return err
 }
 
-func (w *Wire) threads() int {
+func (w *Path) threads() int {
 	if w == nil {
 		return 0
 	}
@@ -48,7 +48,7 @@ func (w *Wire) threads() int {
 }
 
 // lag is how long a short message is under way.
-func (w *Wire) lag() time.Duration {
+func (w *Path) lag() time.Duration {
 	if w == nil {
 		return 0
 	}
@@ -59,7 +59,7 @@ func (w *Wire) lag() time.Duration {
 const slack = 200 * time.Microsecond
 
 // carries is how long a message is under way at most.
-func (w *Wire) carries(bytes int) time.Duration {
+func (w *Path) carries(bytes int) time.Duration {
 	if w == nil {
 		return 0
 	}
@@ -117,7 +117,7 @@ func (w *wire) flood(tag int, other func() error) (f flooding, err error) {
 	return f, w.drain()
 }
 
-func (w *Wire) spent() time.Duration {
+func (w *Path) spent() time.Duration {
 	if w == nil || w.Spent == nil {
 		return 0
 	}

@@ -40,7 +40,7 @@ func Explain(d *cluster.Description) Explanation {
 			if g.Count > 0 {
 				count = fmt.Sprint(g.Count)
 			}
-			if g.Together {
+			if g.OneMachine {
 				count += ", on one machine,"
 			}
 			groups = append(groups, fmt.Sprintf("%s × %s", count, g.Class))
@@ -53,7 +53,7 @@ func Explain(d *cluster.Description) Explanation {
 	for i := range d.Networks {
 		add("network "+d.Networks[i].Name, network(&d.Networks[i]))
 	}
-	for _, w := range d.Wide {
+	for _, w := range d.WAN {
 		add(fmt.Sprintf("line %s–%s", w.Between[0], w.Between[1]), fmt.Sprintf("%s each way, %v one way beyond the sites' networks, queue %s%s",
 			rates().format(w.Rate), w.Latency, sizes().format(float64(w.Queue)), chances(w.Loss, w.Jitter)))
 	}

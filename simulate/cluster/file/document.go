@@ -59,7 +59,7 @@ func (r *reader) parse(name string, root yamldoc.Entry) *cluster.Description {
 	r.named(get("networks"), "networks", func(name string, e yamldoc.Entry) { d.Networks = append(d.Networks, r.network(name, e)) })
 	r.named(get("sites"), "sites", func(name string, e yamldoc.Entry) { d.Sites = append(d.Sites, r.site(name, e)) })
 	for _, e := range r.list(get("wide"), "lines between sites") {
-		d.Wide = append(d.Wide, r.wide(e))
+		d.WAN = append(d.WAN, r.wide(e))
 	}
 	for _, e := range r.list(get("events"), "events") {
 		d.Events = append(d.Events, r.event(e))
@@ -118,7 +118,7 @@ func (r *reader) site(name string, e yamldoc.Entry) cluster.Site {
 	s := cluster.Site{Name: name, Network: r.word(get("network"))}
 	for _, e := range r.list(get("machines"), "groups of machines") {
 		get := r.mapping(e, groupKeys)
-		g := cluster.Group{Class: r.word(get("class")), Together: r.yes(get("together"))}
+		g := cluster.Group{Class: r.word(get("class")), OneMachine: r.yes(get("together"))}
 		if e := get("count"); !e.Null() {
 			if g.Count = r.integer(e); g.Count == 0 {
 				r.fail(e.Errorf("0: leave the key out to have as many machines as are asked for"))
@@ -129,9 +129,9 @@ func (r *reader) site(name string, e yamldoc.Entry) cluster.Site {
 	return s
 }
 
-func (r *reader) wide(e yamldoc.Entry) cluster.Wide {
+func (r *reader) wide(e yamldoc.Entry) cluster.WANLink {
 	get := r.mapping(e, wideKeys)
-	w := cluster.Wide{
+	w := cluster.WANLink{
 		Rate: r.quantity(get("rate"), rates(), true), Latency: r.duration(get("latency"), true), Queue: r.size(get("queue"), true),
 		Loss: r.quantity(get("loss"), ratios(), false), Jitter: r.duration(get("jitter"), false),
 	}

@@ -28,7 +28,7 @@ const MaxTextBytes = 256 << 10
 var builtins embed.FS
 
 // Names of the built-in descriptions, in order.
-func Names() []string {
+func Builtins() []string {
 	entries, err := builtins.ReadDir("builtin")
 	if err != nil {
 		panic(err) // it is part of the program
@@ -41,7 +41,7 @@ func Names() []string {
 }
 
 // Text of a built-in description.
-func Text(name string) ([]byte, bool) {
+func BuiltinText(name string) ([]byte, bool) {
 	text, err := builtins.ReadFile("builtin/" + name + ".yaml")
 	return text, err == nil
 }
@@ -58,7 +58,7 @@ type File struct {
 // Open reads what a user names on a command line: a built-in description, or the path of a
 // file. others are names that the caller knows besides, for the message about a wrong one.
 func Open(ref string, others ...string) (*File, error) {
-	if text, ok := Text(ref); ok {
+	if text, ok := BuiltinText(ref); ok {
 		f, err := Parse(ref, text)
 		if f != nil {
 			f.Builtin = true
@@ -67,7 +67,7 @@ func Open(ref string, others ...string) (*File, error) {
 	}
 	ext := filepath.Ext(ref)
 	if _, err := os.Stat(ref); err != nil && ext != ".yaml" && ext != ".yml" && !strings.ContainsRune(ref, filepath.Separator) {
-		known := append(Names(), others...)
+		known := append(Builtins(), others...)
 		return nil, fmt.Errorf("no model of a cluster is called %q%s; there are %s, or give a file", ref, spelling.Suggest(ref, known), strings.Join(known, ", "))
 	}
 	text, err := yamldoc.ReadFile(ref, MaxTextBytes)
@@ -96,7 +96,7 @@ func Parse(file string, text []byte) (*File, error) {
 }
 
 // Of makes a description that no file has into one that can be modelled.
-func Of(d *cluster.Description) (*File, error) {
+func New(d *cluster.Description) (*File, error) {
 	f := &File{Description: *d, name: d.Name, lines: reader{lines: map[string]int{}}}
 	if err := f.Check(); err != nil {
 		return nil, f.lines.place(f.name, err)
@@ -131,7 +131,7 @@ func (f *File) Model(machines int) (*cluster.Model, error) {
 
 // Is tells whether a file looks like the description of a cluster, right or wrong, rather
 // than like something else that is written in YAML.
-func Is(path string) bool {
+func Detect(path string) bool {
 	text, err := yamldoc.ReadFile(path, MaxTextBytes)
 	if err != nil {
 		return false

@@ -70,10 +70,10 @@ func TestParse(t *testing.T) {
 		},
 		Sites: []cluster.Site{
 			{Name: "east", Network: "gigabit", Machines: []cluster.Group{{Class: "old", Count: 3}, {Class: "new"}}},
-			{Name: "north", Network: "gigabit", Machines: []cluster.Group{{Class: "new", Together: true}}},
+			{Name: "north", Network: "gigabit", Machines: []cluster.Group{{Class: "new", OneMachine: true}}},
 			{Name: "8", Network: "fast", Machines: []cluster.Group{{Class: "new"}}},
 		},
-		Wide: []cluster.Wide{
+		WAN: []cluster.WANLink{
 			{Between: [2]string{"east", "north"}, Rate: 12.5e6, Latency: 5 * time.Millisecond, Queue: 1 << 20, Loss: 0.01, Jitter: time.Millisecond},
 			{Between: [2]string{"east", "8"}, Rate: 12.5e6, Latency: 5 * time.Millisecond, Queue: 1 << 20},
 			{Between: [2]string{"8", "north"}, Rate: 12.5e6, Latency: 5 * time.Millisecond, Queue: 1 << 20},
@@ -93,7 +93,7 @@ func TestParse(t *testing.T) {
 
 // A file without a name is named by itself.
 func TestName(t *testing.T) {
-	text, ok := Text("graphene-eth")
+	text, ok := BuiltinText("graphene-eth")
 	require.True(t, ok)
 	f, err := Parse(filepath.Join("some", "where.else.yaml"), text)
 	require.NoError(t, err)
@@ -115,18 +115,18 @@ func TestOpen(t *testing.T) {
 	f, err := Open(name)
 	require.NoError(t, err)
 	require.False(t, f.Builtin)
-	require.True(t, Is(name))
+	require.True(t, Detect(name))
 	require.NoError(t, os.WriteFile(name, []byte("dimension: 3\nobstacle: \"0\"\n"), 0o600))
-	require.False(t, Is(name))
+	require.False(t, Detect(name))
 	require.NoError(t, os.WriteFile(name, []byte("machines: 3"), 0o600))
-	require.True(t, Is(name), "wrong, but meant to be one")
-	require.False(t, Is(filepath.Join(dir, "none.yaml")))
+	require.True(t, Detect(name), "wrong, but meant to be one")
+	require.False(t, Detect(filepath.Join(dir, "none.yaml")))
 }
 
 // Every built-in one is a cluster of any size with a source for its figures; two sites are
 // as far apart as their names say.
 func TestBuiltins(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range Builtins() {
 		f, err := Open(name)
 		require.NoError(t, err)
 		require.Equal(t, name, f.Name)
@@ -139,7 +139,7 @@ func TestBuiltins(t *testing.T) {
 		require.Len(t, m.Hosts, 4096)
 		var ms float64
 		if n, _ := fmt.Sscanf(name, "grid-%fms", &ms); n == 1 {
-			line := m.Wide[m.WideOf(0, 1)]
+			line := m.WAN[m.WANOf(0, 1)]
 			round := 2 * (line.Latency + m.Networks[0].Latency + m.Networks[m.Hosts[4095].Network].Latency)
 			require.InDelta(t, ms/1e3, round.Seconds(), 1e-9)
 			require.Equal(t, 0, m.Hosts[2047].Site)
@@ -206,10 +206,10 @@ func draw(t *rapid.T) *cluster.Description {
 	for _, n := range distinct("sites", 3) {
 		s := cluster.Site{Name: n, Network: d.Networks[rapid.IntRange(0, len(d.Networks)-1).Draw(t, "network")].Name}
 		for range rapid.IntRange(1, 3).Draw(t, "groups") {
-			s.Machines = append(s.Machines, cluster.Group{Class: d.Classes[rapid.IntRange(0, len(d.Classes)-1).Draw(t, "class")].Name, Count: rapid.IntRange(0, 50).Draw(t, "count"), Together: rapid.Bool().Draw(t, "together")})
+			s.Machines = append(s.Machines, cluster.Group{Class: d.Classes[rapid.IntRange(0, len(d.Classes)-1).Draw(t, "class")].Name, Count: rapid.IntRange(0, 50).Draw(t, "count"), OneMachine: rapid.Bool().Draw(t, "together")})
 		}
 		for _, other := range d.Sites {
-			d.Wide = append(d.Wide, cluster.Wide{Between: [2]string{other.Name, n}, Rate: rate.Draw(t, "rate"), Latency: pause("latency"), Queue: 1 << 20, Jitter: pause("jitter")})
+			d.WAN = append(d.WAN, cluster.WANLink{Between: [2]string{other.Name, n}, Rate: rate.Draw(t, "rate"), Latency: pause("latency"), Queue: 1 << 20, Jitter: pause("jitter")})
 		}
 		d.Sites = append(d.Sites, s)
 	}
@@ -233,8 +233,8 @@ func draw(t *rapid.T) *cluster.Description {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(everything))
-	for _, name := range Names() {
-		text, _ := Text(name)
+	for _, name := range Builtins() {
+		text, _ := BuiltinText(name)
 		f.Add(text)
 	}
 	f.Add([]byte("machines: {a: {relaxation: 1e999999 point/s}}\nnetworks: &x [*x]\nsites: !!t |\n  q\n"))

@@ -48,7 +48,7 @@ func (w *writer) group(g *cluster.Group) {
 	if g.Count > 0 {
 		fmt.Fprintf(w, ", count: %d", g.Count)
 	}
-	if g.Together {
+	if g.OneMachine {
 		w.WriteString(", together: true")
 	}
 	w.WriteString("}\n")
@@ -134,10 +134,10 @@ func (w *writer) network(n *cluster.Network) {
 
 // joined writes what is between sites, and what happens.
 func (w *writer) joined(d *cluster.Description) {
-	if len(d.Wide) > 0 {
+	if len(d.WAN) > 0 {
 		w.line(0, "wide", "")
 	}
-	for _, l := range d.Wide {
+	for _, l := range d.WAN {
 		fmt.Fprintf(w, "  - between: [%q, %q]\n", l.Between[0], l.Between[1])
 		w.line(2, "rate", rates().format(l.Rate))
 		w.line(2, "latency", times().format(float64(l.Latency)))

@@ -40,7 +40,7 @@ are processes that share the cores (docs/simulation.md). Caches matter: with --n
 					return err
 				}
 			}
-			d, err := calibration.ThisMachine(c.Context(), calibration.Block{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"})
+			d, err := calibration.ThisMachine(c.Context(), calibration.Workload{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"})
 			if err != nil {
 				return failed(err)
 			}

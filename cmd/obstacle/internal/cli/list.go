@@ -62,7 +62,7 @@ does with the description of a cluster (docs/simulation.md). It solves nothing.`
 		Example: "  obstacle check examples/problems/terrain.yaml",
 		Args:    oneArgument("file"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if clusterfile.Is(args[0]) {
+			if clusterfile.Detect(args[0]) {
 				f, err := clusterfile.Open(args[0])
 				if err != nil {
 					return badInput(err)
