@@ -14,13 +14,16 @@ import (
 // read is called when a sweep begins: it reads the newest faces that have come.
 func (m *machine) read() {
 	iterate := m.host.Peer.Outcome().Iterate
-	m.host.Newest(func(label uint64) {
+	for _, n := range m.host.Exchange.Neighbours() {
+		if len(n.Slots) == 0 {
+			continue
+		}
 		age := 0
-		if label := solver.LabelIterate(label); label < iterate {
+		if label := solver.LabelIterate(n.Newest()); label < iterate {
 			age = int(min(iterate-label, solver.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++
-	})
+	}
 }
 
 // timeline notes when the sweeps of a rank ended: those whose number is a multiple of a

@@ -15,6 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 )
 
 // engine plays one Run.
@@ -121,11 +122,11 @@ func (m *machine) occupy() error {
 	if err != nil {
 		return err
 	}
-	c := virtual.Config{Rank: config.Rank, Scale: 1, NoOverlap: r.NoOverlap, Memory: &e.memory.rooms}
+	c := virtual.Config{Config: exchange.Config{Rank: config.Rank, Scale: 1, NoOverlap: r.NoOverlap, Memory: &e.memory.rooms}}
 	switch {
 	case r.Scale > 1:
 		s := stand(peer, r.Scale, r.Solver.Problem.Dimension)
-		peer, c.Memory, c.Copies, c.Scale = s, &s.sending, true, s.volume
+		peer, c.Memory, c.OneSlot, c.Scale = s, &s.sending, true, s.volume
 	case e.crew.helpers:
 		peer = deferredBy(e.crew, peer)
 	}

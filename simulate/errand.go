@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 )
 
 // errand is a relaxation that a thread of the crew may do while the engine goes on: virtual time
@@ -109,6 +110,14 @@ func (d *deferring) Relax(op solver.Op) { d.relax(op, false) }
 
 // Next implements solver.Peer.
 func (d *deferring) Next(now time.Duration) solver.Op { return d.settled().Next(now) }
+
+// Expects implements exchange.Expecter.
+func (d *deferring) Expects(q solver.Rank) (tag uint32, ok bool) {
+	if e, is := d.settled().(exchange.Expecter); is {
+		return e.Expects(q)
+	}
+	return 0, false
+}
 
 // Pack implements solver.Peer.
 func (d *deferring) Pack(op solver.Op, dst []byte) { d.settled().Pack(op, dst) }

@@ -219,7 +219,7 @@ func (m *machine) Sends(*virtual.Host, int) time.Duration {
 }
 
 // Receives implements World.
-func (m *machine) Receives(_ *virtual.Host, _ uint64, waits bool) time.Duration {
+func (m *machine) Receives(_ *virtual.Host, waits bool) time.Duration {
 	return m.message(m.class.Receive.Message, waits)
 }
 
@@ -259,9 +259,6 @@ func (m *machine) Alarm(_ *virtual.Host, at microproto.Instant) {
 
 // Opened implements World.
 func (m *machine) Opened(*virtual.Host) {}
-
-// Changed implements World.
-func (m *machine) Changed(*virtual.Host) {}
 
 // Stepped implements World.
 func (m *machine) Stepped(*virtual.Host, *solver.StepResult) {}

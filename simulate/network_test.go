@@ -13,6 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 )
 
 // still is an engine in which nothing happens but what a test makes happen.
@@ -22,7 +23,7 @@ func still(m *cluster.Model) *engine {
 	for rank := range n {
 		w := e.newMachine(rank)
 		w.costly = true
-		w.host = virtual.NewHost(w, virtual.Config{Rank: solver.Rank(rank), Peer: &counted{}})
+		w.host = virtual.NewHost(w, virtual.Config{Config: exchange.Config{Rank: solver.Rank(rank), Peer: &counted{}}})
 		e.hosts = append(e.hosts, w)
 	}
 	e.connect(n)

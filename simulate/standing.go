@@ -15,7 +15,9 @@ type standIn struct {
 	links        []solver.Link
 	part         int // points of the relaxation asked for
 	faces        map[source][]byte
-	sending      overlay // of faces
+	next         map[solver.Rank]uint32 // tag of the next face
+	tags         map[solver.Rank]uint32 // of faces
+	sending      overlay                // of faces
 }
 
 // source is a slot of the halo sessions.
@@ -46,7 +48,7 @@ func (*overlay) Give(int, []byte) {}
 
 // stand has every point of a peer's grid stand for side points a side.
 func stand(p solver.Peer, side, dimension int) *standIn {
-	s := &standIn{Peer: p, face: 1, volume: side, faces: map[source][]byte{}}
+	s := &standIn{Peer: p, face: 1, volume: side, faces: map[source][]byte{}, next: map[solver.Rank]uint32{}, tags: map[solver.Rank]uint32{}}
 	for range dimension - 1 {
 		s.face, s.volume = s.face*side, s.volume*side
 	}
@@ -54,6 +56,7 @@ func stand(p solver.Peer, side, dimension int) *standIn {
 		long := l
 		long.Slots, long.Sent = s.longer(l.Slots), s.longer(l.Sent)
 		s.links = append(s.links, long)
+		s.tags[l.Rank] = uint32(len(l.Slots))
 		for _, n := range l.Sent {
 			s.sending.true = max(s.sending.true, n)
 		}
@@ -86,6 +89,10 @@ func (s *standIn) Relax(op solver.Op) {
 	s.Peer.Relax(op)
 }
 
+// Expects implements exchange.Expecter: faces come under one tag after the other, and Halo has
+// copied those before.
+func (s *standIn) Expects(q solver.Rank) (tag uint32, ok bool) { return s.next[q], true }
+
 // Pack implements solver.Peer: what lies behind the face is whatever dst holds.
 func (s *standIn) Pack(op solver.Op, dst []byte) {
 	op.Bytes /= s.face
@@ -98,5 +105,6 @@ func (s *standIn) Halo(now time.Duration, q solver.Rank, tag uint32, label uint6
 	from := source{q, tag}
 	kept := append(s.faces[from][:0], data[:len(data)/s.face]...)
 	s.faces[from] = kept
+	s.next[q] = (tag + 1) % s.tags[q]
 	return s.Peer.Halo(now, q, tag, label, kept)
 }

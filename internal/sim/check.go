@@ -45,11 +45,13 @@ func Play(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Resu
 // (bit by bit where the scheme promises it), and all memory has been given back.
 func (c *Cluster) Check() (*Result, error) {
 	s := c.Scenario
-	r := &Result{Virtual: time.Duration(c.ended), Events: c.events, Changes: c.changes, Railed: c.railed, Moves: c.moves, U: c.assemble()}
+	r := &Result{Virtual: time.Duration(c.ended), Events: c.events, Railed: c.railed, Moves: c.moves, U: c.assemble()}
 	for _, p := range c.peers {
 		r.Outcomes = append(r.Outcomes, p.worker.Outcome())
 		r.Points += p.points
 		r.Planes += p.worker.Outcome().Given
+		changes, _ := p.Exchange.Changes()
+		r.Changes += uint64(changes)
 		r.Reconnects += p.node.Counters().Reconnects
 	}
 	for _, l := range c.links {

@@ -40,7 +40,6 @@ type Cluster struct {
 
 	ends     [][]float64         // by time step, assembled
 	believed []solver.StepResult // by rank 0
-	changes  uint64              // of mode, at boundaries of time steps
 	fault    error
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 )
 
 // peer is one peer: a host of the world that a scenario makes.
@@ -54,7 +55,9 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	if err != nil {
 		return nil, err
 	}
-	p.Host = virtual.NewHost(world{c}, virtual.Config{Rank: rank, Node: p.node, Peer: p.worker, Rails: len(rails)})
+	p.Host = virtual.NewHost(world{c}, virtual.Config{
+		Config: exchange.Config{Rank: rank, Peer: p.worker}, Node: p.node, Rails: len(rails),
+	})
 	return p, nil
 }
 
