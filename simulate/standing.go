@@ -14,16 +14,14 @@ type standIn struct {
 	face, volume int // that a point stands for
 	links        []solver.Link
 	part         int // points of the relaxation asked for
-	faces        map[source][]byte
-	next         map[solver.Rank]uint32 // tag of the next face
-	tags         map[solver.Rank]uint32 // of faces
-	sending      overlay                // of faces
+	received     map[solver.Rank]*received
+	sending      overlay // of faces
 }
 
-// source is a slot of the halo sessions.
-type source struct {
-	from solver.Rank
-	tag  uint32
+// received holds the faces from one rank.
+type received struct {
+	faces [][]byte // by tag
+	next  uint32   // tag of the next one
 }
 
 // overlay is memory of messages of which only the beginnings are true: they lie side by side, and
@@ -48,7 +46,7 @@ func (*overlay) Give(int, []byte) {}
 
 // stand has every point of a peer's grid stand for side points a side.
 func stand(p solver.Peer, side, dimension int) *standIn {
-	s := &standIn{Peer: p, face: 1, volume: side, faces: map[source][]byte{}, next: map[solver.Rank]uint32{}, tags: map[solver.Rank]uint32{}}
+	s := &standIn{Peer: p, face: 1, volume: side, received: map[solver.Rank]*received{}}
 	for range dimension - 1 {
 		s.face, s.volume = s.face*side, s.volume*side
 	}
@@ -56,7 +54,7 @@ func stand(p solver.Peer, side, dimension int) *standIn {
 		long := l
 		long.Slots, long.Sent = s.longer(l.Slots), s.longer(l.Sent)
 		s.links = append(s.links, long)
-		s.tags[l.Rank] = uint32(len(l.Slots))
+		s.received[l.Rank] = &received{faces: make([][]byte, len(l.Slots))}
 		for _, n := range l.Sent {
 			s.sending.true = max(s.sending.true, n)
 		}
@@ -91,7 +89,9 @@ func (s *standIn) Relax(op solver.Op) {
 
 // Expects implements exchange.Expecter: faces come under one tag after the other, and Halo has
 // copied those before.
-func (s *standIn) Expects(q solver.Rank) (tag uint32, ok bool) { return s.next[q], true }
+func (s *standIn) Expects(q solver.Rank) (tag uint32, ok bool) {
+	return s.received[q].next, true
+}
 
 // Pack implements solver.Peer: what lies behind the face is whatever dst holds.
 func (s *standIn) Pack(op solver.Op, dst []byte) {
@@ -102,9 +102,8 @@ func (s *standIn) Pack(op solver.Op, dst []byte) {
 // Halo implements solver.Peer. It keeps what is true of data itself: the shell may use its
 // memory again.
 func (s *standIn) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
-	from := source{q, tag}
-	kept := append(s.faces[from][:0], data[:len(data)/s.face]...)
-	s.faces[from] = kept
-	s.next[q] = (tag + 1) % s.tags[q]
+	r := s.received[q]
+	kept := append(r.faces[tag][:0], data[:len(data)/s.face]...)
+	r.faces[tag], r.next = kept, (tag+1)%uint32(len(r.faces))
 	return s.Peer.Halo(now, q, tag, label, kept)
 }

@@ -9,7 +9,7 @@ func (x *Exchange) beginAdapt(now time.Duration) {
 		n.adaptAsked = false
 	}
 	x.adapting = now
-	x.pending = operation{kind: adaptation, op: x.op}
+	x.pending = operation{kind: adaptation}
 }
 
 // Adapting reports whether the operation in progress is a change of mode.

@@ -111,9 +111,9 @@ type Exchange struct {
 	expects    Expecter // nil: the peer is none
 	neighbours []*Neighbour
 	byRank     map[solver.Rank]*Neighbour
-	op         solver.Op // the newest of the peer's
-	pending    operation // an operation that has begun and not ended
-	late       []operation
+	op         solver.Op // the operation that is being carried out
+	pending    operation // what is left of it
+	late       []lateFace
 	left       int  // points of the sweep in progress that have not been relaxed
 	waiting    bool // the newest Action was Wait
 	news       bool // some session was touched
@@ -163,7 +163,7 @@ func (x *Exchange) Next(now time.Duration) (Action, error) {
 	case x.pending.kind != none:
 		return x.proceed(now)
 	case len(x.late) > 0 && x.left <= 0:
-		x.pending = x.late[0]
+		x.op, x.pending = x.late[0].op, x.late[0].operation
 		x.late = append(x.late[:0], x.late[1:]...)
 		return x.charge(), nil
 	}
@@ -183,7 +183,7 @@ func (x *Exchange) begin(now time.Duration) (Action, error) {
 	case solver.OpSend:
 		return x.beginFace(), nil
 	case solver.OpAgree:
-		x.pending = operation{kind: agreement, op: *op, to: x.byRank[op.To]}
+		x.pending = operation{kind: agreement, to: x.byRank[op.To]}
 		return x.charge(), nil
 	case solver.OpWait:
 		if news, err := x.poll(now, true); news || err != nil {
@@ -227,20 +227,25 @@ func (x *Exchange) resume(now time.Duration) (bool, error) {
 		return x.pushFace(now, o)
 	case agreement:
 		var t p2psap.Transfer
-		return x.transmit(o.to, o.to.Agree, &o.to.agreeClosed, true, 0, p2psap.Label(o.op.Label), o.op.Message, &t)
+		return x.transmit(o.to, o.to.Agree, &o.to.agreeClosed, true, 0, p2psap.Label(x.op.Label), x.op.Message, &t)
 	case adaptation:
-		return x.adapt(now, o.op.Asynchronous)
+		return x.adapt(now, x.op.Asynchronous)
 	}
 	return true, nil
 }
 
-// operation is one that may have to wait in the middle.
+// operation is what is left of an operation that may have to wait in the middle.
 type operation struct {
 	kind   operationKind
-	op     solver.Op
+	packed bool // the face is in its buffer
 	to     *Neighbour
 	buffer *buffer
-	packed bool
+}
+
+// lateFace is a packed face that is sent at the end of its sweep.
+type lateFace struct {
+	operation
+	op solver.Op
 }
 
 type operationKind uint8
@@ -254,9 +259,9 @@ const (
 
 // charge returns the Action for the message that is about to be sent.
 func (x *Exchange) charge() Action {
-	n := x.pending.op.Bytes
+	n := x.op.Bytes
 	if x.pending.kind == agreement {
-		n = len(x.pending.op.Message)
+		n = len(x.op.Message)
 	}
 	return Action{Kind: Send, Bytes: n}
 }

@@ -23,7 +23,7 @@ type buffer struct {
 func (x *Exchange) beginFace() Action {
 	n := x.byRank[x.op.To]
 	n.newest = 1 - n.newest
-	x.pending = operation{kind: face, op: x.op, to: n, buffer: &n.buffers[n.newest]}
+	x.pending = operation{kind: face, to: n, buffer: &n.buffers[n.newest]}
 	if x.config.NoOverlap && x.left > 0 {
 		return Action{}
 	}
@@ -36,15 +36,15 @@ func (x *Exchange) beginFace() Action {
 func (x *Exchange) pushFace(now time.Duration, o *operation) (bool, error) {
 	n, b := o.to, o.buffer
 	if !o.packed {
-		if done, err := x.free(n, b, p2psap.Tag(o.op.Tag)); !done || err != nil {
+		if done, err := x.free(n, b, p2psap.Tag(x.op.Tag)); !done || err != nil {
 			return false, err
 		}
 		o.packed, b.held = true, true
-		b.tag, b.label = p2psap.Tag(o.op.Tag), p2psap.Label(o.op.Label)
-		x.lend(b, o.op.Bytes)
-		x.peer.Pack(o.op, b.data)
+		b.tag, b.label = p2psap.Tag(x.op.Tag), p2psap.Label(x.op.Label)
+		x.lend(b, x.op.Bytes)
+		x.peer.Pack(x.op, b.data)
 		if x.config.NoOverlap && x.left > 0 {
-			x.late = append(x.late, *o)
+			x.late = append(x.late, lateFace{*o, x.op})
 			return true, nil
 		}
 		x.post(n)
