@@ -61,6 +61,27 @@ func unpackLabel(label uint64) (step, age int, sweep Iteration) {
 	return int(label >> (sweepBits + ageBits)), int(label>>sweepBits) & mostAge, Iteration(label & (1<<sweepBits - 1))
 }
 
+// Expects returns the tag of the next face from q, and reports whether its slot may be written
+// before the face is received: see exchange.Expecter. In lockstep iterates k and k+2 share a
+// slot, and no other relaxation than k reads iterate k.
+func (w *Worker) Expects(q Rank) (tag uint32, ok bool) {
+	f := w.faceOf(q)
+	if f == nil || f.scheme.Asynchronous() || len(f.slots) != 2 || f.step != w.steps.at {
+		return 0, false
+	}
+	newest, next := &f.slots[0], &f.slots[1]
+	if next.have && newest.older(next) || !newest.have {
+		newest, next, tag = next, newest, 0
+	} else {
+		tag = 1
+	}
+	if !newest.have || newest.step != w.steps.at {
+		return 0, false
+	}
+	read := !next.have || next.label < w.iterate || next.label == w.iterate && w.pass.sweeping() && !w.unread
+	return tag, read
+}
+
 // Pack writes the face that op, an OpSend, asks for: op.Bytes bytes.
 func (w *Worker) Pack(op Op, dst []byte) {
 	f := w.faceOf(op.To)
