@@ -254,7 +254,9 @@ func TestWait(t *testing.T) {
 	require.EqualValues(t, 5, r.until(Wait).Until)
 	r.agree[0].queue = []message{{data: "x"}}
 	require.True(t, r.poll())
-	require.EqualValues(t, 6, r.until(Wait).Until)
+	a, err := r.Next(0)
+	require.NoError(t, err)
+	require.Equal(t, Action{Kind: Wait, Until: 6}, a, "the peer is asked at once")
 	r.until(Done)
 }
 
@@ -323,12 +325,12 @@ func TestNoOverlap(t *testing.T) {
 // A change of mode ends when both ends of all sessions have changed, and is counted once.
 func TestAdapt(t *testing.T) {
 	r := newRig(t, true, nil)
-	r.peer.ops = []solver.Op{{Kind: solver.OpAdapt}, send(1, 1), send(1, 2), send(1, 3)}
+	r.peer.ops = []solver.Op{send(1, 1), send(1, 2), {Kind: solver.OpAdapt}, send(1, 3), send(1, 4), send(1, 5)}
 	r.until(Blocked)
 	require.True(t, r.Adapting())
-	r.halos[0].adapted = true
-	r.until(Blocked)
 	r.halos[1].adapted = true
+	r.until(Blocked)
+	r.halos[0].adapted = true
 	_, err := r.Next(7)
 	require.NoError(t, err)
 	changes, took := r.Changes()
@@ -338,7 +340,7 @@ func TestAdapt(t *testing.T) {
 		require.Equal(t, []microproto.Mode{microproto.ModeSynchronous}, h.modes)
 	}
 	r.until(Blocked)
-	require.Len(t, r.halos[0].sent, 2, "faces wait now until those before are accepted")
+	require.Len(t, r.halos[0].sent, 4, "faces wait until those sent since the change are accepted")
 }
 
 // The memory of the next face is posted once, and not in asynchronous mode.
