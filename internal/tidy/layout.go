@@ -11,7 +11,7 @@ import (
 // maxLines is the maximum number of lines of a file that is not generated.
 const maxLines = 500
 
-// topLevel lists the folders that the root may have.
+// topLevel are the folders that the root may hold.
 var topLevel = []string{".ci", ".github", "bench", "cmd", "docs", "ether", "examples", "ib", "internal", "microproto", "p2psap", "problems", "solver"}
 
 // vague lists package names that do not describe a package.
