@@ -37,14 +37,14 @@ type Pass struct {
 	Sweeps int // 0: Done alone, without First
 	// First is called for each row once, before anything relaxes it or reads it, so that it
 	// may change the row; calls at the same time are for different rows. nil: nothing.
-	First func(lo, hi, z int)
+	Prepare func(lo, hi, z int)
 	// Relaxed is called when rows [lo, hi) of plane z have been relaxed in a colour, before
 	// anything reads them, so that it may change their points of that colour. nil: nothing.
-	Relaxed func(colour, lo, hi, z int)
+	AfterColour func(colour, lo, hi, z int)
 	// Done is called for each row once, when it, the rows before it in its plane and their
 	// neighbours are final. Calls at the same time differ in worker, which is less than
 	// Workers. nil: nothing.
-	Done func(worker, lo, hi, z int)
+	Final func(worker, lo, hi, z int)
 }
 
 // Workers bounds how many calls of Done e makes at the same time.
@@ -68,17 +68,17 @@ func (s *Sweep) RedBlackPass(u []float64, p *Pass, e Executor) {
 		s.wavefront.relax(u, p, e)
 		return
 	}
-	for z := 0; z < b.Hi[2] && p.First != nil && p.Sweeps > 0; z++ {
-		p.First(0, b.Hi[1], z)
+	for z := 0; z < b.Hi[2] && p.Prepare != nil && p.Sweeps > 0; z++ {
+		p.Prepare(0, b.Hi[1], z)
 	}
 	for half := range 2 * p.Sweeps {
 		s.referenceColour(u, half%2, p.Omega, b)
-		for z := 0; z < b.Hi[2] && p.Relaxed != nil; z++ {
-			p.Relaxed(half%2, 0, b.Hi[1], z)
+		for z := 0; z < b.Hi[2] && p.AfterColour != nil; z++ {
+			p.AfterColour(half%2, 0, b.Hi[1], z)
 		}
 	}
-	for z := 0; z < b.Hi[2] && p.Done != nil; z++ {
-		p.Done(0, 0, b.Hi[1], z)
+	for z := 0; z < b.Hi[2] && p.Final != nil; z++ {
+		p.Final(0, 0, b.Hi[1], z)
 	}
 }
 

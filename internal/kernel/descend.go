@@ -27,14 +27,14 @@ func (s *Sweep) DefectRows(out, u []float64, lo, hi, z int) {
 }
 
 // Sums is how many values the sums of SumRows are.
-func (t *Transfer) Sums() int {
+func (t *Transfer) PartialLen() int {
 	c := &t.coarse.Layout
 	return c.N[0] * c.N[1] * t.fine.Layout.N[2]
 }
 
 // Summed is the coarse rows [from, to) that SumRows makes of fine rows [lo, hi) of a plane, those whose
 // last fine row is among them, and the first fine row that they need, lo if none.
-func (t *Transfer) Summed(lo, hi int) (from, to, first int) {
+func (t *Transfer) RestrictedRows(lo, hi int) (from, to, first int) {
 	a := &t.axes[1]
 	from, to, first = a.complete[lo], a.complete[hi], lo
 	for _, s := range a.gather[from:to] {
@@ -48,12 +48,12 @@ func (t *Transfer) Summed(lo, hi int) (from, to, first int) {
 // SumRows sums rows of fine plane z along y and x into sums, as Summed says: in holds the
 // rows from first to hi, whole, one after the other. room is scratch memory of a row. Both
 // grids must be whole.
-func (t *Transfer) SumRows(sums, in, room []float64, lo, hi, z int) {
+func (t *Transfer) RestrictRows(sums, in, room []float64, lo, hi, z int) {
 	f, c := &t.fine.Layout, &t.coarse.Layout
 	if t.fine.Global != f.N || t.coarse.Global != c.N {
 		panic(fmt.Sprintf("kernel: rows of a block of %v points of a grid of %v to be summed: Restrict can, SumRows cannot", f.N, t.fine.Global))
 	}
-	from, to, first := t.Summed(lo, hi)
+	from, to, first := t.RestrictedRows(lo, hi)
 	if from == to {
 		return
 	}
@@ -68,7 +68,7 @@ func (t *Transfer) SumRows(sums, in, room []float64, lo, hi, z int) {
 }
 
 // Combine writes the restriction of what was summed to the coarse points of b in dst.
-func (t *Transfer) Combine(dst, sums []float64, b Box) {
+func (t *Transfer) RestrictPlanes(dst, sums []float64, b Box) {
 	check(t.coarse.Layout, b, 0, dst)
 	if b.Empty() {
 		return

@@ -66,7 +66,7 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 					}
 				}
 				got, want := onLine(b.src), onLine(b.src)
-				sums, seen := make([]float64, tr.Sums()), make([]int, fine.N[1]*fine.N[2])
+				sums, seen := make([]float64, tr.PartialLen()), make([]int, fine.N[1]*fine.N[2])
 				var at sync.Mutex
 				var first func(lo, hi, z int)
 				if corrected {
@@ -76,9 +76,9 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 					correct(want, 0, fine.N[1], z)
 				}
 				s.RedBlackPass(got, &Pass{
-					Omega: 1.7, Sweeps: sweeps, First: first,
-					Relaxed: func(colour, lo, hi, z int) { halve(got, colour, lo, hi, z) },
-					Done: func(worker, lo, hi, z int) {
+					Omega: 1.7, Sweeps: sweeps, Prepare: first,
+					AfterColour: func(colour, lo, hi, z int) { halve(got, colour, lo, hi, z) },
+					Final: func(worker, lo, hi, z int) {
 						at.Lock()
 						defer at.Unlock()
 						if worker < 0 || worker >= Workers(executor) {
@@ -87,10 +87,10 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 						for y := lo; y < hi; y++ {
 							seen[y+fine.N[1]*z]++
 						}
-						_, _, first := tr.Summed(lo, hi)
+						_, _, first := tr.RestrictedRows(lo, hi)
 						rows, room := make([]float64, (hi-first)*fine.N[0]), make([]float64, fine.N[0])
 						s.DefectRows(rows, got, first, hi, z)
-						tr.SumRows(sums, rows, room, lo, hi, z)
+						tr.RestrictRows(sums, rows, room, lo, hi, z)
 					},
 				}, executor)
 				for half := range 2 * sweeps {
@@ -108,7 +108,7 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 				down, expected := drawArray(t, coarse), []float64(nil)
 				expected = onLine(down)
 				reference.Restrict(expected, defect, box)
-				tr.Combine(down, sums, box)
+				tr.RestrictPlanes(down, sums, box)
 				sameBits(t, expected, down, "restricted")
 			})
 		})
@@ -137,7 +137,7 @@ func TestHeldPointsAreMarked(t *testing.T) {
 					want[i/n*step+i%n/64] |= 1 << (i % n % 64)
 				}
 			}
-			k.Held(got, step, in, n)
+			k.MarkHeld(got, step, in, n)
 			require.Equal(t, want, got, "%s, n = %d", k.Name(), n)
 		})
 	}
@@ -170,7 +170,7 @@ func TestTouchingPointsAreMarked(t *testing.T) {
 					want[i/64] |= 1 << (i % 64)
 				}
 			}
-			k.Touching(got, u, phi, psi)
+			k.ScanContact(got, u, phi, psi)
 			require.Equal(t, want, got, "%s, n = %d", k.Name(), n)
 		})
 	}

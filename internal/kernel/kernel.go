@@ -15,7 +15,7 @@ type Kernel struct {
 func (k *Kernel) Name() string { return k.name }
 
 // About says in a few words what the variant is and why it can be used here.
-func (k *Kernel) About() string { return k.about }
+func (k *Kernel) Description() string { return k.about }
 
 // All lists the variants that this processor can run, slowest first.
 func All() []*Kernel {

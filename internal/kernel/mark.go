@@ -5,7 +5,7 @@ import "math"
 // Held marks the points of rows whose residual is −0, those in contact that stay (see
 // Sweep.Defect): of the rows of n values each that in is made of, value i of row k is bit i
 // of words[k·step:]. All of the words that n bits touch are written.
-func (k *Kernel) Held(words []uint64, step int, in []float64, n int) {
+func (k *Kernel) MarkHeld(words []uint64, step int, in []float64, n int) {
 	if n < 1 || len(in) < n {
 		return
 	}
@@ -39,7 +39,7 @@ func markPlain(words []uint64, step int, rows []float64, n, first int) {
 // Touching marks the values of a row that are not between an obstacle below and one above,
 // all three equally long: bit i of words is set unless φ < u < ψ at i. All of the words that
 // its bits touch are written.
-func (k *Kernel) Touching(words []uint64, row, phi, psi []float64) {
+func (k *Kernel) ScanContact(words []uint64, row, phi, psi []float64) {
 	if len(row) == 0 {
 		return
 	}

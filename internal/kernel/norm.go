@@ -53,7 +53,7 @@ func (n *Norm) addRow(r []float64) {
 func (k *Kernel) AddValues(s *Sum, row []float64) { k.loops.addValues(s, row) }
 
 // Largest is the largest magnitude of a row of values, 0 if there are none; NaN if one is.
-func Largest(row []float64) float64 { return quickest().largestRow(row) }
+func MaxAbs(row []float64) float64 { return quickest().largestRow(row) }
 
 func (isa instructions) largestRow(row []float64) float64 {
 	top := 0.0

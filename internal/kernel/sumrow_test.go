@@ -50,7 +50,7 @@ func TestRowsAreAddedExactly(t *testing.T) {
 			require.Equal(t, math.IsNaN(largest), math.IsNaN(k.loops.largestRow(row)), k.Name())
 			if !math.IsNaN(largest) {
 				require.Equal(t, largest, k.loops.largestRow(row), k.Name())
-				require.Equal(t, largest, Largest(row))
+				require.Equal(t, largest, MaxAbs(row))
 			}
 		}
 	})

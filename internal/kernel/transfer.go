@@ -137,12 +137,12 @@ func (t *Transfer) Inject(dst, u []float64, b Box) {
 // u ← u + P·e, P being linear interpolation, and then the two projections. u and e are
 // padded; e's ghosts are read. lower and upper are those of the fine block.
 func (t *Transfer) Prolong(u, e []float64, lower, upper Field, b Box) {
-	t.ProlongKeeping(u, nil, e, lower, upper, b)
+	t.ProlongSaving(u, nil, e, lower, upper, b)
 }
 
 // ProlongKeeping is Prolong that writes to keep, padded, what u was at the points of b. nil:
 // it is not kept.
-func (t *Transfer) ProlongKeeping(u, keep, e []float64, lower, upper Field, b Box) {
+func (t *Transfer) ProlongSaving(u, keep, e []float64, lower, upper Field, b Box) {
 	check(t.fine.Layout, b, 0, u)
 	if keep != nil {
 		check(t.fine.Layout, b, 0, keep)

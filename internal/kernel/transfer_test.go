@@ -80,7 +80,7 @@ func TestTransferVariants(t *testing.T) {
 				kept, keep := drawArray(t, fine), []float64(nil)
 				keep = onLine(kept)
 				each(box, func(x, y, z int) { kept[fine.Index(x, y, z)] = u[fine.Index(x, y, z)] })
-				got.ProlongKeeping(d, keep, e, lower, upper, box)
+				got.ProlongSaving(d, keep, e, lower, upper, box)
 				sameBits(t, c, d, "prolonged, keeping")
 				sameBits(t, kept, keep, "kept")
 			})

@@ -56,8 +56,8 @@ func (w *wavefront) size() (planes, rows int) {
 func (w *wavefront) relax(u []float64, p *Pass, e Executor) {
 	w.u, w.pass, w.pace = u, *p, w.sweep.pace(p.Omega)
 	most := w.most()
-	done := p.Done != nil
-	if w.lead = 0; p.First != nil && p.Sweeps > 0 {
+	done := p.Final != nil
+	if w.lead = 0; p.Prepare != nil && p.Sweeps > 0 {
 		w.lead = 1
 	}
 	for left := p.Sweeps; left > 0 || left == 0 && done; {
@@ -117,7 +117,7 @@ func (w *wavefront) relaxSlab(i int) {
 	planes, _ := w.size()
 	first, end := planes*i/w.slabs, planes*(i+1)/w.slabs
 	if w.done == 0 && w.sweep.layout.Dim == 2 {
-		w.pass.Done(i, first, end, 0)
+		w.pass.Final(i, first, end, 0)
 		return
 	}
 	low, high := 0, 0 // planes that a stage loses at either end
@@ -162,16 +162,16 @@ func (w *wavefront) relaxRows(worker, tile, t, plane int) {
 		return
 	}
 	if t == w.done {
-		w.pass.Done(worker, lo, hi, z)
+		w.pass.Final(worker, lo, hi, z)
 		return
 	}
 	if t < w.lead {
-		w.pass.First(lo, hi, z)
+		w.pass.Prepare(lo, hi, z)
 		return
 	}
 	colour := (t - w.lead) & 1
 	w.sweep.colourRows(w.u, colour, w.pace, 0, n[0], lo, hi, z)
-	if w.pass.Relaxed != nil {
-		w.pass.Relaxed(colour, lo, hi, z)
+	if w.pass.AfterColour != nil {
+		w.pass.AfterColour(colour, lo, hi, z)
 	}
 }

@@ -34,7 +34,7 @@ func Strength(l kernel.Layout, op kernel.Operator) [3]float64 {
 // nearest points. What is even in the direction, the diffusion, falls with the square of
 // the spacing, what is odd, the convection, with the spacing, and what is left on the
 // diagonal, the reaction, stays.
-func Average(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Operator, error) {
+func AverageOperator(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Operator, error) {
 	var ratio [3]float64
 	for a := range fine.Dim {
 		ratio[a] = float64(coarse.N[a]+1) / float64(fine.N[a]+1)

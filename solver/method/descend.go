@@ -38,7 +38,7 @@ func (l *Level) rowsOf(lo, hi, z int) kernel.Box {
 }
 
 // Correct has the next Smooth or Descend, which must relax, do Prolong in the same pass.
-func (l *Level) Correct(coarse *Level, keep []float64) {
+func (l *Level) DeferProlong(coarse *Level, keep []float64) {
 	l.descent.coarse, l.descent.keep = coarse, keep
 }
 
@@ -46,12 +46,12 @@ func (l *Level) Correct(coarse *Level, keep []float64) {
 // calls done (nil: nothing) for rows as soon as they are final: see kernel.Pass.
 func (l *Level) Smooth(sweeps int, omega float64, e kernel.Executor, done func(worker, lo, hi, z int)) {
 	p := &l.descent.pass
-	p.Omega, p.Sweeps, p.Done, p.Relaxed = omega, sweeps, done, nil
-	if l.Walled() {
-		p.Relaxed = l.descent.walls
+	p.Omega, p.Sweeps, p.Final, p.AfterColour = omega, sweeps, done, nil
+	if l.HasTruncated() {
+		p.AfterColour = l.descent.walls
 	}
-	if p.First = nil; l.descent.coarse != nil {
-		p.First = l.descent.correct
+	if p.Prepare = nil; l.descent.coarse != nil {
+		p.Prepare = l.descent.correct
 	}
 	l.Sweep.RedBlackPass(l.Values, p, e)
 	l.descent.coarse, l.descent.keep = nil, nil
@@ -59,10 +59,10 @@ func (l *Level) Smooth(sweeps int, omega float64, e kernel.Executor, done func(w
 
 // Descend does red-black sweeps, possibly none, and the part of Restrict that reads all
 // fine points: the residual's sums, and where points are in contact.
-func (l *Level) Descend(sweeps int, omega float64, e kernel.Executor) {
+func (l *Level) SmoothRestrict(sweeps int, omega float64, e kernel.Executor) {
 	d := &l.descent
 	if d.sums == nil {
-		d.sums = l.allocate(l.Down.Sums())
+		d.sums = l.allocate(l.Transfer.PartialLen())
 	}
 	for n := kernel.Workers(e); len(d.rooms) < n; {
 		d.rooms = append(d.rooms, make([]float64, l.room()))
@@ -76,7 +76,7 @@ func (l *Level) room() int {
 	most, n := 0, l.Part.Layout.N
 	for lo := 0; lo < n[1]; lo++ {
 		hi := min(lo+batch, n[1])
-		_, _, first := l.Down.Summed(lo, hi)
+		_, _, first := l.Transfer.RestrictedRows(lo, hi)
 		most = max(most, hi-first)
 	}
 	return (most + 1) * n[0]
@@ -88,7 +88,7 @@ func (l *Level) sumRows(worker, lo, hi, z int) {
 	room := l.descent.rooms[worker]
 	for ; lo < hi; lo += batch {
 		end := min(lo+batch, hi)
-		_, _, first := l.Down.Summed(lo, end)
+		_, _, first := l.Transfer.RestrictedRows(lo, end)
 		rows := room[:(end-first)*n]
 		l.Sweep.DefectRows(rows, l.Values, first, end, z)
 		walled := l.walledIn(first, end, z)
@@ -96,33 +96,33 @@ func (l *Level) sumRows(worker, lo, hi, z int) {
 			w := &walled[i]
 			rows[(w.at[1]-first)*n+w.at[0]] = l.defectWalled(w)
 		}
-		l.Sweep.Kernel().Held(l.contact.from(lo, z), l.contact.row, rows[(lo-first)*n:], n)
-		l.Down.SumRows(l.descent.sums, rows, room[len(rows):], lo, end, z)
+		l.Sweep.Kernel().MarkHeld(l.contact.from(lo, z), l.contact.row, rows[(lo-first)*n:], n)
+		l.Transfer.RestrictRows(l.descent.sums, rows, room[len(rows):], lo, end, z)
 	}
 }
 
 // Contacts marks where the rows of b, whole but for their ghosts, are in contact or have
 // walls, from Residual and Walls. b may hold ghosts of the other axes, if they were brought
 // there.
-func (l *Level) Contacts(b kernel.Box) {
+func (l *Level) ScanContact(b kernel.Box) {
 	n := l.Part.Layout.N[0]
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			i := l.Part.Layout.Index(0, y, z)
 			words := l.contact.of(y, z)
 			clear(words)
-			l.Sweep.Kernel().Held(words[1:], len(words), l.Residual[i:i+n], n)
+			l.Sweep.Kernel().MarkHeld(words[1:], len(words), l.Residual[i:i+n], n)
 			for _, x := range [2]int{-1, n} {
 				if r := l.Residual[i+x]; r == 0 && math.Signbit(r) {
 					set(words, x)
 				}
 			}
-			if l.Walls == nil {
+			if l.Truncation == nil {
 				continue
 			}
 			words = l.behind.of(y, z)
 			clear(words)
-			for x, w := range l.Walls[i-1 : i+n+1] {
+			for x, w := range l.Truncation[i-1 : i+n+1] {
 				if w != 0 {
 					set(words, x-1)
 				}
@@ -141,14 +141,14 @@ func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 	if l.weights != nil {
 		l.weights.restrict(coarse.Values, l.Residual, b)
 	} else if l.Residual != nil {
-		l.Down.Restrict(coarse.Values, l.Residual, b)
+		l.Transfer.Restrict(coarse.Values, l.Residual, b)
 	} else {
-		l.Down.Combine(coarse.Values, l.descent.sums, b)
+		l.Transfer.RestrictPlanes(coarse.Values, l.descent.sums, b)
 	}
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			l.restrictRow(coarse, b.Lo[0], b.Hi[0], y, z)
-			if coarse.Walls != nil {
+			if coarse.Truncation != nil {
 				l.wallRow(coarse, b.Lo[0], b.Hi[0], y, z)
 			}
 		}
@@ -212,7 +212,7 @@ func gap(dst, u []float64, obstacle kernel.Field, from int, at []int32) {
 func (l *Level) wallRow(coarse *Level, x0, x1, y, z int) {
 	row := y + coarse.Part.Layout.N[1]*z
 	i := coarse.Part.Layout.Index(x0, y, z)
-	walls := coarse.Walls[i:][:x1-x0]
+	walls := coarse.Truncation[i:][:x1-x0]
 	whole := x1-x0 == coarse.Part.Layout.N[0] // else others do the rest of the row
 	if !whole || coarse.hasWalls[row] {
 		clear(walls)
@@ -251,7 +251,7 @@ func (l *Level) around(y, z int) span {
 	for b := int(l.closest[2][z]) + 1; b < int(l.closest[2][z+2]); b++ {
 		for a := int(l.closest[1][y]) + 1; a < int(l.closest[1][y+2]); a++ {
 			s = s.join(l.contact.of(a, b))
-			if l.Walls != nil {
+			if l.Truncation != nil {
 				s = s.join(l.behind.of(a, b))
 			}
 		}

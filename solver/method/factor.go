@@ -17,7 +17,7 @@ import "math"
 //
 // It is pure and depends on what it is told alone: peers that tell it exact norms at the
 // same sweeps have the same ω.
-type Factor struct {
+type AdaptiveOmega struct {
 	omega  float64
 	fixed  bool
 	at     int     // sweep of the last observation
@@ -41,16 +41,18 @@ const (
 )
 
 // NewFactor starts with ω; fixed: it is what the user wants.
-func NewFactor(omega float64, fixed bool) Factor { return Factor{omega: omega, fixed: fixed} }
+func NewAdaptiveOmega(omega float64, fixed bool) AdaptiveOmega {
+	return AdaptiveOmega{omega: omega, fixed: fixed}
+}
 
 // Omega is the factor to relax with.
-func (f *Factor) Omega() float64 { return f.omega }
+func (f *AdaptiveOmega) Omega() float64 { return f.omega }
 
 // Forget begins the observation anew: the values or the system were changed.
-func (f *Factor) Forget() { f.known, f.rate, f.poor = false, 0, 0 }
+func (f *AdaptiveOmega) Forget() { f.known, f.rate, f.poor = false, 0, 0 }
 
 // Observe tells ‖r‖₂ after so many sweeps, and whether ω is another one from now on.
-func (f *Factor) Observe(sweep int, norm float64) bool {
+func (f *AdaptiveOmega) Observe(sweep int, norm float64) bool {
 	if f.fixed || !(norm > 0) || math.IsInf(norm, 1) {
 		return false
 	}
@@ -80,7 +82,7 @@ func (f *Factor) Observe(sweep int, norm float64) bool {
 }
 
 // rise takes the factor that the rate promises to be best, if it is a larger one.
-func (f *Factor) rise(rate float64) bool {
+func (f *AdaptiveOmega) rise(rate float64) bool {
 	if rate < f.omega-1+nearBest*(2-f.omega) {
 		return false
 	}
@@ -88,7 +90,7 @@ func (f *Factor) rise(rate float64) bool {
 	if !(rho < 1) {
 		return false
 	}
-	best := Best(rho)
+	best := OptimalOmega(rho)
 	if best <= f.omega {
 		return false
 	}
@@ -98,7 +100,7 @@ func (f *Factor) rise(rate float64) bool {
 }
 
 // fall goes back: to the factor before, which is then kept, or towards 1.
-func (f *Factor) fall() bool {
+func (f *AdaptiveOmega) fall() bool {
 	if f.old > 0 {
 		f.change(f.before)
 		f.fixed = true
@@ -111,9 +113,9 @@ func (f *Factor) fall() bool {
 	return true
 }
 
-func (f *Factor) change(omega float64) {
+func (f *AdaptiveOmega) change(omega float64) {
 	f.omega, f.known, f.rate, f.poor = omega, false, 0, 0
 }
 
 // Best is the best factor where the Jacobi iteration has the spectral radius rho.
-func Best(rho float64) float64 { return 2 / (1 + math.Sqrt(max(0, 1-float64(rho*rho)))) }
+func OptimalOmega(rho float64) float64 { return 2 / (1 + math.Sqrt(max(0, 1-float64(rho*rho)))) }

@@ -18,7 +18,7 @@ type weights struct {
 // holds: they are then interpolated, and residuals restricted, with weights of their own
 // at every point, and walls stand where the resistance says. below are the edges of the
 // coarse level. Over must have been called. nil: as without Follow.
-func (l *Level) Follow(coarse *Level, e, below *Edges) {
+func (l *Level) SetEdges(coarse *Level, e, below *Edges) {
 	l.edges, coarse.edges = e, below
 	if l.weights = nil; e == nil {
 		return
@@ -66,7 +66,7 @@ func (l *Level) Follow(coarse *Level, e, below *Edges) {
 
 // Joins reports whether a stage of this level can be one pass with its neighbours; see
 // Fused. Weights are read where the whole residual or correction is there.
-func (l *Level) Joins(s Stage) bool {
+func (l *Level) CanFuse(s Stage) bool {
 	return l.weights == nil || s.Kind != Restrict && s.Kind != Prolong
 }
 

@@ -20,10 +20,10 @@ type Level struct {
 	// blocks; nil: it is never stored (see Descend), which needs all fine points in this block.
 	Residual []float64
 	// Down leads to the next coarser grid; nil on the coarsest.
-	Down *kernel.Transfer
+	Transfer *kernel.Transfer
 	// Walls, padded, are what cuts the arms of the stencil below level 0, or nil: see Wall.
 	// Like Residual they are exchanged between blocks, for Restrict.
-	Walls []float64
+	Truncation []float64
 
 	operator kernel.Operator
 	kernel   *kernel.Kernel
@@ -55,7 +55,7 @@ type LevelConfig struct {
 	Operator kernel.Operator
 	Parity   int            // of own point (0, 0, 0)
 	Kernel   *kernel.Kernel // nil: the best
-	Walls    bool           // below level 0: arms are cut at points in contact
+	Truncate bool           // below level 0: arms are cut at points in contact
 	// Source, Lower, Upper are those of level 0. Below, they are made; Upper only where that
 	// of level 0 is an array or finite.
 	Source, Lower, Upper kernel.Field
@@ -73,8 +73,8 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 	l.allocate = allocate
 	if below {
 		l.Values = allocate(c.Part.Layout.Len())
-		if c.Walls {
-			l.Walls = allocate(c.Part.Layout.Len())
+		if c.Truncate {
+			l.Truncation = allocate(c.Part.Layout.Len())
 		}
 		for _, f := range []*kernel.Field{&l.Source, &l.Lower, &l.Upper} {
 			if f != &l.Upper || bounded(*f) {
@@ -85,7 +85,7 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 	l.operator, l.parity, l.kernel, l.below = c.Operator, c.Parity, c.Kernel, below
 	l.contact = newMarks(c.Part.Layout)
 	l.descent.bind(l)
-	if l.Walls != nil {
+	if l.Truncation != nil {
 		n := c.Part.Layout.N
 		l.behind = newMarks(c.Part.Layout)
 		l.rows, l.hasWalls = make([]int32, n[1]*n[2]+1), make([]bool, n[1]*n[2])
@@ -99,9 +99,9 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 }
 
 // Over joins l to the next coarser level.
-func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
+func (l *Level) Connect(coarse *Level, k *kernel.Kernel) error {
 	var err error
-	if l.Down, err = kernel.NewTransferPart(l.Part, coarse.Part, k); err != nil {
+	if l.Transfer, err = kernel.NewTransferPart(l.Part, coarse.Part, k); err != nil {
 		return err
 	}
 	for a := range 3 {
@@ -133,7 +133,7 @@ func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
 }
 
 // Refer sets the values at the points of b to 0 between the obstacles.
-func (l *Level) Refer(b kernel.Box) {
+func (l *Level) SetReference(b kernel.Box) {
 	n := b.Hi[0] - b.Lo[0]
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
@@ -154,7 +154,7 @@ func (l *Level) Relax(colour int, omega float64, b kernel.Box) {
 
 // Walled tells whether any point of the level has a wall; where none has, the kernels do
 // all that Relax and Defect do.
-func (l *Level) Walled() bool { return len(l.walled) > 0 }
+func (l *Level) HasTruncated() bool { return len(l.walled) > 0 }
 
 // Defect writes the residual at the points of b to Residual, for Restrict.
 func (l *Level) Defect(b kernel.Box) {
@@ -173,7 +173,7 @@ func (l *Level) Prolong(coarse *Level, keep []float64, b kernel.Box) {
 		l.prolong(coarse, keep, b)
 		return
 	}
-	l.Down.ProlongKeeping(l.Values, keep, coarse.Values, l.Lower, l.Upper, b)
+	l.Transfer.ProlongSaving(l.Values, keep, coarse.Values, l.Lower, l.Upper, b)
 }
 
 // Interpolate writes the values of the coarse level, ghosts among them, interpolated, at
@@ -189,12 +189,12 @@ func (l *Level) Interpolate(coarse *Level, b kernel.Box) {
 			clear(l.Values[l.Part.Layout.Index(b.Lo[0], y, z):][:n])
 		}
 	}
-	l.Down.Prolong(l.Values, coarse.Values, kernel.NoLower(), kernel.NoUpper(), b)
+	l.Transfer.Prolong(l.Values, coarse.Values, kernel.NoLower(), kernel.NoUpper(), b)
 }
 
 // Data samples the source and the obstacles at the coarse points of b, linearly between
 // fine points.
-func (l *Level) Data(coarse *Level, b kernel.Box) {
+func (l *Level) SampleProblem(coarse *Level, b kernel.Box) {
 	for _, f := range [][2]kernel.Field{{l.Source, coarse.Source}, {l.Lower, coarse.Lower}, {l.Upper, coarse.Upper}} {
 		if f[1].Array == nil {
 			continue // no upper obstacle
@@ -215,7 +215,7 @@ func (l *Level) sample(dst []float64, f kernel.Field, c kernel.Layout, b kernel.
 				continue
 			}
 			along := l.near[0][b.Lo[0]:b.Hi[0]]
-			if ny, nz := l.near[1][y], l.near[2][z]; ny.weight == 0 && nz.weight == 0 && along[0].weight == 0 && along[len(along)-1].weight == 0 && l.Down.Nested(0) {
+			if ny, nz := l.near[1][y], l.near[2][z]; ny.weight == 0 && nz.weight == 0 && along[0].weight == 0 && along[len(along)-1].weight == 0 && l.Transfer.Nested(0) {
 				from := f.Array[fine.Dense(0, ny.low, nz.low):]
 				for i, p := range along {
 					row[i] = from[p.low]
@@ -248,9 +248,9 @@ func mix(low, high, weight float64) float64 {
 }
 
 // NoWalls forgets the walls: the level holds the problem itself, not a correction.
-func (l *Level) NoWalls() {
+func (l *Level) ClearTruncation() {
 	l.walled = l.walled[:0]
-	clear(l.Walls)
+	clear(l.Truncation)
 	clear(l.hasWalls)
 	clear(l.behind.words)
 }
@@ -282,21 +282,21 @@ func grown(l kernel.Layout) kernel.Box {
 
 // Boundary takes the coarse level's boundary data, on its faces, from the fine one's,
 // and makes up those of edges and corners, which only interpolation reads.
-func (l *Level) Boundary(coarse *Level) {
+func (l *Level) SampleBoundary(coarse *Level) {
 	c := coarse.Part.Layout
 	for a := range c.Dim {
 		for _, at := range []int{-1, c.N[a]} {
 			face := c.Interior()
 			face.Lo[a], face.Hi[a] = at, at+1
-			l.Down.Inject(coarse.Values, l.Values, face)
+			l.Transfer.Inject(coarse.Values, l.Values, face)
 		}
 	}
-	coarse.FillEdges()
+	coarse.FillEdgeGhosts()
 }
 
 // FillEdges sets the ghosts on edges to the mean of the two ghosts beside them on faces,
 // then those on corners to the mean of three on edges.
-func (l *Level) FillEdges() {
+func (l *Level) FillEdgeGhosts() {
 	c := l.Part.Layout
 	g := grown(c)
 	for outside := 2; outside <= c.Dim; outside++ {

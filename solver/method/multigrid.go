@@ -36,7 +36,7 @@ type Multigrid struct {
 
 	// Spent tells whether after so many relaxations by the safeguard, since the solver was
 	// made, there are to be no more; nil: there may be any number.
-	Spent       func(relaxations int) bool
+	BudgetSpent func(relaxations int) bool
 	relaxations int
 	owed        int // of a cycle in progress, see Step
 }
@@ -60,12 +60,12 @@ const (
 // on the way down and one on the way up, with a factor that is best for smoothing (Yavneh,
 // SIAM J. Sci. Comput. 17, 1996: 1.15 for red-black relaxation in three dimensions).
 func DefaultSmoothing(o Options) Smoothing {
-	s := Smoothing{Before: 1, After: 1, Omega: 1.15, Twice: twiceChosen}
+	s := Smoothing{Before: 1, After: 1, Omega: 1.15, TwiceRatio: twiceChosen}
 	switch o.Cycle {
 	case "v":
-		s.Twice = 0
+		s.TwiceRatio = 0
 	case "w":
-		s.Twice = twiceAsked
+		s.TwiceRatio = twiceAsked
 	}
 	return s
 }
@@ -96,8 +96,8 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 		return err
 	}
 	smoothing := DefaultSmoothing(m.options)
-	alone := func(s Stage) bool { return m.levels[s.Level].Joins(s) }
-	m.cycle, m.start = Fused(h.Cycle(smoothing, 0), alone), Fused(h.Start(smoothing, s.Operator.Form == kernel.Variable), alone)
+	alone := func(s Stage) bool { return m.levels[s.Level].CanFuse(s) }
+	m.cycle, m.start = Fuse(h.Cycle(smoothing, 0), alone), Fuse(h.Start(smoothing, s.Operator.Form == kernel.Variable), alone)
 	if len(m.levels) == 1 { // a handful of points
 		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
 	}
@@ -110,7 +110,7 @@ func (m *Multigrid) build(o Options) error {
 	s, h := &m.system, &m.hierarchy
 	edges := m.edges()
 	for i, n := range h.Grids {
-		c := LevelConfig{Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Walls: true}
+		c := LevelConfig{Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Truncate: true}
 		layout, err := kernel.NewLayout(h.Dim, n)
 		if err != nil {
 			return err
@@ -130,10 +130,10 @@ func (m *Multigrid) build(o Options) error {
 			return err
 		}
 		if m.levels = append(m.levels, l); i > 0 {
-			if err = m.levels[i-1].Over(l, o.Kernel); err != nil {
+			if err = m.levels[i-1].Connect(l, o.Kernel); err != nil {
 				return err
 			}
-			m.levels[i-1].Follow(l, edges[i-1], edges[i])
+			m.levels[i-1].SetEdges(l, edges[i-1], edges[i])
 		}
 	}
 	return nil
@@ -147,7 +147,7 @@ func (m *Multigrid) edges() []*Edges {
 	}
 	out[0] = m.system.Edges()
 	for i := 1; i < len(out) && out[0] != nil; i++ {
-		out[i] = out[i-1].Below(m.hierarchy.Grids[i])
+		out[i] = out[i-1].CoarsenWhole(m.hierarchy.Grids[i])
 	}
 	return out
 }
@@ -158,7 +158,7 @@ func (m *Multigrid) operatorOf(i int, layout kernel.Layout, edges []*Edges) (op 
 	if m.system.Coarse != nil {
 		op, err = m.system.Coarse(n, edges[i])
 	} else {
-		op, err = Average(fine.Part.Layout, layout, fine.operator)
+		op, err = AverageOperator(fine.Part.Layout, layout, fine.operator)
 	}
 	if err != nil {
 		err = fmt.Errorf("method: the operator on the grid %s: %w", gridName(m.hierarchy.Dim, n), err)
@@ -171,7 +171,7 @@ func (m *Multigrid) bind() {
 	m.do = bound{
 		restrict:    func(_ int, b kernel.Box) { f, c := at(); f.Restrict(c, b) },
 		prolong:     func(_ int, b kernel.Box) { f, c := at(); f.Prolong(c, m.kept(), b) },
-		data:        func(_ int, b kernel.Box) { f, c := at(); f.Data(c, b) },
+		data:        func(_ int, b kernel.Box) { f, c := at(); f.SampleProblem(c, b) },
 		interpolate: func(_ int, b kernel.Box) { f, c := at(); f.Interpolate(c, b) },
 		restore:     func(_ int, b kernel.Box) { copyPoints(m.system.Layout, m.levels[0].Values, m.keep, b) },
 		measure:     func(i int, b kernel.Box) { m.levels[0].Sweep.Residual(&m.norms[i], m.levels[0].Values, b) },
@@ -235,7 +235,7 @@ func (m *Multigrid) Start(u []float64) float64 {
 		m.guard.Reset()
 		return 0
 	}
-	m.run(Stage{Kind: Reference}) // no work: a measurement, as callers make between cycles
+	m.run(Stage{Kind: ReferenceStart}) // no work: a measurement, as callers make between cycles
 	m.guard.Begin(m.before, true)
 	return m.all(m.start)
 }
@@ -253,29 +253,29 @@ func (m *Multigrid) Cycle(u []float64) float64 {
 }
 
 // try does one cycle, and returns what the safeguard decides.
-func (m *Multigrid) try(u []float64) (work float64, v Verdict) {
+func (m *Multigrid) try(u []float64) (work float64, v Decision) {
 	m.levels[0].Values = u
 	work = m.all(m.cycle)
-	if len(m.levels) == 1 || m.options.Judged {
+	if len(m.levels) == 1 || m.options.Unguarded {
 		return work, Accepted
 	}
-	v = m.guard.Judge(m.residual)
-	if v == Misled {
-		m.levels[0].Refer(m.levels[0].Part.Layout.Interior())
+	v = m.guard.Evaluate(m.residual)
+	if v == StartRejected {
+		m.levels[0].SetReference(m.levels[0].Part.Layout.Interior())
 		work += m.all(m.cycle)
-		v = m.guard.Judge(m.residual)
+		v = m.guard.Evaluate(m.residual)
 	}
 	if v == Undecided {
 		work += 2
-		v = m.guard.JudgeEnergy(m.energy(), m.residual)
+		v = m.guard.EvaluateEnergy(m.energy(), m.residual)
 	}
-	if v == Rejected && m.guard.Symmetric && m.guard.Halves(m.residual) {
+	if v == Rejected && m.guard.Symmetric && m.guard.TryHalfStep(m.residual) {
 		m.scale(0.5)
 		work += 2
-		if part := m.guard.Part(m.energy()); part > 0 {
+		if part := m.guard.StepFraction(m.energy()); part > 0 {
 			m.scale(part)
 			work += m.run(Stage{Kind: Measure})
-			m.guard.Damped(m.residual)
+			m.guard.AcceptDamped(m.residual)
 			v = Accepted
 		}
 	}
@@ -307,8 +307,8 @@ func (m *Multigrid) run(s Stage) float64 {
 	m.stage = s
 	l := m.levels[s.Level]
 	box := l.Part.Layout.Interior()
-	if s.Corrected {
-		l.Correct(m.levels[s.Level+1], m.kept())
+	if s.Prolongs {
+		l.DeferProlong(m.levels[s.Level+1], m.kept())
 	}
 	switch s.Kind {
 	case Relax, Solve:
@@ -320,14 +320,14 @@ func (m *Multigrid) run(s Stage) float64 {
 			m.team.each(box, m.do.measure)
 		}
 		m.residual = gather(m.norms)
-	case Reference:
-		l.Refer(box)
+	case ReferenceStart:
+		l.SetReference(box)
 		m.team.each(box, m.do.gauge)
 		m.before = gather(m.norms)
-	case Choose:
+	case ChooseStart:
 		m.team.each(box, m.do.gauge)
 		if r := gather(m.norms); !(r <= m.before) {
-			l.Refer(box)
+			l.SetReference(box)
 		}
 	default:
 		m.transfer(l, m.levels[s.Level+1], box)
@@ -341,18 +341,18 @@ func (m *Multigrid) transfer(l, c *Level, box kernel.Box) {
 	case Restrict:
 		if l.weights != nil {
 			m.team.each(box, m.do.defect)
-			l.Contacts(grown(l.Part.Layout))
+			l.ScanContact(grown(l.Part.Layout))
 		} else {
-			l.Descend(s.Sweeps, s.Omega, m.executor(l))
+			l.SmoothRestrict(s.Sweeps, s.Omega, m.executor(l))
 		}
 		m.team.each(c.Part.Layout.Interior(), m.do.restrict)
-		c.Wall(m.hierarchy.Dim == 1)
+		c.UpdateTruncated(m.hierarchy.Dim == 1)
 	case Prolong:
 		m.team.each(box, m.do.prolong)
 	case Interpolate:
 		m.team.each(box, m.do.interpolate)
 		c.ClearGhosts()
-	case Data:
+	case SampleProblem:
 		m.sample(l, c)
 	}
 }
@@ -360,7 +360,7 @@ func (m *Multigrid) transfer(l, c *Level, box kernel.Box) {
 // sample makes the problem on the next coarser grid for the full multigrid start.
 func (m *Multigrid) sample(l, c *Level) {
 	s, n := &m.system, c.Part.Layout.N
-	c.NoWalls()
+	c.ClearTruncation()
 	if s.Fields != nil && !m.hierarchy.Nested(m.stage.Level) {
 		if m.failure = s.Fields(n, c.Source.Array, c.Lower.Array, c.Upper.Array); m.failure != nil {
 			return
@@ -372,7 +372,7 @@ func (m *Multigrid) sample(l, c *Level) {
 		m.failure = s.Boundary(n, c.Part.Layout, c.Values)
 		return
 	}
-	l.Boundary(c)
+	l.SampleBoundary(c)
 }
 
 func (m *Multigrid) executor(l *Level) kernel.Executor {

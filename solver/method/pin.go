@@ -120,7 +120,7 @@ func (s *pins) code(at, p, lo, hi [3]int) uint64 {
 // marked are the points of part of a row that are in contact or have walls, a bit each.
 func (l *Level) marked(lo, hi, y, z int) uint64 {
 	row := l.contact.bits(lo, hi, y, z)
-	if l.Walls != nil {
+	if l.Truncation != nil {
 		row |= l.behind.bits(lo, hi, y, z)
 	}
 	return row
@@ -195,14 +195,14 @@ func (s *pins) cost(q [3]int) float64 {
 	if q != s.near && s.fine.contact.has(q) {
 		return s.held(q)
 	}
-	if s.fine.Walls == nil {
+	if s.fine.Truncation == nil {
 		return 0
 	}
 	edges := s.edges
 	if s.fine.edges != nil {
 		edges = s.fine.edgesOf(q)
 	}
-	return pin(s.fine.Walls[s.fine.Part.Layout.Index(q[0], q[1], q[2])]) * edges
+	return pin(s.fine.Truncation[s.fine.Part.Layout.Index(q[0], q[1], q[2])]) * edges
 }
 
 // free tells whether q, a point between lo and hi, is not in contact.

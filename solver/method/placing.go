@@ -155,5 +155,5 @@ func (t *placing) arms(p [3]int, a int, rim bool) (low, high float64) {
 	for b := range a {
 		stride *= e.Hi[b] - e.Lo[b]
 	}
-	return float64(scale * e.Of[a][i-stride]), float64(scale * e.Of[a][i])
+	return float64(scale * e.Diffusion[a][i-stride]), float64(scale * e.Diffusion[a][i])
 }

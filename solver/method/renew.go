@@ -11,7 +11,7 @@ import (
 // Renew takes another problem on the same grid, a time step's say: the operator and, on
 // level 0, the fields; below it they are ignored. All arrays and all that Over made stay.
 func (l *Level) Renew(op kernel.Operator, source, lower, upper kernel.Field) error {
-	l.NoWalls()
+	l.ClearTruncation()
 	if l.below {
 		clear(l.Values) // from which the start solves the coarsest grid
 		if same(l.operator, op) {
@@ -61,7 +61,7 @@ func (m *Multigrid) Renew(s System) error {
 			return err
 		}
 		if i > 0 {
-			m.levels[i-1].Follow(l, edges[i-1], edges[i])
+			m.levels[i-1].SetEdges(l, edges[i-1], edges[i])
 		}
 	}
 	m.guard = Safeguard{Symmetric: s.Symmetric}

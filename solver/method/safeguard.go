@@ -3,14 +3,14 @@ package method
 import "math"
 
 // Verdict is what becomes of a cycle.
-type Verdict int
+type Decision int
 
 // The verdicts on a cycle.
 const (
-	Accepted  Verdict = iota // its values stay
-	Undecided                // the change of the energy decides
-	Rejected                 // back to the values kept, and relaxation from there
-	Misled                   // back to the values before the start, and a cycle from there
+	Accepted      Decision = iota // its values stay
+	Undecided                     // the change of the energy decides
+	Rejected                      // back to the values kept, and relaxation from there
+	StartRejected                 // back to the values before the start, and a cycle from there
 )
 
 // Safeguard makes the convergence of multigrid certain, whatever the coarse corrections
@@ -36,7 +36,7 @@ type Safeguard struct {
 }
 
 // Falls is the factor that the residual of an accepted cycle keeps below.
-const Falls = 0.8
+const RequiredReduction = 0.8
 
 const (
 	firstSweeps = 4
@@ -61,7 +61,7 @@ func (g *Safeguard) Begin(residual float64, started bool) {
 func (g *Safeguard) Changed() { g.best, g.unknown, g.started = math.Inf(1), g.Symmetric, false }
 
 // Judge takes the residual (‖r‖₂) after a cycle.
-func (g *Safeguard) Judge(residual float64) Verdict {
+func (g *Safeguard) Evaluate(residual float64) Decision {
 	g.change = math.Inf(1)
 	if residual > g.largest && residual < math.Inf(1) {
 		g.largest = residual
@@ -71,13 +71,13 @@ func (g *Safeguard) Judge(residual float64) Verdict {
 			return g.accept(residual)
 		}
 		g.rejected++
-		return Misled
+		return StartRejected
 	}
 	if g.unknown && residual < math.Inf(1) {
 		g.unknown = false
 		return Undecided
 	}
-	if residual <= Falls*g.best {
+	if residual <= RequiredReduction*g.best {
 		return g.accept(residual)
 	}
 	if g.Symmetric && residual < math.Inf(1) {
@@ -87,7 +87,7 @@ func (g *Safeguard) Judge(residual float64) Verdict {
 }
 
 // JudgeEnergy takes the change of the energy since the values that were kept.
-func (g *Safeguard) JudgeEnergy(change, residual float64) Verdict {
+func (g *Safeguard) EvaluateEnergy(change, residual float64) Decision {
 	if g.change = change; change < 0 {
 		return g.accept(residual)
 	}
@@ -96,7 +96,7 @@ func (g *Safeguard) JudgeEnergy(change, residual float64) Verdict {
 
 // Halves reports whether, after JudgeEnergy has rejected a cycle of that residual, half of
 // its step is worth a look: see Part.
-func (g *Safeguard) Halves(residual float64) bool {
+func (g *Safeguard) TryHalfStep(residual float64) bool {
 	return g.change < math.Inf(1) && residual > nothingLeft*g.largest
 }
 
@@ -107,7 +107,7 @@ const leastStep = 0.05
 // what the half step is to be multiplied by to have least energy; 0: nothing. The energy is a
 // parabola along the step, and both ends of it lie between the obstacles: a correction may
 // point the right way and be too long. After such a part comes Damped.
-func (g *Safeguard) Part(half float64) float64 {
+func (g *Safeguard) StepFraction(half float64) float64 {
 	curvature := 2*g.change - 4*half // the change at t is curvature·t² − slope·t
 	part := (curvature - g.change) / (2 * curvature)
 	if curvature > 0 && part >= leastStep && part < 1 {
@@ -117,14 +117,14 @@ func (g *Safeguard) Part(half float64) float64 {
 }
 
 // Damped takes the residual after such a part of a step.
-func (g *Safeguard) Damped(residual float64) { g.accept(residual) }
+func (g *Safeguard) AcceptDamped(residual float64) { g.accept(residual) }
 
-func (g *Safeguard) accept(residual float64) Verdict {
+func (g *Safeguard) accept(residual float64) Decision {
 	g.best, g.sweeps = math.Min(g.best, residual), 0
 	return Accepted
 }
 
-func (g *Safeguard) reject(residual float64) Verdict {
+func (g *Safeguard) reject(residual float64) Decision {
 	g.sweeps = min(mostSweeps, max(firstSweeps, 2*g.sweeps))
 	if residual <= nothingLeft*g.largest {
 		g.sweeps = firstSweeps
@@ -137,7 +137,7 @@ func (g *Safeguard) reject(residual float64) Verdict {
 func (g *Safeguard) Sweeps() int { return g.sweeps }
 
 // Relaxed takes the residual after that.
-func (g *Safeguard) Relaxed(residual float64) {
+func (g *Safeguard) AcceptRelaxed(residual float64) {
 	g.best = math.Min(g.best, residual)
 }
 

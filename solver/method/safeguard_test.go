@@ -45,32 +45,32 @@ func TestSafeguardJudges(t *testing.T) {
 	for _, symmetric := range []bool{true, false} {
 		g := Safeguard{Symmetric: symmetric}
 		g.Reset()
-		require.Equal(t, Accepted, g.Judge(1))
-		require.Equal(t, Accepted, g.Judge(0.8))
+		require.Equal(t, Accepted, g.Evaluate(1))
+		require.Equal(t, Accepted, g.Evaluate(0.8))
 		want := Rejected
 		if symmetric {
 			want = Undecided
 		}
-		require.Equal(t, want, g.Judge(0.7), "less than the factor")
-		require.Equal(t, Rejected, g.Judge(math.NaN()))
-		require.Equal(t, Rejected, g.Judge(math.Inf(1)))
-		require.Equal(t, Accepted, g.JudgeEnergy(-1e-300, 5))
-		require.Equal(t, Rejected, g.JudgeEnergy(0, 5))
+		require.Equal(t, want, g.Evaluate(0.7), "less than the factor")
+		require.Equal(t, Rejected, g.Evaluate(math.NaN()))
+		require.Equal(t, Rejected, g.Evaluate(math.Inf(1)))
+		require.Equal(t, Accepted, g.EvaluateEnergy(-1e-300, 5))
+		require.Equal(t, Rejected, g.EvaluateEnergy(0, 5))
 		first := g.Sweeps()
-		require.Equal(t, Rejected, g.JudgeEnergy(1, 5))
+		require.Equal(t, Rejected, g.EvaluateEnergy(1, 5))
 		require.Equal(t, 2*first, g.Sweeps(), "longer while cycles fail")
-		g.Relaxed(0.1)
-		require.NotEqual(t, Accepted, g.Judge(0.09))
-		require.Equal(t, Accepted, g.Judge(0.08))
+		g.AcceptRelaxed(0.1)
+		require.NotEqual(t, Accepted, g.Evaluate(0.09))
+		require.Equal(t, Accepted, g.Evaluate(0.08))
 		require.Zero(t, g.Sweeps())
 		g.Changed()
 		if symmetric {
-			require.Equal(t, Undecided, g.Judge(1), "nothing to compare with")
-			require.Equal(t, Accepted, g.JudgeEnergy(-1, 1))
+			require.Equal(t, Undecided, g.Evaluate(1), "nothing to compare with")
+			require.Equal(t, Accepted, g.EvaluateEnergy(-1, 1))
 		} else {
-			require.Equal(t, Accepted, g.Judge(1))
+			require.Equal(t, Accepted, g.Evaluate(1))
 		}
-		require.Equal(t, Accepted, g.Judge(0.5))
+		require.Equal(t, Accepted, g.Evaluate(0.5))
 	}
 }
 

@@ -15,7 +15,7 @@ type SOR struct {
 	sweep  *kernel.Sweep
 	exec   kernel.Executor
 	team   *team
-	factor Factor
+	factor AdaptiveOmega
 	norms  []kernel.Norm
 	values []float64
 	do     func(piece int, b kernel.Box)
@@ -40,14 +40,14 @@ func NewSOR(s System, o Options) (*SOR, error) {
 	omega := o.Omega
 	switch {
 	case omega != 0:
-	case o.FirstOmega != 0:
-		omega = o.FirstOmega
+	case o.InitialOmega != 0:
+		omega = o.InitialOmega
 	case !s.Symmetric:
 		omega = 1
 	default:
-		omega = FirstOmega(largestDiagonal(s.Operator), Free(s.Layout, s.Operator))
+		omega = InitialOmega(largestDiagonal(s.Operator), UnconstrainedEigenvalue(s.Layout, s.Operator))
 	}
-	r.factor = NewFactor(omega, o.Omega != 0)
+	r.factor = NewAdaptiveOmega(omega, o.Omega != 0)
 	r.norms = make([]kernel.Norm, pieces)
 	r.do = func(i int, b kernel.Box) { r.sweep.Residual(&r.norms[i], r.values, b) }
 	return r, nil

@@ -115,8 +115,8 @@ func (l *Level) wallTowards(coarse *Level, c, p [3]int, a, step, end int) float6
 		if l.edges != nil {
 			edge = 1 / l.conductAlong(q, a, step)
 		}
-		if !wall && l.Walls != nil {
-			if code := arm(l.Walls[l.Part.Layout.Index(q[0], q[1], q[2])], d); code > 0 {
+		if !wall && l.Truncation != nil {
+			if code := arm(l.Truncation[l.Part.Layout.Index(q[0], q[1], q[2])], d); code > 0 {
 				wall, rest = true, float64(edge*l.theta(code))
 			}
 		}
@@ -158,8 +158,8 @@ func (l *Level) nearest(coarse *Level, a, j int) int {
 
 // Wall makes the list of points that have walls from Walls, whole: after Restrict has
 // written all of them, or where they have been brought from elsewhere, in any row.
-func (l *Level) Wall(brought bool) {
-	if l.Walls == nil {
+func (l *Level) UpdateTruncated(brought bool) {
+	if l.Truncation == nil {
 		return
 	}
 	layout := l.Part.Layout
@@ -176,7 +176,7 @@ func (l *Level) Wall(brought bool) {
 		y, z := row%n[1], row/n[1]
 		words := l.behind.of(y, z)
 		i, d := layout.Index(0, y, z), layout.Dense(0, y, z)
-		for x, code := range l.Walls[i : i+n[0]] {
+		for x, code := range l.Truncation[i : i+n[0]] {
 			if code != 0 {
 				l.hasWalls[row] = true
 				set(words, x)
