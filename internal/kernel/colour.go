@@ -55,7 +55,7 @@ func Workers(e Executor) int {
 	case interface{ Threads() int }:
 		return max(1, e.Threads())
 	}
-	return slabsOfMany
+	return defaultSlabs
 }
 
 // RedBlackPass is RedBlack with what the pass has beside it, of which it keeps nothing; in
@@ -88,28 +88,28 @@ func (s *Sweep) relaxColour(u []float64, colour int, omega float64, b Box) {
 		s.referenceColour(u, colour, omega, b)
 		return
 	}
-	pace := s.pace(omega)
+	factor := s.relaxationFactor(omega)
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		s.colourRows(u, colour, pace, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
+		s.colourRows(u, colour, factor, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
 	}
 }
 
 // colourRows relaxes the points of a colour in rows [lo, hi) of plane z.
-func (s *Sweep) colourRows(u []float64, colour int, pace float64, x0, x1, lo, hi, z int) {
-	odd := s.start(colour, x0, lo, z)
+func (s *Sweep) colourRows(u []float64, colour int, factor float64, x0, x1, lo, hi, z int) {
+	odd := s.firstOfColour(colour, x0, lo, z)
 	if s.kernel.loops >= avx2 {
-		s.colourTile(s.kernel.loops, pace, u, x0, x1, lo, hi, z, odd)
+		s.colourTile(s.kernel.loops, factor, u, x0, x1, lo, hi, z, odd)
 		return
 	}
 	for y := lo; y < hi; y++ {
 		l := s.line(nil, u, u, x0, x1, y, z)
 		switch s.operator.Form {
 		case Isotropic:
-			colourIsotropic(&l, odd, s.operator.Diag, s.operator.Off, pace)
+			colourIsotropic(&l, odd, s.operator.Diag, s.operator.Off, factor)
 		case Constant:
-			colourConstant(&l, odd, &s.rows.values, pace)
+			colourConstant(&l, odd, &s.rows.values, factor)
 		default:
-			s.colourVariable(&l, odd, pace)
+			s.colourVariable(&l, odd, factor)
 		}
 		odd ^= 1
 	}
@@ -117,16 +117,16 @@ func (s *Sweep) colourRows(u []float64, colour int, pace float64, x0, x1, lo, hi
 
 // referenceColour is the contract of RelaxColour, point by point.
 func (s *Sweep) referenceColour(u []float64, colour int, omega float64, b Box) {
-	w := s.pace(omega)
+	factor := s.relaxationFactor(omega)
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			for x := b.Lo[0] + s.start(colour, b.Lo[0], y, z); x < b.Hi[0]; x += 2 {
+			for x := b.Lo[0] + s.firstOfColour(colour, b.Lo[0], y, z); x < b.Hi[0]; x += 2 {
 				i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
 				r := s.defectAt(u, u, i, d)
 				if s.operator.Form == Variable {
 					r /= s.operator.Arrays[Center][d]
 				}
-				u[i] = projected(u[i]-float64(w*r), s.lower.At(d), s.upper.At(d))
+				u[i] = projected(u[i]-float64(factor*r), s.lower.At(d), s.upper.At(d))
 			}
 		}
 	}
@@ -134,11 +134,11 @@ func (s *Sweep) referenceColour(u []float64, colour int, omega float64, b Box) {
 
 // start is the distance, 0 or 1, from (x, y, z) to the first point of the colour in
 // its row.
-func (s *Sweep) start(colour, x, y, z int) int { return (x + y + z + s.parity + colour) & 1 }
+func (s *Sweep) firstOfColour(colour, x, y, z int) int { return (x + y + z + s.parity + colour) & 1 }
 
 // pace is what the residual is multiplied by: omega over the diagonal where there is
 // one diagonal for all points.
-func (s *Sweep) pace(omega float64) float64 {
+func (s *Sweep) relaxationFactor(omega float64) float64 {
 	switch s.operator.Form {
 	case Isotropic:
 		return omega / s.operator.Diag

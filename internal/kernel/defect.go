@@ -14,22 +14,22 @@ func (s *Sweep) Defect(r, u []float64, b Box) {
 		return
 	}
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		s.defectRows(r[s.layout.Index(b.Lo[0], b.Lo[1], z):], s.layout.Row, atObstacles, u, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
+		s.defectRows(r[s.layout.Index(b.Lo[0], b.Lo[1], z):], s.layout.Row, clampedDefect, u, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
 	}
 }
 
 // residualKind says what rows of a residual hold.
-type residualKind int
+type defectKind int
 
 const (
-	atObstacles residualKind = iota // the VI residual
-	everywhere                      // A·u − f
-	image                           // A·u
+	clampedDefect defectKind = iota // the VI residual
+	plainDefect                     // A·u − f
+	operatorImage                   // A·u
 )
 
 // defectRows writes residuals of rows [lo, hi) of plane z to out, a row every step
 // values.
-func (s *Sweep) defectRows(out []float64, step int, kind residualKind, u []float64, x0, x1, lo, hi, z int) {
+func (s *Sweep) defectRows(out []float64, step int, kind defectKind, u []float64, x0, x1, lo, hi, z int) {
 	if s.kernel.loops >= avx2 {
 		s.defectTile(s.kernel.loops, kind, &out[0], 8*step, u, x0, x1, lo, hi, z)
 		return
@@ -37,16 +37,16 @@ func (s *Sweep) defectRows(out []float64, step int, kind residualKind, u []float
 	for y := lo; y < hi; y++ {
 		l := s.line(nil, u, u, x0, x1, y, z)
 		r := out[(y-lo)*step:][:x1-x0]
-		if kind == image {
-			l.f = s.rows.nothing[:x1-x0]
+		if kind == operatorImage {
+			l.f = s.rows.positiveZero[:x1-x0]
 		}
 		s.defect(r, &l)
-		if kind == atObstacles {
+		if kind == clampedDefect {
 			clampRow(r, &l)
 			continue
 		}
 		for i := range r {
-			r[i] = unsigned(r[i])
+			r[i] = positiveZero(r[i])
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (s *Sweep) Apply(dst, u []float64, b Box) {
 		return
 	}
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		s.defectRows(dst[s.layout.Index(b.Lo[0], b.Lo[1], z):], s.layout.Row, image, u, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
+		s.defectRows(dst[s.layout.Index(b.Lo[0], b.Lo[1], z):], s.layout.Row, operatorImage, u, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
 	}
 }
 
@@ -83,7 +83,7 @@ func (s *Sweep) referenceApply(dst, u []float64, b Box) {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
 				i := s.layout.Index(x, y, z)
-				dst[i] = unsigned(s.applyAt(u, u, i, s.layout.Dense(x, y, z)))
+				dst[i] = positiveZero(s.applyAt(u, u, i, s.layout.Dense(x, y, z)))
 			}
 		}
 	}
@@ -119,8 +119,8 @@ func (s *Sweep) Energy(e *Sum, u, v []float64, b Box) {
 // energyRows adds the part of as many rows of m points as low and high have room for.
 func (s *Sweep) energyRows(e *Sum, u, v, low, high []float64, x, y, z, m int) {
 	rows := len(low) / m
-	s.defectRows(low, m, everywhere, u, x, x+m, y, y+rows, z)
-	s.defectRows(high, m, everywhere, v, x, x+m, y, y+rows, z)
+	s.defectRows(low, m, plainDefect, u, x, x+m, y, y+rows, z)
+	s.defectRows(high, m, plainDefect, v, x, x+m, y, y+rows, z)
 	for k := range rows {
 		i := s.layout.Index(x, y+k, z)
 		a, b, l, h := u[i:][:m], v[i:][:m], low[k*m:][:m], high[k*m:][:m]
@@ -136,7 +136,7 @@ func (s *Sweep) referenceEnergy(e *Sum, u, v []float64, b Box) {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
 				i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
-				e.Add(float64((v[i] - u[i]) * (unsigned(s.defectAt(u, u, i, d)) + unsigned(s.defectAt(v, v, i, d)))))
+				e.Add(float64((v[i] - u[i]) * (positiveZero(s.defectAt(u, u, i, d)) + positiveZero(s.defectAt(v, v, i, d)))))
 			}
 		}
 	}

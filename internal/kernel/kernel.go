@@ -6,7 +6,7 @@ import "fmt"
 type Kernel struct {
 	name  string
 	about string
-	loops instructions
+	loops instructionSet
 	sweep func(s *Sweep, n *Norm, dst, below, src []float64, b Box)
 }
 

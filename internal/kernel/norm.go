@@ -53,9 +53,9 @@ func (n *Norm) addRow(r []float64) {
 func (k *Kernel) AddValues(s *Sum, row []float64) { k.loops.addValues(s, row) }
 
 // Largest is the largest magnitude of a row of values, 0 if there are none; NaN if one is.
-func MaxAbs(row []float64) float64 { return quickest().largestRow(row) }
+func MaxAbs(row []float64) float64 { return bestInstructions().largestRow(row) }
 
-func (isa instructions) largestRow(row []float64) float64 {
+func (isa instructionSet) largestRow(row []float64) float64 {
 	top := 0.0
 	for len(row) > 0 {
 		m := min(len(row), residualBatch)

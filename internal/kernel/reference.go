@@ -40,22 +40,22 @@ func (s *Sweep) applyAt(below, src []float64, i, d int) float64 {
 	l := s.layout
 	switch l.Dim {
 	case 1:
-		w, e := s.term(West, d, below[i-1]), s.term(East, d, src[i+1])
-		return s.close(d, src[i], w+e)
+		w, e := s.neighbourTerm(West, d, below[i-1]), s.neighbourTerm(East, d, src[i+1])
+		return s.subtractNeighbours(d, src[i], w+e)
 	case 2:
-		w, e := s.term(West, d, src[i-1]), s.term(East, d, src[i+1])
-		so, no := s.term(South, d, below[i-l.Row]), s.term(North, d, src[i+l.Row])
-		return s.close(d, src[i], (w+e)+(so+no))
+		w, e := s.neighbourTerm(West, d, src[i-1]), s.neighbourTerm(East, d, src[i+1])
+		so, no := s.neighbourTerm(South, d, below[i-l.Row]), s.neighbourTerm(North, d, src[i+l.Row])
+		return s.subtractNeighbours(d, src[i], (w+e)+(so+no))
 	default:
-		w, e := s.term(West, d, src[i-1]), s.term(East, d, src[i+1])
-		so, no := s.term(South, d, src[i-l.Row]), s.term(North, d, src[i+l.Row])
-		bo, to := s.term(Bottom, d, below[i-l.Plane]), s.term(Top, d, src[i+l.Plane])
-		return s.close(d, src[i], ((w+e)+(so+no))+(bo+to))
+		w, e := s.neighbourTerm(West, d, src[i-1]), s.neighbourTerm(East, d, src[i+1])
+		so, no := s.neighbourTerm(South, d, src[i-l.Row]), s.neighbourTerm(North, d, src[i+l.Row])
+		bo, to := s.neighbourTerm(Bottom, d, below[i-l.Plane]), s.neighbourTerm(Top, d, src[i+l.Plane])
+		return s.subtractNeighbours(d, src[i], ((w+e)+(so+no))+(bo+to))
 	}
 }
 
 // term is one neighbour's part of the sum.
-func (s *Sweep) term(direction, d int, u float64) float64 {
+func (s *Sweep) neighbourTerm(direction, d int, u float64) float64 {
 	switch s.operator.Form {
 	case Constant:
 		return float64(s.operator.Values[direction] * u)
@@ -67,7 +67,7 @@ func (s *Sweep) term(direction, d int, u float64) float64 {
 }
 
 // close forms A·u from the point's own value and the neighbours' sum.
-func (s *Sweep) close(d int, u, sum float64) float64 {
+func (s *Sweep) subtractNeighbours(d int, u, sum float64) float64 {
 	switch s.operator.Form {
 	case Constant:
 		return float64(s.operator.Values[Center]*u) - sum
@@ -81,18 +81,18 @@ func (s *Sweep) close(d int, u, sum float64) float64 {
 // clampResidual is the residual of the variational inequality at a point: −0 where the
 // point is in contact and stays, and nowhere else.
 func clampResidual(r, u, phi, psi float64) float64 {
-	r = unsigned(r)
+	r = positiveZero(r)
 	if u <= phi && r >= 0 {
-		r = held
+		r = contactResidual
 	}
 	if u >= psi && r <= 0 {
-		r = held
+		r = contactResidual
 	}
 	return r
 }
 
 // held is the residual of a point in contact that stays.
-var held = math.Copysign(0, -1)
+var contactResidual = math.Copysign(0, -1)
 
 // unsigned is r without a sign of zero.
-func unsigned(r float64) float64 { return r + 0 }
+func positiveZero(r float64) float64 { return r + 0 }

@@ -13,7 +13,7 @@ const (
 
 // restricted is a restriction in progress: of the defect of u where sweep is not nil,
 // of u itself where it is.
-type restricted struct {
+type restriction struct {
 	*Transfer
 	sweep  *Sweep
 	dst, u []float64
@@ -28,27 +28,27 @@ func (t *Transfer) restrictFast(s *Sweep, dst, u []float64, b Box) bool {
 
 func (t *Transfer) restrictSmall(s *Sweep, dst, u []float64, b Box) bool {
 	var room [smallRoom]float64
-	r := restricted{t, s, dst, u, b}
-	return r.floats(b.Hi[0]-b.Lo[0], b.Hi[1]-b.Lo[1]) <= smallRoom && r.run(room[:])
+	r := restriction{t, s, dst, u, b}
+	return r.scratchFloats(b.Hi[0]-b.Lo[0], b.Hi[1]-b.Lo[1]) <= smallRoom && r.run(room[:])
 }
 
 func (t *Transfer) restrictLarge(s *Sweep, dst, u []float64, b Box) bool {
 	var room [roomFloats]float64
-	r := restricted{t, s, dst, u, b}
+	r := restriction{t, s, dst, u, b}
 	return r.run(room[:])
 }
 
 // run works through the box by chunks of columns and rows; false: not even one row has
 // room, and nothing is done.
-func (r *restricted) run(room []float64) bool {
+func (r *restriction) run(room []float64) bool {
 	nx, ny := r.b.Hi[0]-r.b.Lo[0], r.b.Hi[1]-r.b.Lo[1]
-	for r.floats(nx, 1) > len(room) {
+	for r.scratchFloats(nx, 1) > len(room) {
 		if nx == 1 {
 			return false
 		}
 		nx = (nx + 1) / 2
 	}
-	for ny > 1 && r.floats(nx, ny) > len(room) {
+	for ny > 1 && r.scratchFloats(nx, ny) > len(room) {
 		ny = (ny + 1) / 2
 	}
 	for x := r.b.Lo[0]; x < r.b.Hi[0]; x += nx {
@@ -64,8 +64,8 @@ func (r *restricted) run(room []float64) bool {
 
 // floats bounds the scratch values that a chunk of nx by ny coarse points needs: their
 // sums, a row summed along y, and the defect of the fine rows.
-func (r *restricted) floats(nx, ny int) int {
-	width, rows := r.axes[0].most(nx), r.axes[1].most(ny)
+func (r *restriction) scratchFloats(nx, ny int) int {
+	width, rows := r.axes[0].maxFinePoints(nx), r.axes[1].maxFinePoints(ny)
 	n := nx*ny + width
 	if r.sweep != nil {
 		n += width * rows
@@ -74,32 +74,32 @@ func (r *restricted) floats(nx, ny int) int {
 }
 
 // most bounds how many fine points lie between the outermost that n coarse ones read.
-func (a *axis) most(n int) int { return (n+1)*(a.all+1)/(a.allCoarse+1) + 2 }
+func (a *axis) maxFinePoints(n int) int { return (n+1)*(a.fineTotal+1)/(a.coarseTotal+1) + 2 }
 
 // chunk restricts to a box whose sums fit the scratch memory.
-func (r *restricted) chunk(c Box, room []float64) {
+func (r *restriction) chunk(c Box, room []float64) {
 	nx, ny := c.Hi[0]-c.Lo[0], c.Hi[1]-c.Lo[1]
 	sums, room := room[:nx*ny], room[nx*ny:]
 	var all Box // the fine points that the chunk reads
 	for a := range c.Lo {
-		all.Lo[a], all.Hi[a] = r.axes[a].run(c.Lo[a], c.Hi[a])
+		all.Lo[a], all.Hi[a] = r.axes[a].fineRange(c.Lo[a], c.Hi[a])
 	}
 	z := c.Lo[2]
-	r.empty(c)
+	r.clearEmpty(c)
 	for fz := all.Lo[2]; fz < all.Hi[2]; fz++ {
-		for z < c.Hi[2] && (r.axes[2].gather[z].count == 0 || r.axes[2].gather[z].end() <= fz) {
+		for z < c.Hi[2] && (r.axes[2].supports[z].count == 0 || r.axes[2].supports[z].end() <= fz) {
 			z++
 		}
-		if z == c.Hi[2] || r.axes[2].gather[z].first > fz {
+		if z == c.Hi[2] || r.axes[2].supports[z].first > fz {
 			continue // between the points of two coarse planes
 		}
 		fine := all
 		fine.Lo[2], fine.Hi[2] = fz, fz+1
-		rows, stride, room := r.rows(fine, room)
-		r.plane(sums, rows, stride, room, c, fine)
+		rows, stride, room := r.fineRows(fine, room)
+		r.sumPlane(sums, rows, stride, room, c, fine)
 		for at := z; at < c.Hi[2]; at++ {
-			if s := r.axes[2].gather[at]; s.first <= fz && fz < s.end() {
-				r.add(sums, nx, c, at, fz)
+			if s := r.axes[2].supports[at]; s.first <= fz && fz < s.end() {
+				r.addPlane(sums, nx, c, at, fz)
 			} else if s.count > 0 {
 				break
 			}
@@ -108,9 +108,9 @@ func (r *restricted) chunk(c Box, room []float64) {
 }
 
 // empty clears the coarse planes that have no fine ones (a grid that is not coarser).
-func (r *restricted) empty(c Box) {
+func (r *restriction) clearEmpty(c Box) {
 	for z := c.Lo[2]; z < c.Hi[2]; z++ {
-		for y := c.Lo[1]; y < c.Hi[1] && r.axes[2].gather[z].count == 0; y++ {
+		for y := c.Lo[1]; y < c.Hi[1] && r.axes[2].supports[z].count == 0; y++ {
 			clear(r.dst[r.coarse.Layout.Index(c.Lo[0], y, z):][:c.Hi[0]-c.Lo[0]])
 		}
 	}
@@ -118,20 +118,20 @@ func (r *restricted) empty(c Box) {
 
 // rows is where the fine rows of a plane lie, one every stride values, and what is left
 // of room.
-func (r *restricted) rows(fine Box, room []float64) (rows []float64, stride int, rest []float64) {
+func (r *restriction) fineRows(fine Box, room []float64) (rows []float64, stride int, rest []float64) {
 	nx, ny := fine.Hi[0]-fine.Lo[0], fine.Hi[1]-fine.Lo[1]
 	if r.sweep == nil {
 		l := r.fine.Layout
 		return r.u[l.Index(fine.Lo[0], fine.Lo[1], fine.Lo[2]):], l.Row, room
 	}
 	if nx > 0 && ny > 0 {
-		r.sweep.defectRows(room, nx, atObstacles, r.u, fine.Lo[0], fine.Hi[0], fine.Lo[1], fine.Hi[1], fine.Lo[2])
+		r.sweep.defectRows(room, nx, clampedDefect, r.u, fine.Lo[0], fine.Hi[0], fine.Lo[1], fine.Hi[1], fine.Lo[2])
 	}
 	return room, nx, room[nx*ny:]
 }
 
 // plane sums the fine rows of a plane along y and x.
-func (r *restricted) plane(sums, rows []float64, stride int, room []float64, c, fine Box) {
+func (r *restriction) sumPlane(sums, rows []float64, stride int, room []float64, c, fine Box) {
 	nx := c.Hi[0] - c.Lo[0]
 	if r.axes[0].nested && r.axes[1].nested {
 		r.kernel.loops.restrict(sums, rows, stride, nx, c.Hi[1]-c.Lo[1])
@@ -139,15 +139,15 @@ func (r *restricted) plane(sums, rows []float64, stride int, room []float64, c, 
 	}
 	width := fine.Hi[0] - fine.Lo[0]
 	for y := c.Lo[1]; y < c.Hi[1]; y++ {
-		sum, s := sums[(y-c.Lo[1])*nx:][:nx], r.axes[1].gather[y]
+		sum, s := sums[(y-c.Lo[1])*nx:][:nx], r.axes[1].supports[y]
 		row := room[:width]
 		if s.count == 0 {
 			clear(row)
 		}
-		for i, w := range r.axes[1].weights[s.weights:][:s.count] {
+		for i, w := range r.axes[1].weights[s.firstWeight:][:s.count] {
 			in, acc := rows[(s.first+i-fine.Lo[1])*stride:][:width], row
 			if i == 0 {
-				acc = r.none[:width]
+				acc = r.negativeZero[:width]
 			}
 			r.kernel.loops.addRows(row, 0, acc, 0, in, 0, width, 1, w, 1)
 		}
@@ -158,8 +158,8 @@ func (r *restricted) plane(sums, rows []float64, stride int, room []float64, c, 
 // gatherRow sums along x: dst's first point is coarse point x, row's first is fine point
 // first.
 func (a *axis) gatherRow(dst, row []float64, x, first int) {
-	for i, s := range a.gather[x:][:len(dst)] {
-		w := a.weights[s.weights:][:s.count]
+	for i, s := range a.supports[x:][:len(dst)] {
+		w := a.weights[s.firstWeight:][:s.count]
 		in := row[max(0, s.first-first):]
 		switch len(w) {
 		case 0:
@@ -181,16 +181,16 @@ func (a *axis) gatherRow(dst, row []float64, x, first int) {
 }
 
 // add adds the sums of fine plane fz, a row every stride values, to coarse plane z.
-func (r *restricted) add(sums []float64, stride int, c Box, z, fz int) {
-	l, s, nx := r.coarse.Layout, r.axes[2].gather[z], c.Hi[0]-c.Lo[0]
-	w, scale := r.axes[2].weights[s.weights+fz-s.first], 1.0
+func (r *restriction) addPlane(sums []float64, stride int, c Box, z, fz int) {
+	l, s, nx := r.coarse.Layout, r.axes[2].supports[z], c.Hi[0]-c.Lo[0]
+	w, scale := r.axes[2].weights[s.firstWeight+fz-s.first], 1.0
 	if fz == s.end()-1 {
 		scale = r.scale
 	}
 	out := r.dst[l.Index(c.Lo[0], c.Lo[1], z):]
 	acc, step := out, l.Row
 	if fz == s.first {
-		acc, step = r.none, 0
+		acc, step = r.negativeZero, 0
 	}
 	r.kernel.loops.addRows(out, l.Row, acc, step, sums, stride, nx, c.Hi[1]-c.Lo[1], w, scale)
 }

@@ -3,10 +3,10 @@ package kernel
 import "math"
 
 // instructions names the instruction set of a variant's loops.
-type instructions int
+type instructionSet int
 
 const (
-	byPoint instructions = iota // the reference
+	byPoint instructionSet = iota // the reference
 	plain
 	vectorGo
 	avx2
@@ -17,13 +17,13 @@ const (
 // Neighbours of unused axes are rows of −0: adding −0 changes no bit, so one loop
 // serves 1-D, 2-D and 3-D.
 type constantRows struct {
-	source, lower, upper []float64
-	none                 []float64             // −0
-	nothing, unbound     []float64             // +0; NaN, an obstacle that nothing touches
-	zero                 []float64             // coefficients of unused axes
-	values               [Directions]float64   // coefficients, 0 on unused axes
-	arrays               [Directions][]float64 // coefficient arrays; nil on unused axes
-	simple               bool                  // isotropic, constant source, no upper obstacle
+	source, lower, upper     []float64
+	negativeZero             []float64             // −0
+	positiveZero, notANumber []float64             // +0; NaN, an obstacle that nothing touches
+	unusedCoefficients       []float64             // coefficients of unused axes
+	values                   [Directions]float64   // coefficients, 0 on unused axes
+	arrays                   [Directions][]float64 // coefficient arrays; nil on unused axes
+	simple                   bool                  // isotropic, constant source, no upper obstacle
 }
 
 func newConstantRows(s *Sweep) constantRows {
@@ -36,12 +36,12 @@ func newConstantRows(s *Sweep) constantRows {
 	}
 	r := constantRows{
 		source: fill(s.source), lower: fill(s.lower), upper: fill(s.upper),
-		none: filled(m, math.Copysign(0, -1)), nothing: filled(m, 0), unbound: filled(m, math.NaN()),
+		negativeZero: filled(m, math.Copysign(0, -1)), positiveZero: filled(m, 0), notANumber: filled(m, math.NaN()),
 	}
 	used := 1 + 2*s.layout.Dim
 	copy(r.values[:used], s.operator.Values[:used])
 	if s.operator.Form == Variable {
-		r.zero = r.nothing
+		r.unusedCoefficients = r.positiveZero
 		copy(r.arrays[:used], s.operator.Arrays[:used])
 	}
 	r.simple = s.operator.Form == Isotropic && s.source.Array == nil &&
@@ -63,7 +63,7 @@ const residualBatch = 1024
 
 // rowSweep goes through a box by rows, in tiles of rows that keep the planes
 // above and below in the second-level cache.
-func rowSweep(isa instructions) func(*Sweep, *Norm, []float64, []float64, []float64, Box) {
+func rowSweep(isa instructionSet) func(*Sweep, *Norm, []float64, []float64, []float64, Box) {
 	return func(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
 		jacobi := &below[0] == &src[0]
 		if s.layout.Dim == 1 && !jacobi {
@@ -97,7 +97,7 @@ func rowSweep(isa instructions) func(*Sweep, *Norm, []float64, []float64, []floa
 }
 
 // plainTile works on rows [lo, hi) of a plane in plain Go.
-func (s *Sweep) plainTile(isa instructions, n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
+func (s *Sweep) plainTile(isa instructionSet, n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
 	if n == nil && s.rows.simple && s.layout.Dim == 3 && s.lower.Array != nil {
 		if isa == vectorGo {
 			s.relaxSimpleVector(dst, below, src, x0, x1, lo, hi, z)
@@ -134,7 +134,7 @@ func (s *Sweep) line(dst, below, src []float64, x0, x1, y, z int) line {
 	l, m := &s.layout, x1-x0
 	i, at := l.Index(x0, y, z), l.Dense(x0, y, z)
 	r := line{c: src[i-1:][: m+2 : m+2], at: at}
-	none := s.rows.none[:m]
+	none := s.rows.negativeZero[:m]
 	r.s, r.n, r.b, r.t = none, none, none, none
 	switch l.Dim {
 	case 2:
@@ -162,5 +162,5 @@ func part(array, constant []float64, at, m int) []float64 {
 
 // coefficient is the row's part of a coefficient array.
 func (s *Sweep) coefficient(direction int, l *line) []float64 {
-	return part(s.rows.arrays[direction], s.rows.zero, l.at, len(l.s))
+	return part(s.rows.arrays[direction], s.rows.unusedCoefficients, l.at, len(l.s))
 }

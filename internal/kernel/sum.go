@@ -95,7 +95,7 @@ func (s *Sum) add(b uint64) {
 	case 0:
 		exp = 1
 	case 0x7ff:
-		s.special(b, man)
+		s.addSpecial(b, man)
 		return
 	default:
 		man |= 1 << 52
@@ -110,7 +110,7 @@ func (s *Sum) add(b uint64) {
 	s.limb[i+1] += high
 }
 
-func (s *Sum) special(b, man uint64) {
+func (s *Sum) addSpecial(b, man uint64) {
 	switch {
 	case man != 0:
 		s.flags |= sawNaN
@@ -189,8 +189,8 @@ func (s *Sum) magnitude() uint64 {
 	// Bit p of the sum is worth 2^(p−1075). A normal number with its highest bit
 	// at p ≥ 53 has biased exponent p − 52; below that, the last place is bit 1.
 	last := max(high-52, 1)
-	man := s.field(last)
-	if s.bit(last-1) && (man&1 == 1 || s.below(last-1)) {
+	man := s.mantissaAt(last)
+	if s.bit(last-1) && (man&1 == 1 || s.anyBelow(last-1)) {
 		man++
 	}
 	// The implicit bit and a carry out of the mantissa both run into the exponent;
@@ -199,7 +199,7 @@ func (s *Sum) magnitude() uint64 {
 }
 
 // field is the (up to) 53 bits from bit position p upwards.
-func (s *Sum) field(p int) uint64 {
+func (s *Sum) mantissaAt(p int) uint64 {
 	i, shift := p/limbBits, p%limbBits
 	v := uint64(s.limb[i]) >> shift
 	if i+1 < sumLimbs {
@@ -214,7 +214,7 @@ func (s *Sum) field(p int) uint64 {
 func (s *Sum) bit(p int) bool { return s.limb[p/limbBits]>>(p%limbBits)&1 == 1 }
 
 // below tells whether a bit under position p is set.
-func (s *Sum) below(p int) bool {
+func (s *Sum) anyBelow(p int) bool {
 	i, shift := p/limbBits, p%limbBits
 	for _, v := range s.limb[:i] {
 		if v != 0 {

@@ -108,7 +108,7 @@ func TestSumDoesNotDependOnOrderOrPartition(t *testing.T) {
 }
 
 // The values that fill a limb fastest: all mantissa bits set, shifted furthest.
-func TestSumCarriesInTime(t *testing.T) {
+func TestSumDoesNotOverflowItsLimbs(t *testing.T) {
 	const n = 40000
 	v := math.Float64frombits(1023<<52 | (1<<52 - 1)) // 1023 = 31 modulo 32
 	var added, subtracted, squares Sum

@@ -9,7 +9,7 @@ import "math"
 const sumChunk = 1024
 
 // addRow adds a row of residuals.
-func (isa instructions) addRow(n *Norm, r []float64) {
+func (isa instructionSet) addRow(n *Norm, r []float64) {
 	for len(r) > 0 {
 		m := min(len(r), sumChunk)
 		if isa < avx2 || m < 8 {
@@ -24,7 +24,7 @@ func (isa instructions) addRow(n *Norm, r []float64) {
 }
 
 // addValues adds a row of values exactly.
-func (isa instructions) addValues(s *Sum, row []float64) {
+func (isa instructionSet) addValues(s *Sum, row []float64) {
 	for len(row) > 0 {
 		m := min(len(row), sumChunk)
 		if isa < avx2 || m < 8 || !isa.sum(s, row[:m], isa.largest(row[:m]), false) {
@@ -37,7 +37,7 @@ func (isa instructions) addValues(s *Sum, row []float64) {
 }
 
 // largestOf is largest for rows of any length, in any variant.
-func (isa instructions) largestOf(row []float64) float64 {
+func (isa instructionSet) largestOf(row []float64) float64 {
 	if isa < avx2 || len(row) < 8 {
 		return largestOf(row)
 	}
@@ -45,7 +45,7 @@ func (isa instructions) largestOf(row []float64) float64 {
 }
 
 // largest is the largest absolute value; a NaN counts as larger than all others.
-func (isa instructions) largest(row []float64) float64 {
+func (isa instructionSet) largest(row []float64) float64 {
 	var lanes [8]float64
 	t := tile{out: &lanes[0], c: &row[0], count: len(row), rows: 1}
 	if isa == avx512 {
@@ -62,7 +62,7 @@ func (isa instructions) largest(row []float64) float64 {
 
 // parts are the numbers that split values of at most most, or their squares; false where
 // these would leave the range of normal numbers.
-func parts(most float64, squares bool) (k [3]float64, ok bool) {
+func splitConstants(most float64, squares bool) (k [3]float64, ok bool) {
 	e := int(math.Float64bits(most) >> 52) // biased
 	if e == 0 || e == 0x7ff {
 		return k, false
@@ -84,11 +84,11 @@ func parts(most float64, squares bool) (k [3]float64, ok bool) {
 
 // sum adds the values of a row, or their squares, of which none is larger than most;
 // false: not possible, and nothing was added.
-func (isa instructions) sum(s *Sum, row []float64, most float64, squares bool) bool {
+func (isa instructionSet) sum(s *Sum, row []float64, most float64, squares bool) bool {
 	if most == 0 {
 		return true
 	}
-	k, ok := parts(most, squares)
+	k, ok := splitConstants(most, squares)
 	if !ok {
 		return false
 	}

@@ -38,7 +38,7 @@ func values(r *rand.Rand, n int, odd float64) []float64 {
 
 // onLine copies an array to an address that is a multiple of 64, as those of
 // large arrays are.
-func onLine(a []float64) []float64 {
+func cacheAligned(a []float64) []float64 {
 	room := make([]float64, len(a)+2*lineFloats)
 	skip := int(-uintptr(unsafe.Pointer(&room[0])) % 64 / 8)
 	return append(room[skip:skip:skip+len(a)], a...)
@@ -68,7 +68,7 @@ func drawBlockUpTo(t *rapid.T, most int) block {
 	require.NoError(t, err)
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	odd := rapid.SampledFrom([]float64{0, 0.02, 0.2}).Draw(t, "odd")
-	b := block{src: onLine(values(r, l.Len(), odd)), dst: onLine(values(r, l.Len(), odd))}
+	b := block{src: cacheAligned(values(r, l.Len(), odd)), dst: cacheAligned(values(r, l.Len(), odd))}
 	b.config = Config{
 		Layout: l, Step: rapid.SampledFrom([]float64{1, 0.16, 1e-3}).Draw(t, "step"),
 		Source:    drawField(t, "source", r, l.Points(), 0),
@@ -110,12 +110,12 @@ func (b block) run(t require.TestingT, k *Kernel) result {
 	s, err := New(c)
 	require.NoError(t, err)
 	box := Box{b.lo, b.hi}
-	out := result{relaxed: onLine(b.dst), fused: onLine(b.dst)}
+	out := result{relaxed: cacheAligned(b.dst), fused: cacheAligned(b.dst)}
 	below := b.src
 	if b.inTurn {
 		below = out.relaxed
 	}
-	src := onLine(b.src)
+	src := cacheAligned(b.src)
 	s.Relax(out.relaxed, below, b.src, box)
 	s.RelaxResidual(&out.norm, out.fused, b.src, box)
 	s.Residual(&out.alone, b.src, box)

@@ -28,13 +28,13 @@ type tile struct {
 
 // place points the tile at rows [lo, hi) of x in [x0, x1) and plane z. out is set
 // by the caller.
-func (s *Sweep) place(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
+func (s *Sweep) setTile(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
 	l := &s.layout
 	i, at := l.Index(x0, lo, z), l.Dense(x0, lo, z)
 	t.count, t.rows = x1-x0, hi-lo
 	t.rowStep = 8 * l.Row
 	t.c = &src[i-1]
-	none := &s.rows.none[0]
+	none := &s.rows.negativeZero[0]
 	t.s, t.n, t.b, t.t = none, none, none, none
 	switch l.Dim {
 	case 2:
@@ -44,12 +44,12 @@ func (s *Sweep) place(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
 		t.b, t.t = &below[i-l.Plane], &src[i+l.Plane]
 		t.planeStep = t.rowStep
 	}
-	t.f, t.fStep = s.first(s.source.Array, s.rows.source, at)
-	t.phi, t.phiStep = s.first(s.lower.Array, s.rows.lower, at)
-	t.psi, t.psiStep = s.first(s.upper.Array, s.rows.upper, at)
+	t.f, t.fStep = s.fieldRow(s.source.Array, s.rows.source, at)
+	t.phi, t.phiStep = s.fieldRow(s.lower.Array, s.rows.lower, at)
+	t.psi, t.psiStep = s.fieldRow(s.upper.Array, s.rows.upper, at)
 	if s.operator.Form == Variable {
 		for d := range t.p {
-			row, _ := s.first(s.rows.arrays[d], s.rows.zero, at)
+			row, _ := s.fieldRow(s.rows.arrays[d], s.rows.unusedCoefficients, at)
 			t.p[d] = uintptr(unsafe.Pointer(row))
 		}
 		t.xStep = 8 * l.N[0]
@@ -63,7 +63,7 @@ func (s *Sweep) place(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
 }
 
 // first is the first value of a field in a tile and the field's step.
-func (s *Sweep) first(array, constant []float64, at int) (*float64, int) {
+func (s *Sweep) fieldRow(array, constant []float64, at int) (*float64, int) {
 	if array != nil {
 		return &array[at], 8 * s.layout.N[0]
 	}
@@ -71,7 +71,7 @@ func (s *Sweep) first(array, constant []float64, at int) (*float64, int) {
 }
 
 // values sets what is the same in every tile.
-func (s *Sweep) values(t *tile) {
+func (s *Sweep) setConstants(t *tile) {
 	t.step, t.source = s.step, s.source.Value
 	t.k = s.rows.values
 	if s.operator.Form == Isotropic {

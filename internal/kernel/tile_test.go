@@ -8,7 +8,7 @@ import (
 )
 
 // The generator knows the fields of a tile by these offsets (gen/main.go).
-func TestTileLiesAsTheGeneratorBelieves(t *testing.T) {
+func TestTileOffsetsMatchTheGenerator(t *testing.T) {
 	var v tile
 	for want, got := range map[uintptr]uintptr{
 		0: unsafe.Offsetof(v.out), 8: unsafe.Offsetof(v.c), 16: unsafe.Offsetof(v.s), 24: unsafe.Offsetof(v.n),

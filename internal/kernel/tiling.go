@@ -16,9 +16,9 @@ type Tiling struct {
 }
 
 const (
-	mostSweeps    = 32
-	leastRows     = 4
-	worthMore     = 0.97 // one sweep more, with fewer rows, has to save that much
+	maxSweeps     = 32
+	minRows       = 4
+	minSaving     = 0.97 // one sweep more, with fewer rows, has to save that much
 	fallbackCache = 1 << 20
 	// cacheShare of the second-level cache is what a tile may fill (measured: docs/adr/0032).
 	cacheShare = 0.75
@@ -45,7 +45,7 @@ func (s *Sweep) tiling(t Tiling, cache int) Tiling {
 		t.Rows = slices.Max(s.layout.N[:])
 	}
 	if t.Rows <= 0 {
-		t.Rows = max(leastRows, tileRows(rows, t.Sweeps))
+		t.Rows = max(minRows, tileRows(rows, t.Sweeps))
 	}
 	return t
 }
@@ -58,15 +58,15 @@ func tileRows(rows, sweeps int) int { return rows/(sweeps+2) - sweeps }
 // times. 1 if single sweeps are as good. fixed rows, 0 for none, are those asked for.
 func bestSweeps(rows, fixed int) int {
 	best, least := 1, 1.0
-	for n := 2; n <= mostSweeps; n++ {
+	for n := 2; n <= maxSweeps; n++ {
 		r := tileRows(rows, n)
-		if r < leastRows || fixed > r {
+		if r < minRows || fixed > r {
 			break
 		}
 		if fixed > 0 {
 			r = fixed
 		}
-		if cost := float64(r+n) / float64(r*n); cost < worthMore*least {
+		if cost := float64(r+n) / float64(r*n); cost < minSaving*least {
 			best, least = n, cost
 		}
 	}

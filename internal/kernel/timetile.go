@@ -4,7 +4,7 @@ package kernel
 type span struct{ lo, hi, loStep, hiStep int }
 
 // at is the interval of sweep t.
-func (s span) at(t int) (lo, hi int) { return s.lo + t*s.loStep, s.hi + t*s.hiStep }
+func (s span) atSweep(t int) (lo, hi int) { return s.lo + t*s.loStep, s.hi + t*s.hiStep }
 
 // TimeTiles does several Jacobi sweeps of a whole block with fixed ghosts in one
 // pass over memory. Sweep t of a tile covers the rows of sweep 0 moved down by t, so
@@ -61,7 +61,7 @@ func (p *TimeTiles) Tiling() Tiling { return p.tiling }
 
 // Parts is the number of parts of a group of so many sweeps, at most Sweeps().
 func (p *TimeTiles) Parts(sweeps int) int {
-	n := p.tiles(p.whole(1), sweeps)
+	n := p.tiles(p.wholeAxis(1), sweeps)
 	if pieces := p.pieces(0, sweeps); pieces > 1 {
 		if n++; p.pieces(1, sweeps) > 1 {
 			n++
@@ -72,12 +72,12 @@ func (p *TimeTiles) Parts(sweeps int) int {
 
 // Points is how many relaxations of a point a part holds.
 func (p *TimeTiles) Points(part, sweeps int) int {
-	p.enter(part, sweeps)
+	p.setPart(part, sweeps)
 	n := 0
 	for i := range p.count() {
 		wave, block, first, last := p.piece(i)
 		for t := range sweeps {
-			w0, w1 := wave.at(t)
+			w0, w1 := wave.atSweep(t)
 			for j := first; j < last; j++ {
 				lo, hi := p.rows(block, j, t)
 				n += max(0, hi-lo) * max(0, w1-w0)
@@ -92,7 +92,7 @@ func (p *TimeTiles) Points(part, sweeps int) int {
 // are padded arrays with the same ghosts. The executor shares the part out.
 func (p *TimeTiles) Relax(part, sweeps int, a, b []float64, e Executor) {
 	p.sweep.check(p.sweep.layout.Interior(), a, b)
-	p.enter(part, sweeps)
+	p.setPart(part, sweeps)
 	p.arrays = [2][]float64{a, b}
 	e.For(p.count(), p.run)
 	p.arrays = [2][]float64{}
@@ -115,9 +115,9 @@ func (p *TimeTiles) RelaxMany(a, b []float64, sweeps int, e Executor) {
 }
 
 // enter finds the phase of a part.
-func (p *TimeTiles) enter(part, sweeps int) {
+func (p *TimeTiles) setPart(part, sweeps int) {
 	p.sweeps, p.tile, p.phase = sweeps, part, shrinking
-	if n := p.tiles(p.whole(1), sweeps); part >= n {
+	if n := p.tiles(p.wholeAxis(1), sweeps); part >= n {
 		p.phase = between + part - n
 	}
 }
@@ -139,10 +139,10 @@ func (p *TimeTiles) pieces(axis, sweeps int) int {
 	return max(1, min(p.tiling.Pieces, p.size[axis]/max(1, 2*(sweeps-1))))
 }
 
-func (p *TimeTiles) whole(axis int) span { return span{hi: p.size[axis]} }
+func (p *TimeTiles) wholeAxis(axis int) span { return span{hi: p.size[axis]} }
 
 // shrink is piece i of n of an axis.
-func (p *TimeTiles) shrink(axis, i, n int) span {
+func (p *TimeTiles) shrinkingPiece(axis, i, n int) span {
 	s := span{lo: p.size[axis] * i / n, hi: p.size[axis] * (i + 1) / n}
 	if i > 0 {
 		s.loStep = 1
@@ -154,7 +154,7 @@ func (p *TimeTiles) shrink(axis, i, n int) span {
 }
 
 // grow is what lies between pieces i and i+1 of n.
-func (p *TimeTiles) grow(axis, i, n int) span {
+func (p *TimeTiles) growingGap(axis, i, n int) span {
 	edge := p.size[axis] * (i + 1) / n
 	return span{edge, edge, -1, 1}
 }
@@ -164,11 +164,11 @@ func (p *TimeTiles) piece(i int) (wave, block span, first, last int) {
 	w, b := p.pieces(0, p.sweeps), p.pieces(1, p.sweeps)
 	switch p.phase {
 	case between:
-		wave, block = p.grow(0, i/b, w), p.shrink(1, i%b, b)
+		wave, block = p.growingGap(0, i/b, w), p.shrinkingPiece(1, i%b, b)
 	case corners:
-		wave, block = p.grow(0, i/(b-1), w), p.grow(1, i%(b-1), b)
+		wave, block = p.growingGap(0, i/(b-1), w), p.growingGap(1, i%(b-1), b)
 	default:
-		return p.shrink(0, i, w), p.whole(1), p.tile, p.tile + 1
+		return p.shrinkingPiece(0, i, w), p.wholeAxis(1), p.tile, p.tile + 1
 	}
 	return wave, block, 0, p.tiles(block, p.sweeps)
 }
@@ -186,7 +186,7 @@ func (p *TimeTiles) tiles(s span, sweeps int) int {
 
 // rows is what tile j holds of a span in sweep t.
 func (p *TimeTiles) rows(s span, j, t int) (lo, hi int) {
-	lo, hi = s.at(t)
+	lo, hi = s.atSweep(t)
 	if n := p.tiles(s, p.sweeps); n > 1 {
 		e := extent(s, p.sweeps)
 		lo, hi = max(lo, s.lo+e*j/n-t), min(hi, s.lo+e*(j+1)/n-t)
@@ -209,7 +209,7 @@ func (p *TimeTiles) relaxTile(wave, block span, j int) {
 	box := p.sweep.layout.Interior()
 	for z := first; z < end+last; z++ {
 		for t := range p.sweeps {
-			lo, hi := wave.at(t)
+			lo, hi := wave.atSweep(t)
 			if z-t < lo || z-t >= hi {
 				continue
 			}

@@ -11,18 +11,18 @@ import (
 )
 
 // backwards calls f in descending order: what may run at once may run in any order.
-type backwards struct{}
+type descending struct{}
 
-func (backwards) For(n int, f func(i int)) {
+func (descending) For(n int, f func(i int)) {
 	for i := range n {
 		f(n - 1 - i)
 	}
 }
 
 // together calls f on a goroutine each.
-type together struct{}
+type concurrent struct{}
 
-func (together) For(n int, f func(i int)) {
+func (concurrent) For(n int, f func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { f(i) })
@@ -38,7 +38,7 @@ func TestTimeTilesComputeTheBitsOfSingleSweeps(t *testing.T) {
 		k := rapid.SampledFrom(All()).Draw(t, "kernel")
 		tiling := Tiling{rapid.IntRange(0, 9).Draw(t, "sweeps"), rapid.IntRange(0, 9).Draw(t, "rows"), rapid.IntRange(0, 5).Draw(t, "pieces")}
 		sweeps := rapid.IntRange(0, 20).Draw(t, "of")
-		e := rapid.SampledFrom([]Executor{Sequential{}, backwards{}, together{}}).Draw(t, "executor")
+		e := rapid.SampledFrom([]Executor{Sequential{}, descending{}, concurrent{}}).Draw(t, "executor")
 
 		b.config.Kernel = ref
 		single, err := New(b.config)
@@ -105,7 +105,7 @@ func TestTilingFitsTheCache(t *testing.T) {
 		require.NoError(t, err)
 		cache := rapid.SampledFrom([]int{256 << 10, 1 << 20, 2 << 20}).Draw(t, "cache")
 		got := s.tiling(Tiling{}, cache)
-		require.GreaterOrEqual(t, got.Rows, leastRows)
+		require.GreaterOrEqual(t, got.Rows, minRows)
 		require.GreaterOrEqual(t, got.Sweeps, 1)
 		if got.Sweeps > 1 {
 			require.LessOrEqual(t, (got.Sweeps+2)*(got.Rows+got.Sweeps)*n*8*2, cache)

@@ -30,10 +30,10 @@ type Transfer struct {
 	fine, coarse Part
 	axes         [3]axis
 	scale        float64 // of restricted values
-	halves       bool    // nested along x; along the others nested or the same
+	halfway      bool    // nested along x; along the others nested or the same
 	kernel       *Kernel
-	places       places    // of the fine points along x
-	none         []float64 // −0
+	positions    positions // of the fine points along x
+	negativeZero []float64 // −0
 }
 
 // NewTransfer makes the transfers between two whole grids of the same dimension.
@@ -66,12 +66,12 @@ func NewTransferPart(fine, coarse Part, k *Kernel) (*Transfer, error) {
 		t.axes[a] = newAxis(fine.Global[a], fine.Lo[a], fine.Layout.N[a], coarse.Global[a], coarse.Lo[a], coarse.Layout.N[a])
 		t.scale *= t.axes[a].scale
 	}
-	t.halves = t.axes[0].nested
+	t.halfway = t.axes[0].nested
 	for a := 1; a < 3; a++ {
-		t.halves = t.halves && (t.axes[a].nested || fine.Global[a] == coarse.Global[a])
+		t.halfway = t.halfway && (t.axes[a].nested || fine.Global[a] == coarse.Global[a])
 	}
-	t.places = newPlaces(t.axes[0].to)
-	t.none = filled(max(fine.Layout.N[0], coarse.Layout.N[0])+2, math.Copysign(0, -1))
+	t.positions = newPositions(t.axes[0].inCoarse)
+	t.negativeZero = filled(max(fine.Layout.N[0], coarse.Layout.N[0])+2, math.Copysign(0, -1))
 	return t, nil
 }
 
@@ -91,7 +91,7 @@ func (t *Transfer) Injectable() Box {
 	for a := range t.coarse.Layout.Dim {
 		x := &t.axes[a]
 		held := func(j int) bool {
-			lo, hi := reach(x.from[j+1 : j+2])
+			lo, hi := reach(x.inFine[j+1 : j+2])
 			return lo >= -1 && hi <= x.fine
 		}
 		b.Lo[a], b.Hi[a] = -1, x.coarse+1
@@ -153,7 +153,7 @@ func (t *Transfer) ProlongSaving(u, keep, e []float64, lower, upper Field, b Box
 	}
 	for a := range t.axes {
 		x := &t.axes[a]
-		if lo, hi := reach(x.to[b.Lo[a]:b.Hi[a]]); lo < -1 || hi > x.coarse || a >= t.fine.Layout.Dim && (lo < 0 || hi > 0) {
+		if lo, hi := reach(x.inCoarse[b.Lo[a]:b.Hi[a]]); lo < -1 || hi > x.coarse || a >= t.fine.Layout.Dim && (lo < 0 || hi > 0) {
 			panic(fmt.Sprintf("kernel: fine points %v lie between coarse points %d and %d of axis %d, the block has %d",
 				b, lo, hi, a, x.coarse))
 		}
@@ -191,7 +191,7 @@ func (s *Sweep) RestrictDefect(dst []float64, t *Transfer, u []float64, b Box) {
 		return
 	}
 	for a := range t.axes {
-		if first, end := t.axes[a].run(b.Lo[a], b.Hi[a]); first < 0 || end > s.layout.N[a] {
+		if first, end := t.axes[a].fineRange(b.Lo[a], b.Hi[a]); first < 0 || end > s.layout.N[a] {
 			panic(fmt.Sprintf("kernel: coarse points %v need the defect at ghost points of axis %d", b, a))
 		}
 	}
@@ -207,7 +207,7 @@ func (t *Transfer) checkRestrict(dst, r []float64, b Box) bool {
 		return false
 	}
 	for a := range t.axes {
-		first, end := t.axes[a].run(b.Lo[a], b.Hi[a])
+		first, end := t.axes[a].fineRange(b.Lo[a], b.Hi[a])
 		if first < -1 || end > t.axes[a].fine+1 {
 			panic(fmt.Sprintf("kernel: coarse points %v need fine points %d to %d of axis %d, the block has %d",
 				b, first, end-1, a, t.axes[a].fine))

@@ -6,7 +6,7 @@ import "unsafe"
 
 // addRows sets ny rows of nx values of out to scale·(acc + w·in); rows lie so many
 // values apart, 0 for an array that is one row.
-func (isa instructions) addRows(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64) {
+func (isa instructionSet) addRows(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64) {
 	if isa < avx2 || nx == 0 || ny == 0 {
 		addRowsPlain(out, outStep, acc, accStep, in, inStep, nx, ny, w, scale)
 		return
@@ -25,7 +25,7 @@ func (isa instructions) addRows(out []float64, outStep int, acc []float64, accSt
 
 // restrict sums ny times three rows of 2·nx + 1 points with the weights 1, 2, 1, along y
 // and then x.
-func (isa instructions) restrict(out, rows []float64, stride, nx, ny int) {
+func (isa instructionSet) restrict(out, rows []float64, stride, nx, ny int) {
 	if isa < avx2 || nx < 8 { // shorter than a vector
 		restrictRowsPlain(out, rows, stride, nx, ny)
 		return
@@ -43,9 +43,9 @@ func (isa instructions) restrict(out, rows []float64, stride, nx, ny int) {
 }
 
 // prolong corrects rows that begin halfway between two coarse points.
-func (isa instructions) prolong(r *prolonged) {
+func (isa instructionSet) prolong(r *prolongation) {
 	if isa < avx2 {
-		r.copyRows()
+		r.save()
 		r.rowsPlain()
 		return
 	}
@@ -55,10 +55,10 @@ func (isa instructions) prolong(r *prolonged) {
 		b: &r.e[2][0], zStep: 8 * r.eStep[2], t: &r.e[3][0], planeStep: 8 * r.eStep[3],
 		count: r.nx, rows: r.ny, step: r.scale, source: r.scale / 2,
 	}
-	if r.keep != nil {
-		t.out, t.outStep = &r.keep[0], t.rowStep
+	if r.saved != nil {
+		t.out, t.outStep = &r.saved[0], t.rowStep
 		if !aligned(&t) {
-			r.copyRows()
+			r.save()
 		} else if isa == avx512 {
 			prolongRowsKeepingAVX512(&t.out)
 			return
@@ -75,7 +75,7 @@ func (isa instructions) prolong(r *prolonged) {
 }
 
 // mixFour interpolates between a and b, c and d along y, and between the two along z.
-func (isa instructions) mixFour(dst, a, b, c, d []float64, y, z step) {
+func (isa instructionSet) mixFour(dst, a, b, c, d []float64, y, z position) {
 	if isa < avx2 {
 		mixFourPlain(dst, a, b, c, d, y, z)
 		return
@@ -93,21 +93,21 @@ func (isa instructions) mixFour(dst, a, b, c, d []float64, y, z step) {
 }
 
 // stretch corrects one row from the values in e[0].
-func (isa instructions) stretch(r *prolonged) {
+func (isa instructionSet) stretch(r *prolongation) {
 	if isa != avx512 {
 		r.rowPlain()
 		return
 	}
-	x := r.places
+	x := r.positions
 	t := tile{
-		c: &r.u[0], t: &r.e[0][0], s: &x.low[r.at], n: &x.high[r.at], b: &x.half[r.at], f: &x.index[r.at],
+		c: &r.u[0], t: &r.e[0][0], s: &x.low[r.firstColumn], n: &x.high[r.firstColumn], b: &x.factor[r.firstColumn], f: &x.index[r.firstColumn],
 		phi: &r.phi[0], psi: &r.psi[0], source: r.scale, odd: r.first, count: r.nx, rows: 1,
 	}
 	stretchRowAVX512(&t.out)
 }
 
 // mark sets the bits of rows of n values, one every step words, where they are −0.
-func (isa instructions) mark(words []uint64, step int, rows []float64, n int) {
+func (isa instructionSet) mark(words []uint64, step int, rows []float64, n int) {
 	if isa < avx2 || n < 8 {
 		markPlain(words, step, rows, n, 0)
 		return
@@ -124,7 +124,7 @@ func (isa instructions) mark(words []uint64, step int, rows []float64, n int) {
 }
 
 // touch sets the bits of the values of a row that are not between φ and ψ.
-func (isa instructions) touch(words []uint64, row, phi, psi []float64) {
+func (isa instructionSet) touch(words []uint64, row, phi, psi []float64) {
 	if isa < avx2 || len(row) < 8 {
 		touchPlain(words, row, phi, psi, 0)
 		return

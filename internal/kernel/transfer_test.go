@@ -43,7 +43,7 @@ func drawBox(t *rapid.T, n [3]int) (b Box) {
 
 func drawArray(t *rapid.T, l Layout) []float64 {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
-	return onLine(values(r, l.Len(), rapid.SampledFrom([]float64{0, 0.05}).Draw(t, "odd")))
+	return cacheAligned(values(r, l.Len(), rapid.SampledFrom([]float64{0, 0.05}).Draw(t, "odd")))
 }
 
 // Every variant makes the bits of the reference, at every point of any box.
@@ -60,7 +60,7 @@ func TestTransferVariants(t *testing.T) {
 				require.NoError(t, err)
 				u, e, r := drawArray(t, fine), drawArray(t, coarse), rand.New(rand.NewPCG(1, 2))
 				box := drawBox(t, coarse.N)
-				a, b := onLine(e), onLine(e)
+				a, b := cacheAligned(e), cacheAligned(e)
 				want.Restrict(a, u, box)
 				got.Restrict(b, u, box)
 				sameBits(t, a, b, "restricted")
@@ -72,13 +72,13 @@ func TestTransferVariants(t *testing.T) {
 				sameBits(t, a, b, "injected")
 				lower, upper := drawField(t, "lower", r, fine.Points(), math.Inf(-1)), drawField(t, "upper", r, fine.Points(), math.Inf(1))
 				box = drawBox(t, fine.N)
-				c, d := onLine(u), onLine(u)
+				c, d := cacheAligned(u), cacheAligned(u)
 				want.Prolong(c, e, lower, upper, box)
 				got.Prolong(d, e, lower, upper, box)
 				sameBits(t, c, d, "prolonged")
-				d = onLine(u)
+				d = cacheAligned(u)
 				kept, keep := drawArray(t, fine), []float64(nil)
-				keep = onLine(kept)
+				keep = cacheAligned(kept)
 				each(box, func(x, y, z int) { kept[fine.Index(x, y, z)] = u[fine.Index(x, y, z)] })
 				got.ProlongSaving(d, keep, e, lower, upper, box)
 				sameBits(t, c, d, "prolonged, keeping")
@@ -109,7 +109,7 @@ func TestRestrictedDefectIsNeverStored(t *testing.T) {
 				require.NoError(t, err)
 				box := drawBox(t, nc)
 				defect, want := make([]float64, b.config.Layout.Len()), drawArray(t, coarse)
-				got := onLine(want)
+				got := cacheAligned(want)
 				s.Defect(defect, b.src, b.config.Layout.Interior())
 				tr.Restrict(want, defect, box)
 				s.RestrictDefect(got, tr, b.src, box)
@@ -262,7 +262,7 @@ func TestCorrectionsLeaveTheContactSet(t *testing.T) {
 	require.Equal(t, (1+2*2+4)/4.0, e[1])
 }
 
-func TestTransfersThatCannotBe(t *testing.T) {
+func TestInvalidTransfersAreRefused(t *testing.T) {
 	two, err := NewLayout(2, [3]int{5, 5, 1})
 	require.NoError(t, err)
 	three, err := NewLayout(3, [3]int{2, 2, 2})
@@ -305,7 +305,7 @@ func TestTransfersAllocateNothing(t *testing.T) {
 			var sum Sum
 			require.Zero(t, testing.AllocsPerRun(5, func() {
 				s.RelaxColour(u, 0, 1.2, fine.Interior())
-				s.RedBlack(u, 1.2, 2, backwards{})
+				s.RedBlack(u, 1.2, 2, descending{})
 				s.Defect(r, u, fine.Interior())
 				s.Apply(r, u, fine.Interior())
 				s.Energy(&sum, u, r, fine.Interior())
@@ -347,12 +347,12 @@ func TestWideGrids(t *testing.T) {
 			require.NoError(t, err)
 			s, err := New(Config{Layout: fine, Kernel: k, Step: 0.1, Lower: lower, Upper: NoUpper(), Source: Field{Value: 0.3}, Operator: Operator{Diag: 6, Off: 1}})
 			require.NoError(t, err)
-			restricted, defect, prolonged, relaxed := onLine(e), onLine(e), onLine(u), onLine(u)
+			restricted, defect, prolonged, relaxed := cacheAligned(e), cacheAligned(e), cacheAligned(u), cacheAligned(u)
 			var sum Sum
 			tr.Restrict(restricted, u, coarse.Interior())
 			s.RestrictDefect(defect, tr, u, coarse.Interior())
 			tr.Prolong(prolonged, e, lower, Field{Value: 1}, box)
-			s.RedBlack(relaxed, 1.3, 3, together{})
+			s.RedBlack(relaxed, 1.3, 3, concurrent{})
 			s.Energy(&sum, u, relaxed, fine.Interior())
 			got := [][]float64{restricted, defect, prolonged, relaxed, {sum.Float64()}}
 			if want == nil {

@@ -8,27 +8,27 @@ package kernel
 // through the stage after. Several threads take a slab of planes each, which shrinks by
 // a plane a stage where it meets another; the wedges between the slabs come afterwards.
 type wavefront struct {
-	sweep  *Sweep
-	u      []float64
-	pass   Pass
-	pace   float64
-	stages int
-	lead   int // stages before the first colour: 1 with Pass.First
-	done   int // the stage that is Pass.Done; −1: none
-	slabs  int
-	tiles  int
-	rows   int // of a tile
-	cache  int // bytes that a tile may fill
-	slab   func(i int)
-	wedge  func(i int)
+	sweep         *Sweep
+	u             []float64
+	pass          Pass
+	factor        float64
+	stages        int
+	prepareStages int // stages before the first colour: 1 with Pass.First
+	finalStage    int // the stage that is Pass.Done; −1: none
+	slabs         int
+	tiles         int
+	rows          int // of a tile
+	cache         int // bytes that a tile may fill
+	slab          func(i int)
+	wedge         func(i int)
 }
 
 const (
-	mostStages   = 8  // four sweeps: beyond that the arithmetic limits
-	leastTile    = 12 // rows
-	slabsOfMany  = 4  // of an executor that does not say how many threads it has
-	tileShare    = 0.25
-	planesOfSlab = 2 // for each stage, or slabs are mostly wedges
+	maxStages          = 8  // four sweeps: beyond that the arithmetic limits
+	minTileRows        = 12 // rows
+	defaultSlabs       = 4  // of an executor that does not say how many threads it has
+	tileShare          = 0.25
+	slabPlanesPerStage = 2 // for each stage, or slabs are mostly wedges
 )
 
 func newWavefront(s *Sweep) *wavefront {
@@ -54,60 +54,60 @@ func (w *wavefront) size() (planes, rows int) {
 // relax does a pass: what is to be done at its end is the last stage, but in 2-D, where it
 // may read rows before its own that another slab has not finished, a pass of its own.
 func (w *wavefront) relax(u []float64, p *Pass, e Executor) {
-	w.u, w.pass, w.pace = u, *p, w.sweep.pace(p.Omega)
-	most := w.most()
+	w.u, w.pass, w.factor = u, *p, w.sweep.relaxationFactor(p.Omega)
+	most := w.maxSweeps()
 	done := p.Final != nil
-	if w.lead = 0; p.Prepare != nil && p.Sweeps > 0 {
-		w.lead = 1
+	if w.prepareStages = 0; p.Prepare != nil && p.Sweeps > 0 {
+		w.prepareStages = 1
 	}
 	for left := p.Sweeps; left > 0 || left == 0 && done; {
 		n := min(left, most)
 		left -= n
-		w.stages, w.done = 2*n+w.lead, -1
+		w.stages, w.finalStage = 2*n+w.prepareStages, -1
 		if left == 0 && done && (n == 0 || w.sweep.layout.Dim == 3) {
-			w.done, w.stages, left = w.stages, w.stages+1, -1
+			w.finalStage, w.stages, left = w.stages, w.stages+1, -1
 		}
-		w.cut(e)
+		w.partition(e)
 		if w.slabs == 1 {
 			w.relaxSlab(0)
 		} else {
 			e.For(w.slabs, w.slab)
 			e.For(w.slabs-1, w.wedge)
 		}
-		w.lead = 0
+		w.prepareStages = 0
 	}
 	w.u, w.pass = nil, Pass{}
 }
 
 // perRow is how many values a row of a tile keeps in the cache in a pass of so many
 // stages: the planes of u that they span, and a plane a stage of each other array.
-func (w *wavefront) perRow(stages int) int {
+func (w *wavefront) valuesPerRow(stages int) int {
 	return w.sweep.layout.N[0] * (stages + 2 + stages*(w.sweep.arrays()-2))
 }
 
 // most is how many sweeps pay in one pass.
-func (w *wavefront) most() int {
+func (w *wavefront) maxSweeps() int {
 	if w.sweep.layout.Dim == 1 {
 		return 1
 	}
-	stages, rows := mostStages, leastTile
+	stages, rows := maxStages, minTileRows
 	if w.sweep.layout.Dim == 2 {
 		rows = 1
 	}
-	for stages > 2 && 8*rows*w.perRow(stages) > w.cache {
+	for stages > 2 && 8*rows*w.valuesPerRow(stages) > w.cache {
 		stages -= 2
 	}
 	return stages / 2
 }
 
 // cut chooses slabs and tiles.
-func (w *wavefront) cut(e Executor) {
+func (w *wavefront) partition(e Executor) {
 	planes, rows := w.size()
-	w.slabs = max(1, min(Workers(e), planes/(planesOfSlab*w.stages)))
+	w.slabs = max(1, min(Workers(e), planes/(slabPlanesPerStage*w.stages)))
 	w.tiles, w.rows = 1, rows+w.stages
-	if most := w.cache / (8 * w.perRow(w.stages)); rows > max(most, leastTile) {
+	if most := w.cache / (8 * w.valuesPerRow(w.stages)); rows > max(most, minTileRows) {
 		high := rows + w.stages - 1 // in coordinates that move down with the tiles
-		w.tiles = max(1, high/max(most, leastTile))
+		w.tiles = max(1, high/max(most, minTileRows))
 		w.rows = (high + w.tiles - 1) / w.tiles
 	}
 }
@@ -116,7 +116,7 @@ func (w *wavefront) cut(e Executor) {
 func (w *wavefront) relaxSlab(i int) {
 	planes, _ := w.size()
 	first, end := planes*i/w.slabs, planes*(i+1)/w.slabs
-	if w.done == 0 && w.sweep.layout.Dim == 2 {
+	if w.finalStage == 0 && w.sweep.layout.Dim == 2 {
 		w.pass.Final(i, first, end, 0)
 		return
 	}
@@ -161,16 +161,16 @@ func (w *wavefront) relaxRows(worker, tile, t, plane int) {
 	if lo >= hi {
 		return
 	}
-	if t == w.done {
+	if t == w.finalStage {
 		w.pass.Final(worker, lo, hi, z)
 		return
 	}
-	if t < w.lead {
+	if t < w.prepareStages {
 		w.pass.Prepare(lo, hi, z)
 		return
 	}
-	colour := (t - w.lead) & 1
-	w.sweep.colourRows(w.u, colour, w.pace, 0, n[0], lo, hi, z)
+	colour := (t - w.prepareStages) & 1
+	w.sweep.colourRows(w.u, colour, w.factor, 0, n[0], lo, hi, z)
 	if w.pass.AfterColour != nil {
 		w.pass.AfterColour(colour, lo, hi, z)
 	}

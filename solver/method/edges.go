@@ -65,7 +65,7 @@ func (e *Edges) Coarsen(grid, lo, hi [3]int) *Edges {
 		spacing[a] *= float64(e.Grid[a]+1) / float64(grid[a]+1)
 	}
 	out := NewEdges(e.Dim, grid, lo, hi, spacing)
-	t := newPlacing(e, grid)
+	t := newInterpolation(e, grid)
 	for z := lo[2]; z < hi[2]; z++ {
 		for y := lo[1]; y < hi[1]; y++ {
 			for x := lo[0]; x < hi[0]; x++ {
@@ -123,7 +123,7 @@ func (e *Edges) Interior(a int, p [3]int) bool {
 }
 
 // edge is the average along an axis from point c of the coarser grid on.
-func (t *placing) edge(a int, c [3]int) float64 {
+func (t *interpolation) edge(a int, c [3]int) float64 {
 	e := t.fine
 	first, last := t.position(a, c[a]), t.position(a, c[a]+1)
 	ends := [2]int{t.nearest(a, c[a]), t.nearest(a, c[a]+1)}
@@ -150,7 +150,7 @@ func (t *placing) edge(a int, c [3]int) float64 {
 				}
 				q := p
 				q[a] = ends[1]
-				if part := t.both(t.part(p, a, c), t.part(q, a, c)); part > 0 {
+				if part := t.combineEnds(t.crossWeight(p, a, c), t.crossWeight(q, a, c)); part > 0 {
 					sum += float64(part*(last-first)) / t.resistance(a, p, first, last)
 				}
 				all += linear
@@ -161,16 +161,16 @@ func (t *placing) edge(a int, c [3]int) float64 {
 }
 
 // both joins the parts at the two ends of a line of edges.
-func (t *placing) both(one, other float64) float64 {
+func (t *interpolation) combineEnds(one, other float64) float64 {
 	if t.nested {
-		return sqrt(float64(one * other))
+		return squareRoot(float64(one * other))
 	}
 	return (one + other) / 2
 }
 
 // part is the weight of coarse point c, or of the next one along axis a where p lies on
 // that, in the interpolation to p across axis a.
-func (t *placing) part(p [3]int, a int, c [3]int) float64 {
+func (t *interpolation) crossWeight(p [3]int, a int, c [3]int) float64 {
 	var w [8]float64
 	base := t.weights(p, 1<<a, &w)
 	corner := 0

@@ -127,7 +127,7 @@ func (h *Hierarchy) cycle(out []Stage, s Smoothing, top, l int) []Stage {
 	}
 	out = append(out, Stage{Kind: Relax, Level: l, Sweeps: s.Before, Omega: s.Omega}, Stage{Kind: Restrict, Level: l})
 	visits := 1
-	if l+1 < h.Coarsest() && float64(volume(h.Grids[l+1])) <= s.TwiceRatio*float64(volume(h.Grids[l])) {
+	if l+1 < h.Coarsest() && float64(points(h.Grids[l+1])) <= s.TwiceRatio*float64(points(h.Grids[l])) {
 		visits = 2
 	}
 	for range visits {
@@ -186,8 +186,8 @@ func (h *Hierarchy) solve(l int) Stage {
 	}
 	omega := 2 / (1 + math.Sin(math.Pi/float64(most+1)))
 	sweeps := math.Ceil(math.Log(0.01)/math.Log(omega-1)) + 2
-	return Stage{Kind: Solve, Level: l, Sweeps: int(min(sweeps, maxSolve)), Omega: omega}
+	return Stage{Kind: Solve, Level: l, Sweeps: int(min(sweeps, maxCoarseSweeps)), Omega: omega}
 }
 
 // maxSolve bounds the sweeps on the coarsest grid.
-const maxSolve = 2000
+const maxCoarseSweeps = 2000

@@ -121,7 +121,7 @@ func TestFollowingKeepsConstants(t *testing.T) {
 				}
 			}
 			below := e.CoarsenWhole(grid[1])
-			p := newPlacing(e, grid[1])
+			p := newInterpolation(e, grid[1])
 			for z := range grid[0][2] {
 				for y := range grid[0][1] {
 					for x := range grid[0][0] {

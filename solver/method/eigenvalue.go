@@ -8,7 +8,7 @@ import (
 
 // lowestSteps of the power iteration separate the lowest eigenvector well enough on the
 // small grids that Lowest is for.
-const lowestSteps = 200
+const powerSteps = 200
 
 // Lowest estimates the smallest eigenvalue of A on the points of u that touch no
 // obstacle, by the Rayleigh quotient of a power iteration with I − 0.9·A/d, d the largest
@@ -31,7 +31,7 @@ func SmallestEigenvalue(s System, u []float64) (float64, error) {
 	}
 	step := 0.9 / largestDiagonal(s.Operator)
 	lowest := math.Inf(1)
-	for range lowestSteps {
+	for range powerSteps {
 		sweep.Apply(y, x, l.Interior())
 		xx, xy := 0.0, 0.0
 		for _, i := range free {

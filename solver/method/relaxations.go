@@ -2,16 +2,16 @@ package method
 
 // takeBack brings back the values before a correction, and owes relaxations instead: as many
 // as the safeguard asks for and Spent allows.
-func (m *Multigrid) takeBack() {
-	m.team.each(m.levels[0].Part.Layout.Interior(), m.do.restore)
-	for m.owed = 0; m.owed < m.guard.Sweeps() && (m.BudgetSpent == nil || !m.BudgetSpent(m.relaxations+m.owed)); {
-		m.owed++
+func (m *Multigrid) restoreSaved() {
+	m.parallel.run(m.levels[0].Part.Layout.Interior(), m.funcs.restore)
+	for m.pending = 0; m.pending < m.safeguard.Sweeps() && (m.BudgetSpent == nil || !m.BudgetSpent(m.relaxations+m.pending)); {
+		m.pending++
 	}
-	m.relaxations += m.owed
+	m.relaxations += m.pending
 }
 
 // relax does sweeps of what was owed.
-func (m *Multigrid) relax(sweeps int) float64 {
+func (m *Multigrid) relaxPending(sweeps int) float64 {
 	if sweeps == 0 {
 		return 0
 	}
@@ -19,9 +19,9 @@ func (m *Multigrid) relax(sweeps int) float64 {
 }
 
 // relaxed measures at the end.
-func (m *Multigrid) relaxed() float64 {
+func (m *Multigrid) measureRelaxed() float64 {
 	work := m.run(Stage{Kind: Measure})
-	m.guard.AcceptRelaxed(m.residual)
+	m.safeguard.AcceptRelaxed(m.residual)
 	return work
 }
 
@@ -40,7 +40,7 @@ func (m *Multigrid) NominalWork() float64 {
 func NominalWork(h *Hierarchy, stages []Stage) float64 {
 	work := 0.0
 	for _, s := range stages {
-		work += s.Work() * float64(volume(h.Grids[s.Level])) / float64(volume(h.Grids[0]))
+		work += s.Work() * float64(points(h.Grids[s.Level])) / float64(points(h.Grids[0]))
 	}
 	return work
 }

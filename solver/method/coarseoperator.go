@@ -44,7 +44,7 @@ func AverageOperator(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Ope
 			op.Diag, op.Off, op.Off, op.Off, op.Off, op.Off, op.Off}}
 	}
 	if op.Form == kernel.Constant {
-		return kernel.Operator{Form: kernel.Constant, Values: scaled(op.Values, fine.Dim, ratio)}, nil
+		return kernel.Operator{Form: kernel.Constant, Values: rescaled(op.Values, fine.Dim, ratio)}, nil
 	}
 	out := kernel.Operator{Form: kernel.Variable}
 	for d := range 1 + 2*fine.Dim {
@@ -67,7 +67,7 @@ func AverageOperator(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Ope
 		for k := range 1 + 2*fine.Dim {
 			row[k] = op.Arrays[k][d]
 		}
-		for k, v := range scaled(row, fine.Dim, ratio) {
+		for k, v := range rescaled(row, fine.Dim, ratio) {
 			if k < 1+2*fine.Dim {
 				out.Arrays[k][i] = v
 			}
@@ -77,7 +77,7 @@ func AverageOperator(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Ope
 }
 
 // scaled is a row of the operator on a grid whose spacing is 1/ratio as large.
-func scaled(v [kernel.Directions]float64, dim int, ratio [3]float64) [kernel.Directions]float64 {
+func rescaled(v [kernel.Directions]float64, dim int, ratio [3]float64) [kernel.Directions]float64 {
 	var out [kernel.Directions]float64
 	rest := v[kernel.Center]
 	for a := range dim {

@@ -15,7 +15,7 @@ func (s *Sweep) DefectRows(out, u []float64, lo, hi, z int) {
 		return
 	}
 	if s.kernel.loops != byPoint {
-		s.defectRows(out[:b.Points()], s.layout.N[0], atObstacles, u, 0, b.Hi[0], lo, hi, z)
+		s.defectRows(out[:b.Points()], s.layout.N[0], clampedDefect, u, 0, b.Hi[0], lo, hi, z)
 		return
 	}
 	for y := lo; y < hi; y++ {
@@ -37,7 +37,7 @@ func (t *Transfer) PartialLen() int {
 func (t *Transfer) RestrictedRows(lo, hi int) (from, to, first int) {
 	a := &t.axes[1]
 	from, to, first = a.complete[lo], a.complete[hi], lo
-	for _, s := range a.gather[from:to] {
+	for _, s := range a.supports[from:to] {
 		if s.count > 0 {
 			return from, to, min(lo, s.first)
 		}
@@ -60,11 +60,11 @@ func (t *Transfer) RestrictRows(sums, in, room []float64, lo, hi, z int) {
 	box := Box{Lo: [3]int{0, from, 0}, Hi: [3]int{c.N[0], to, 1}}
 	fine := Box{Lo: [3]int{0, first, z}, Hi: [3]int{f.N[0], hi, z + 1}}
 	out := sums[(z*c.N[1]+from)*c.N[0]:][:(to-from)*c.N[0]]
-	if s := t.axes[1].gather[from]; s.count > 0 { // plane begins with the first row that it needs
+	if s := t.axes[1].supports[from]; s.count > 0 { // plane begins with the first row that it needs
 		in, fine.Lo[1] = in[(s.first-first)*f.N[0]:], s.first
 	}
-	r := restricted{Transfer: t}
-	r.plane(out, in[:(hi-fine.Lo[1])*f.N[0]], f.N[0], room[:f.N[0]], box, fine)
+	r := restriction{Transfer: t}
+	r.sumPlane(out, in[:(hi-fine.Lo[1])*f.N[0]], f.N[0], room[:f.N[0]], box, fine)
 }
 
 // Combine writes the restriction of what was summed to the coarse points of b in dst.
@@ -74,12 +74,12 @@ func (t *Transfer) RestrictPlanes(dst, sums []float64, b Box) {
 		return
 	}
 	n := &t.coarse.Layout.N
-	r := restricted{Transfer: t, dst: dst, b: b}
-	r.empty(b)
+	r := restriction{Transfer: t, dst: dst, b: b}
+	r.clearEmpty(b)
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		s := t.axes[2].gather[z]
+		s := t.axes[2].supports[z]
 		for fz := s.first; fz < s.end(); fz++ {
-			r.add(sums[(fz*n[1]+b.Lo[1])*n[0]+b.Lo[0]:], n[0], b, z, fz)
+			r.addPlane(sums[(fz*n[1]+b.Lo[1])*n[0]+b.Lo[0]:], n[0], b, z, fz)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestFactorFindsTheBestOmega(t *testing.T) {
 			norm *= math.Pow(rate, float64(step))
 			if norm < 1e-200 {
 				norm = 1
-				f.known = false
+				f.hasLast = false
 			}
 			k += step
 			f.Observe(k, norm)

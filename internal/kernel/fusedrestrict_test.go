@@ -13,7 +13,7 @@ import (
 // A pass with something beside it: sweeps between which some points of the colour just
 // relaxed are changed, and the restriction of the defect that is left, are those of
 // separate calls over the whole block.
-func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
+func TestFusedPassesMatchSeparateCalls(t *testing.T) {
 	ref, err := ByName("reference")
 	require.NoError(t, err)
 	for _, k := range All() {
@@ -46,11 +46,11 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 				require.NoError(t, err)
 				s.wavefront.cache = rapid.SampledFrom([]int{s.wavefront.cache, 1, 20000, 50000}).Draw(t, "cache")
 				sweeps := rapid.IntRange(0, 4).Draw(t, "sweeps")
-				executor := rapid.SampledFrom([]Executor{Sequential{}, backwards{}, together{}, three{}}).Draw(t, "executor")
+				executor := rapid.SampledFrom([]Executor{Sequential{}, descending{}, concurrent{}, threeThreads{}}).Draw(t, "executor")
 
 				halve := func(u []float64, colour, lo, hi, z int) {
 					for y := lo; y < hi; y++ {
-						for x := s.start(colour, 0, y, z); x < fine.N[0]; x += 2 {
+						for x := s.firstOfColour(colour, 0, y, z); x < fine.N[0]; x += 2 {
 							if (x+2*y+z)%5 == 0 {
 								u[fine.Index(x, y, z)] /= 2
 							}
@@ -65,7 +65,7 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 						}
 					}
 				}
-				got, want := onLine(b.src), onLine(b.src)
+				got, want := cacheAligned(b.src), cacheAligned(b.src)
 				sums, seen := make([]float64, tr.PartialLen()), make([]int, fine.N[1]*fine.N[2])
 				var at sync.Mutex
 				var first func(lo, hi, z int)
@@ -106,7 +106,7 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 				defect, box := make([]float64, fine.Len()), drawBox(t, nc)
 				r.Defect(defect, want, fine.Interior())
 				down, expected := drawArray(t, coarse), []float64(nil)
-				expected = onLine(down)
+				expected = cacheAligned(down)
 				reference.Restrict(expected, defect, box)
 				tr.RestrictPlanes(down, sums, box)
 				sameBits(t, expected, down, "restricted")
@@ -144,7 +144,7 @@ func TestHeldPointsAreMarked(t *testing.T) {
 }
 
 // Bits tell values strictly between two obstacles from all others, in rows of any length.
-func TestTouchingPointsAreMarked(t *testing.T) {
+func TestScanContactMarksTouchingPoints(t *testing.T) {
 	odd := []float64{0, math.Copysign(0, -1), math.NaN(), -5e-324, 5e-324, math.Inf(-1), math.Inf(1), 1, -1}
 	for _, k := range All() {
 		rapid.Check(t, func(t *rapid.T) {

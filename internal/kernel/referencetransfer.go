@@ -4,17 +4,17 @@ package kernel
 
 func (t *Transfer) referenceRestrict(dst, r []float64, b Box) {
 	l := t.fine.Layout
-	t.restrict(dst, b, func(x, y, z int) float64 { return r[l.Index(x, y, z)] })
+	t.restrictPoints(dst, b, func(x, y, z int) float64 { return r[l.Index(x, y, z)] })
 }
 
 func (s *Sweep) referenceRestrictDefect(dst []float64, t *Transfer, u []float64, b Box) {
-	t.restrict(dst, b, func(x, y, z int) float64 {
+	t.restrictPoints(dst, b, func(x, y, z int) float64 {
 		i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
 		return clampResidual(s.defectAt(u, u, i, d), u[i], s.lower.At(d), s.upper.At(d))
 	})
 }
 
-func (t *Transfer) restrict(dst []float64, b Box, r func(x, y, z int) float64) {
+func (t *Transfer) restrictPoints(dst []float64, b Box, r func(x, y, z int) float64) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
@@ -31,9 +31,9 @@ func (t *Transfer) restrict(dst []float64, b Box, r func(x, y, z int) float64) {
 
 // sum is the weighted sum at coarse point j along the axis.
 func (a *axis) sum(j int, r func(i int) float64) float64 {
-	s := a.gather[j]
+	s := a.supports[j]
 	var v float64
-	for i, w := range a.weights[s.weights:][:s.count] {
+	for i, w := range a.weights[s.firstWeight:][:s.count] {
 		term := float64(w * r(s.first+i))
 		if i == 0 {
 			v = term
@@ -49,7 +49,7 @@ func (t *Transfer) referenceInject(dst, u []float64, b Box) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				at := [3]step{t.axes[0].from[x+1], t.axes[1].from[y+1], t.axes[2].from[z+1]}
+				at := [3]position{t.axes[0].inFine[x+1], t.axes[1].inFine[y+1], t.axes[2].inFine[z+1]}
 				v, scale := l.interpolate(u, at)
 				dst[t.coarse.Layout.Index(x, y, z)] = float64(scale * v)
 			}
@@ -67,7 +67,7 @@ func (t *Transfer) referenceProlong(u, e []float64, lower, upper Field, b Box) {
 				if !(phi < u[i] && u[i] < psi) {
 					continue
 				}
-				c, scale := t.coarse.Layout.interpolate(e, [3]step{t.axes[0].to[x], t.axes[1].to[y], t.axes[2].to[z]})
+				c, scale := t.coarse.Layout.interpolate(e, [3]position{t.axes[0].inCoarse[x], t.axes[1].inCoarse[y], t.axes[2].inCoarse[z]})
 				v := u[i] + float64(scale*c)
 				if phi > v {
 					v = phi
@@ -82,28 +82,28 @@ func (t *Transfer) referenceProlong(u, e []float64, lower, upper Field, b Box) {
 }
 
 // interpolate is the value of u at a place, to be multiplied by scale.
-func (l Layout) interpolate(u []float64, at [3]step) (v, scale float64) {
+func (l Layout) interpolate(u []float64, at [3]position) (v, scale float64) {
 	scale = 1
 	for _, s := range at {
-		if s.t == 0.5 {
+		if s.fraction == 0.5 {
 			scale *= 0.5
 		}
 	}
-	return at[0].between(func(x int) float64 {
-		return at[2].between(func(z int) float64 {
-			return at[1].between(func(y int) float64 { return u[l.Index(x, y, z)] })
+	return at[0].interpolate(func(x int) float64 {
+		return at[2].interpolate(func(z int) float64 {
+			return at[1].interpolate(func(y int) float64 { return u[l.Index(x, y, z)] })
 		})
 	}), scale
 }
 
 // between combines the values at both ends; halfway, their sum stands for their mean.
-func (s step) between(u func(i int) float64) float64 {
-	switch s.t {
+func (s position) interpolate(u func(i int) float64) float64 {
+	switch s.fraction {
 	case 0:
-		return u(s.at)
+		return u(s.index)
 	case 0.5:
-		return u(s.at) + u(s.at+1)
+		return u(s.index) + u(s.index+1)
 	default:
-		return float64((1-s.t)*u(s.at)) + float64(s.t*u(s.at+1))
+		return float64((1-s.fraction)*u(s.index)) + float64(s.fraction*u(s.index+1))
 	}
 }
