@@ -1,17 +1,15 @@
 package kernel
 
-// RelaxColour relaxes in place the points of b whose colour is colour, that is
-// (x + y + z + Config.Parity) & 1 of the own indices: all their neighbours have the
-// other colour, so that the result does not depend on the order within b. With r as
-// the package comment has it,
+// RelaxColour relaxes in place the points of b of one colour: those with (x + y + z +
+// Config.Parity) & 1 = colour. All neighbours of a point have the other colour, so the result does
+// not depend on the order within b. With r as in the package comment,
 //
 //	v = u − (omega/Center)·r      one diagonal for all points
 //	v = u − omega·(r/Center)      variable coefficients
 //
-// and the two projections; 1 < omega < 2 over-relaxes (projected SOR; Cryer, SIAM J.
-// Control 9, 1971). u is a padded array whose ghosts are read. Points of the other
-// colour and beyond b are not written, but those of the other colour within b may be
-// stored with the value that they have.
+// followed by the two projections. 1 < omega < 2 over-relaxes (projected SOR; Cryer, SIAM J.
+// Control 9, 1971). u is a padded array whose ghosts are read. Points of the other colour in b may
+// be stored with their old values; no other point is written.
 func (s *Sweep) RelaxColour(u []float64, colour int, omega float64, b Box) {
 	s.check(b, u)
 	if b.Empty() {
@@ -20,34 +18,32 @@ func (s *Sweep) RelaxColour(u []float64, colour int, omega float64, b Box) {
 	s.relaxColour(u, colour, omega, b)
 }
 
-// RedBlack relaxes the whole block in place, colour 0 and then colour 1, sweeps
-// times: the bits of as many calls of RelaxColour in that order, in fewer passes over
-// memory. The ghosts are read and do not change, so only a block whose ghosts are
-// boundary data can be relaxed by several sweeps at once. e shares the work out: by as
-// many parts as its Threads() says where it has such a method. RedBlack of one Sweep is
-// one goroutine's at a time.
+// RedBlack relaxes the whole block in place sweeps times, colour 0 and then colour 1. The bits are
+// those of as many calls of RelaxColour in that order, with fewer passes over memory. Ghosts are
+// read and do not change, so several sweeps at once are valid only for a block whose ghosts are
+// boundary data. The work is divided into as many parts as e.Threads() returns, if e has that
+// method. One Sweep runs one RedBlack at a time.
 func (s *Sweep) RedBlack(u []float64, omega float64, sweeps int, e Executor) {
 	s.RedBlackPass(u, &Pass{Omega: omega, Sweeps: sweeps}, e)
 }
 
-// Pass is red-black sweeps over a whole block and what is done beside them while the rows
+// Pass describes red-black sweeps over a whole block and functions that are called while the rows
 // are still in the cache.
 type Pass struct {
 	Omega  float64
-	Sweeps int // 0: Done alone, without First
-	// First is called for each row once, before anything relaxes it or reads it, so that it
-	// may change the row; calls at the same time are for different rows. nil: nothing.
+	Sweeps int // if 0, only Final is called
+	// Prepare, if not nil, is called once for each row, before the row is relaxed or read. It may change the
+	// row. Concurrent calls get different rows.
 	Prepare func(lo, hi, z int)
-	// Relaxed is called when rows [lo, hi) of plane z have been relaxed in a colour, before
-	// anything reads them, so that it may change their points of that colour. nil: nothing.
+	// AfterColour, if not nil, is called after rows [lo, hi) of plane z have been relaxed in a colour and
+	// before they are read. It may change their points of that colour.
 	AfterColour func(colour, lo, hi, z int)
-	// Done is called for each row once, when it, the rows before it in its plane and their
-	// neighbours are final. Calls at the same time differ in worker, which is less than
-	// Workers. nil: nothing.
+	// Final, if not nil, is called once for each row, when the row, the rows before it in its plane and the
+	// neighbours of all these are final. Concurrent calls get different values of worker, less than Workers.
 	Final func(worker, lo, hi, z int)
 }
 
-// Workers bounds how many calls of Done e makes at the same time.
+// Workers returns an upper bound of the concurrent calls of Pass.Final under e.
 func Workers(e Executor) int {
 	switch e := e.(type) {
 	case Sequential:
@@ -58,9 +54,9 @@ func Workers(e Executor) int {
 	return defaultSlabs
 }
 
-// RedBlackPass is RedBlack with what the pass has beside it, of which it keeps nothing; in
-// 2-D the only plane is 0, as the only row is in 1-D. Both functions may write to u and to
-// arrays of the caller's, at rows of theirs.
+// RedBlackPass is RedBlack with the functions of p, which it does not retain. In 2-D the only plane
+// is 0, in 1-D also the only row. The functions may write to u, and to arrays of the caller, at
+// their rows.
 func (s *Sweep) RedBlackPass(u []float64, p *Pass, e Executor) {
 	b := s.layout.Interior()
 	s.check(b, u)
@@ -82,7 +78,7 @@ func (s *Sweep) RedBlackPass(u []float64, p *Pass, e Executor) {
 	}
 }
 
-// relaxColour is RelaxColour of a box that was checked.
+// relaxColour is RelaxColour for a box that was checked.
 func (s *Sweep) relaxColour(u []float64, colour int, omega float64, b Box) {
 	if s.kernel.loops == byPoint {
 		s.referenceColour(u, colour, omega, b)
@@ -115,7 +111,7 @@ func (s *Sweep) colourRows(u []float64, colour int, factor float64, x0, x1, lo, 
 	}
 }
 
-// referenceColour is the contract of RelaxColour, point by point.
+// referenceColour executes the contract of RelaxColour point by point.
 func (s *Sweep) referenceColour(u []float64, colour int, omega float64, b Box) {
 	factor := s.relaxationFactor(omega)
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
@@ -132,12 +128,12 @@ func (s *Sweep) referenceColour(u []float64, colour int, omega float64, b Box) {
 	}
 }
 
-// start is the distance, 0 or 1, from (x, y, z) to the first point of the colour in
+// firstOfColour returns the distance, 0 or 1, from (x, y, z) to the first point of the colour in
 // its row.
 func (s *Sweep) firstOfColour(colour, x, y, z int) int { return (x + y + z + s.parity + colour) & 1 }
 
-// pace is what the residual is multiplied by: omega over the diagonal where there is
-// one diagonal for all points.
+// relaxationFactor returns the factor of the residual: omega over the diagonal if one diagonal
+// serves all points, else omega.
 func (s *Sweep) relaxationFactor(omega float64) float64 {
 	switch s.operator.Form {
 	case Isotropic:

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A point of the colour moves by omega times its residual over its diagonal and is
-// projected; all others keep their bits.
+// A point of the colour moves by omega times its residual over its diagonal and is projected. All other
+// points keep their bits.
 func TestAColourIsRelaxedInPlace(t *testing.T) {
 	for _, k := range All() {
 		t.Run(k.Name(), func(t *testing.T) {
@@ -63,7 +63,7 @@ func each(b Box, f func(x, y, z int)) {
 	}
 }
 
-// three is an Executor that says how many threads it has.
+// threeThreads is an Executor with a Threads method.
 type threeThreads struct{ concurrent }
 
 func (threeThreads) Threads() int { return 3 }
@@ -88,7 +88,8 @@ func TestRedBlackIsColourAfterColour(t *testing.T) {
 				s.wavefront.cache = rapid.SampledFrom([]int{s.wavefront.cache, 1, 20000, 50000}).Draw(t, "cache")
 				sweeps := rapid.IntRange(0, 4).Draw(t, "sweeps")
 				got, want := cacheAligned(b.src), cacheAligned(b.src)
-				s.RedBlack(got, 1.7, sweeps, rapid.SampledFrom([]Executor{Sequential{}, descending{}, concurrent{}, threeThreads{}}).Draw(t, "executor"))
+				s.RedBlack(got, 1.7, sweeps, rapid.SampledFrom([]Executor{Sequential{}, descending{}, concurrent{},
+					threeThreads{}}).Draw(t, "executor"))
 				for range sweeps {
 					r.RelaxColour(want, 0, 1.7, c.Layout.Interior())
 					r.RelaxColour(want, 1, 1.7, c.Layout.Interior())
@@ -99,8 +100,7 @@ func TestRedBlackIsColourAfterColour(t *testing.T) {
 	}
 }
 
-// drawTall draws a block with enough planes (rows in 2-D) that several slabs and tiles
-// share it.
+// drawTall draws a block with enough planes (rows in 2-D) for several slabs and tiles.
 func drawTall(t *rapid.T) block {
 	b := drawBlock(t)
 	c := b.config
@@ -111,7 +111,8 @@ func drawTall(t *rapid.T) block {
 	}
 	l, err := NewLayout(dim, n)
 	require.NoError(t, err)
-	tall := block{config: Config{Layout: l, Step: 1, Lower: NoLower(), Upper: NoUpper(), Operator: Operator{Diag: 6.1, Off: 0.97}},
+	tall := block{config: Config{Layout: l, Step: 1, Lower: NoLower(), Upper: NoUpper(),
+		Operator: Operator{Diag: 6.1, Off: 0.97}},
 		src: make([]float64, l.Len()), hi: n}
 	if c.Operator.Form == Constant {
 		tall.config.Operator = c.Operator
@@ -160,11 +161,12 @@ func TestDefectApplyAndEnergy(t *testing.T) {
 	}
 }
 
-// The sum is twice the difference of the energies where A is symmetric.
+// For a symmetric A the sum is twice the difference of the energies.
 func TestEnergyIsTheDifference(t *testing.T) {
 	l, err := NewLayout(2, [3]int{5, 4, 1})
 	require.NoError(t, err)
-	s, err := New(Config{Layout: l, Step: 1, Lower: NoLower(), Upper: NoUpper(), Source: Field{Value: 0.75}, Operator: Operator{Diag: 4, Off: 1}})
+	s, err := New(Config{Layout: l, Step: 1, Lower: NoLower(), Upper: NoUpper(), Source: Field{Value: 0.75},
+		Operator: Operator{Diag: 4, Off: 1}})
 	require.NoError(t, err)
 	u, v, image := make([]float64, l.Len()), make([]float64, l.Len()), make([]float64, l.Len())
 	each(l.Interior(), func(x, y, z int) {

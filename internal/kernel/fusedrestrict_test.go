@@ -10,8 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A pass with something beside it: sweeps between which some points of the colour just
-// relaxed are changed, and the restriction of the defect that is left, are those of
+// A pass that corrects rows, changes relaxed points and restricts the final defect has the bits of
 // separate calls over the whole block.
 func TestFusedPassesMatchSeparateCalls(t *testing.T) {
 	ref, err := ByName("reference")
@@ -37,16 +36,17 @@ func TestFusedPassesMatchSeparateCalls(t *testing.T) {
 				require.NoError(t, err)
 				s, err := New(c)
 				require.NoError(t, err)
-				tr, err := NewTransferPart(Whole(fine), Whole(coarse), k)
+				tr, err := NewTransfer(Whole(fine), Whole(coarse), k)
 				require.NoError(t, err)
 				c.Kernel = ref
 				r, err := New(c)
 				require.NoError(t, err)
-				reference, err := NewTransferPart(Whole(fine), Whole(coarse), ref)
+				reference, err := NewTransfer(Whole(fine), Whole(coarse), ref)
 				require.NoError(t, err)
 				s.wavefront.cache = rapid.SampledFrom([]int{s.wavefront.cache, 1, 20000, 50000}).Draw(t, "cache")
 				sweeps := rapid.IntRange(0, 4).Draw(t, "sweeps")
-				executor := rapid.SampledFrom([]Executor{Sequential{}, descending{}, concurrent{}, threeThreads{}}).Draw(t, "executor")
+				executor := rapid.SampledFrom([]Executor{Sequential{}, descending{}, concurrent{},
+					threeThreads{}}).Draw(t, "executor")
 
 				halve := func(u []float64, colour, lo, hi, z int) {
 					for y := lo; y < hi; y++ {
@@ -82,7 +82,7 @@ func TestFusedPassesMatchSeparateCalls(t *testing.T) {
 						at.Lock()
 						defer at.Unlock()
 						if worker < 0 || worker >= Workers(executor) {
-							panic("a worker that there is not")
+							panic("worker out of range")
 						}
 						for y := lo; y < hi; y++ {
 							seen[y+fine.N[1]*z]++
@@ -115,9 +115,10 @@ func TestFusedPassesMatchSeparateCalls(t *testing.T) {
 	}
 }
 
-// Bits tell −0 from all that looks like it, in rows of any length.
+// The marks distinguish −0 from similar values in rows of any length.
 func TestHeldPointsAreMarked(t *testing.T) {
-	odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Copysign(math.NaN(), -1), -5e-324, 5e-324, math.Inf(-1), 1}
+	odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Copysign(math.NaN(), -1), -5e-324, 5e-324,
+		math.Inf(-1), 1}
 	for _, k := range All() {
 		rapid.Check(t, func(t *rapid.T) {
 			n, rows := rapid.IntRange(1, 200).Draw(t, "n"), rapid.IntRange(1, 4).Draw(t, "rows")
@@ -143,7 +144,7 @@ func TestHeldPointsAreMarked(t *testing.T) {
 	}
 }
 
-// Bits tell values strictly between two obstacles from all others, in rows of any length.
+// The marks distinguish values strictly between two obstacles from all others, in rows of any length.
 func TestScanContactMarksTouchingPoints(t *testing.T) {
 	odd := []float64{0, math.Copysign(0, -1), math.NaN(), -5e-324, 5e-324, math.Inf(-1), math.Inf(1), 1, -1}
 	for _, k := range All() {

@@ -1,6 +1,7 @@
 package kernel
 
-// Loops in plain Go that relax in place every other point of a row, from odd on.
+// The loops of this file are plain Go. They relax every other point of a row in place, from index
+// odd on.
 
 func colourIsotropic(l *line, odd int, diag, off, factor float64) {
 	m := len(l.s)
@@ -46,7 +47,7 @@ func (sw *Sweep) colourVariable(l *line, odd int, factor float64) {
 	}
 }
 
-// projected is v, projected on [phi, psi]; a NaN stays.
+// projected returns v projected on [phi, psi]. A NaN is returned unchanged.
 func projected(v, phi, psi float64) float64 {
 	if phi > v {
 		v = phi

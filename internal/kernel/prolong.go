@@ -2,27 +2,27 @@ package kernel
 
 import "math"
 
-// columns is how many fine points of a row are corrected at a time: rows that stand for
-// constant obstacles and rows of interpolated values lie on the stack.
+// maxColumns bounds the fine points of a row that are corrected at once: rows that replace constant
+// obstacles and rows of interpolated values are on the stack.
 const maxColumns = 1 << 10
 
-// prolonged is some rows of a plane that are being corrected. Rows lie so many values
-// apart, 0 for an array that is one row. Where every coarse row lies on fine rows or
-// halfway between, e holds the four coarse rows around each, rows of −0 for those that
-// are not needed, and the rows begin halfway between two coarse points; else e[0] holds
-// what was interpolated along y and z. Either is to be multiplied by scale.
+// prolongation holds some rows of a plane that are being corrected. The steps are distances between
+// rows in values, 0 for an array of a single row. If every coarse row lies on fine rows or halfway
+// between, e holds the four coarse rows around each fine row (rows of −0 where fewer are needed),
+// and the rows begin halfway between two coarse points. Otherwise e[0] holds the values
+// interpolated along y and z. Both are to be multiplied by scale.
 type prolongation struct {
 	u, phi, psi             []float64
-	saved                   []float64 // where u's rows are copied to; nil: nowhere
+	saved                   []float64 // destination of the old values, or nil
 	uStep, phiStep, psiStep int
 	e                       [4][]float64
 	eStep                   [4]int
 	nx, ny                  int
 	scale                   float64
-	columnPositions         []position // of the columns
+	columnPositions         []position // positions of the columns
 	positions               *positions
-	firstColumn             int // the first column
-	first, last             int // coarse points that e[0] begins and ends with
+	firstColumn             int
+	first, last             int // first and last coarse point of e[0]
 }
 
 // prolongFast is Prolong by rows.
@@ -36,9 +36,10 @@ func (t *Transfer) prolongFast(u, keep, e []float64, lower, upper Field, b Box) 
 		x1 := min(x0+maxColumns, b.Hi[0])
 		halves := t.halfway && x[x0].fraction != 0
 		if t.halfway && !halves {
-			x1 = x0 + 1 // then the rest begins halfway
+			x1 = x0 + 1 // the rest then begins halfway
 		}
-		r := prolongation{phi: phi, psi: psi, nx: x1 - x0, columnPositions: x[x0:x1], positions: &t.positions, firstColumn: x0}
+		r := prolongation{phi: phi, psi: psi, nx: x1 - x0, columnPositions: x[x0:x1], positions: &t.positions,
+			firstColumn: x0}
 		r.first, r.last = reach(r.columnPositions)
 		for z := b.Lo[2]; z < b.Hi[2]; z++ {
 			if halves {
@@ -57,6 +58,7 @@ func (t *Transfer) prolongFast(u, keep, e []float64, lower, upper Field, b Box) 
 	}
 }
 
+// fill writes the first n values of row if the field is a constant.
 func fill(row []float64, f Field, n int) {
 	if f.Array == nil {
 		row = row[:min(n, len(row))]
@@ -66,14 +68,14 @@ func fill(row []float64, f Field, n int) {
 	}
 }
 
-// copyRows keeps the rows.
+// save copies the old values of the rows to saved.
 func (r *prolongation) save() {
 	for y := 0; y < r.ny && r.saved != nil; y++ {
 		copy(r.saved[y*r.uStep:][:r.nx], r.u[y*r.uStep:])
 	}
 }
 
-// place points r at a row.
+// setRow sets r to a single row.
 func (t *Transfer) setRow(r *prolongation, u, keep []float64, lower, upper Field, x, y, z int) {
 	l := t.fine.Layout
 	d := l.Dense(x, y, z)
@@ -89,22 +91,25 @@ func (t *Transfer) setRow(r *prolongation, u, keep []float64, lower, upper Field
 	}
 }
 
-// prolongPlane corrects rows [lo, hi) of a plane, all that begin on a coarse row, and
-// all that begin between two, at once where the rows do so in turn.
+// prolongPlane corrects rows [lo, hi) of a plane. Rows on a coarse row and rows between two coarse
+// rows are processed in separate passes where they alternate.
 func (t *Transfer) prolongPlane(r *prolongation, u, keep, e []float64, lower, upper Field, x, lo, hi, z int) {
 	l, c := t.fine.Layout, t.coarse.Layout
-	every := 1 // rows from one to the next of the same kind
+	every := 1 // distance between rows of the same kind
 	if t.axes[1].nested {
 		every = 2
 	}
 	for y := lo; y < min(lo+every, hi); y++ {
 		t.setRow(r, u, keep, lower, upper, x, y, z)
 		r.ny = (hi - y + every - 1) / every
-		r.uStep, r.phiStep, r.psiStep = every*l.Row, every*r.phiStep, every*r.psiStep
+		r.uStep = every * l.Row
+		r.phiStep *= every
+		r.psiStep *= every
 		ty, tz := t.axes[1].inCoarse[y], t.axes[2].inCoarse[z]
 		at := c.Index(t.axes[0].inCoarse[x].index, ty.index, tz.index)
 		r.scale = 1
-		r.e, r.eStep = [4][]float64{t.negativeZero, t.negativeZero, t.negativeZero, t.negativeZero}, [4]int{}
+		r.e = [4][]float64{t.negativeZero, t.negativeZero, t.negativeZero, t.negativeZero}
+		r.eStep = [4]int{}
 		r.e[0], r.eStep[0] = e[at:], c.Row
 		if ty.fraction != 0 {
 			r.e[1], r.eStep[1] = e[at+c.Row:], c.Row
@@ -121,8 +126,8 @@ func (t *Transfer) prolongPlane(r *prolongation, u, keep, e []float64, lower, up
 	}
 }
 
-// interpolateRow interpolates along y and z to row, which begins with coarse point x, but
-// for a factor that it tells.
+// interpolateRow interpolates along y and z to row, which begins at coarse point x. It returns the
+// factor to multiply the row by.
 func (t *Transfer) interpolateRow(row, e []float64, x, y, z int) float64 {
 	c, ty, tz := t.coarse.Layout, t.axes[1].inCoarse[y], t.axes[2].inCoarse[z]
 	at := c.Index(x, ty.index, tz.index)
@@ -140,7 +145,8 @@ func (t *Transfer) interpolateRow(row, e []float64, x, y, z int) float64 {
 	return ty.remainingFactor() * tz.remainingFactor()
 }
 
-// weights are the factors of the two ends; halfway, half multiplies their sum later.
+// weights returns the weights of both ends. Halfway they are 1, and remainingFactor applies the
+// factor ½ later.
 func (s position) weights() (low, high float64) {
 	if s.fraction == 0.5 {
 		return 1, 1
@@ -148,8 +154,8 @@ func (s position) weights() (low, high float64) {
 	return 1 - s.fraction, s.fraction
 }
 
-// places are the steps of a row, each part on its own: the bits of indices, the weights of
-// both ends, and the factor that is left.
+// positions holds the positions of a row as separate arrays: the bits of the indices, the weights
+// of both ends and the remaining factors.
 type positions struct{ index, low, high, factor []float64 }
 
 func newPositions(steps []position) (p positions) {
@@ -161,7 +167,7 @@ func newPositions(steps []position) (p positions) {
 	return p
 }
 
-// half is the factor that is left for the end.
+// remainingFactor returns the factor that weights leaves out.
 func (s position) remainingFactor() float64 {
 	if s.fraction == 0.5 {
 		return 0.5
@@ -220,6 +226,7 @@ func (r *prolongation) rowsPlain() {
 	}
 }
 
+// correctPoint adds d to the value at i and projects it, unless it touches an obstacle.
 func correctPoint(u, phi, psi []float64, i int, d float64) {
 	if p, q := phi[i], psi[i]; p < u[i] && u[i] < q {
 		u[i] = projected(u[i]+d, p, q)

@@ -2,40 +2,43 @@ package kernel
 
 import "math"
 
-// referenceSweep is the written contract as code: one point after the other,
-// nothing clever. Other variants are tested against it, bit by bit.
+// referenceSweep executes the contract of the package comment point by point. All other variants
+// are tested against it bit by bit.
 func referenceSweep(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
+	s.layout.eachPoint(b, func(i, d int) {
+		r := s.defectAt(below, src, i, d)
+		u, phi, psi := src[i], s.lower.At(d), s.upper.At(d)
+		if n != nil {
+			n.Add(clampResidual(r, u, phi, psi))
+		}
+		if dst != nil {
+			dst[i] = projected(u-float64(s.step*r), phi, psi)
+		}
+	})
+}
+
+// eachPoint calls f for the own points of b with the padded and the dense index, x fastest.
+func (l Layout) eachPoint(b Box, f func(i, d int)) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
-				r := s.defectAt(below, src, i, d)
-				u, phi, psi := src[i], s.lower.At(d), s.upper.At(d)
-				if n != nil {
-					n.Add(clampResidual(r, u, phi, psi))
-				}
-				if dst == nil {
-					continue
-				}
-				v := u - float64(s.step*r)
-				if phi > v {
-					v = phi
-				}
-				if psi < v {
-					v = psi
-				}
-				dst[i] = v
+				f(l.Index(x, y, z), l.Dense(x, y, z))
 			}
 		}
 	}
 }
 
-// defectAt is (A·u − f) at padded index i, dense index d.
+// residualAt returns the VI residual of u at padded index i, dense index d.
+func (s *Sweep) residualAt(u []float64, i, d int) float64 {
+	return clampResidual(s.defectAt(u, u, i, d), u[i], s.lower.At(d), s.upper.At(d))
+}
+
+// defectAt returns A·u − f at padded index i, dense index d.
 func (s *Sweep) defectAt(below, src []float64, i, d int) float64 {
 	return s.applyAt(below, src, i, d) - s.source.At(d)
 }
 
-// applyAt is (A·u) at padded index i, dense index d.
+// applyAt returns A·u at padded index i, dense index d.
 func (s *Sweep) applyAt(below, src []float64, i, d int) float64 {
 	l := s.layout
 	switch l.Dim {
@@ -54,7 +57,7 @@ func (s *Sweep) applyAt(below, src []float64, i, d int) float64 {
 	}
 }
 
-// term is one neighbour's part of the sum.
+// neighbourTerm returns the term of one neighbour in the sum.
 func (s *Sweep) neighbourTerm(direction, d int, u float64) float64 {
 	switch s.operator.Form {
 	case Constant:
@@ -66,7 +69,7 @@ func (s *Sweep) neighbourTerm(direction, d int, u float64) float64 {
 	}
 }
 
-// close forms A·u from the point's own value and the neighbours' sum.
+// subtractNeighbours returns A·u from the point's own value and the sum over its neighbours.
 func (s *Sweep) subtractNeighbours(d int, u, sum float64) float64 {
 	switch s.operator.Form {
 	case Constant:
@@ -78,8 +81,8 @@ func (s *Sweep) subtractNeighbours(d int, u, sum float64) float64 {
 	}
 }
 
-// clampResidual is the residual of the variational inequality at a point: −0 where the
-// point is in contact and stays, and nowhere else.
+// clampResidual returns the residual of the variational inequality at a point. It is −0 where the
+// point is in contact and stays there, and nowhere else.
 func clampResidual(r, u, phi, psi float64) float64 {
 	r = positiveZero(r)
 	if u <= phi && r >= 0 {
@@ -91,8 +94,8 @@ func clampResidual(r, u, phi, psi float64) float64 {
 	return r
 }
 
-// held is the residual of a point in contact that stays.
+// contactResidual is the residual of a point in contact that stays there.
 var contactResidual = math.Copysign(0, -1)
 
-// unsigned is r without a sign of zero.
+// positiveZero returns r with −0 replaced by +0.
 func positiveZero(r float64) float64 { return r + 0 }

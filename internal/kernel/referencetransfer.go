@@ -1,26 +1,15 @@
 package kernel
 
-// The contract of the transfers as code: one point after the other, nothing clever.
+// The functions of this file execute the contract of Transfer point by point.
 
 func (t *Transfer) referenceRestrict(dst, r []float64, b Box) {
 	l := t.fine.Layout
-	t.restrictPoints(dst, b, func(x, y, z int) float64 { return r[l.Index(x, y, z)] })
-}
-
-func (s *Sweep) referenceRestrictDefect(dst []float64, t *Transfer, u []float64, b Box) {
-	t.restrictPoints(dst, b, func(x, y, z int) float64 {
-		i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
-		return clampResidual(s.defectAt(u, u, i, d), u[i], s.lower.At(d), s.upper.At(d))
-	})
-}
-
-func (t *Transfer) restrictPoints(dst []float64, b Box, r func(x, y, z int) float64) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
 				v := t.axes[2].sum(z, func(fz int) float64 {
 					return t.axes[0].sum(x, func(fx int) float64 {
-						return t.axes[1].sum(y, func(fy int) float64 { return r(fx, fy, fz) })
+						return t.axes[1].sum(y, func(fy int) float64 { return r[l.Index(fx, fy, fz)] })
 					})
 				})
 				dst[t.coarse.Layout.Index(x, y, z)] = float64(t.scale * v)
@@ -29,7 +18,7 @@ func (t *Transfer) restrictPoints(dst []float64, b Box, r func(x, y, z int) floa
 	}
 }
 
-// sum is the weighted sum at coarse point j along the axis.
+// sum returns the weighted sum at coarse point j along the axis.
 func (a *axis) sum(j int, r func(i int) float64) float64 {
 	s := a.supports[j]
 	var v float64
@@ -67,21 +56,15 @@ func (t *Transfer) referenceProlong(u, e []float64, lower, upper Field, b Box) {
 				if !(phi < u[i] && u[i] < psi) {
 					continue
 				}
-				c, scale := t.coarse.Layout.interpolate(e, [3]position{t.axes[0].inCoarse[x], t.axes[1].inCoarse[y], t.axes[2].inCoarse[z]})
-				v := u[i] + float64(scale*c)
-				if phi > v {
-					v = phi
-				}
-				if psi < v {
-					v = psi
-				}
-				u[i] = v
+				c, scale := t.coarse.Layout.interpolate(e, [3]position{t.axes[0].inCoarse[x], t.axes[1].inCoarse[y],
+					t.axes[2].inCoarse[z]})
+				u[i] = projected(u[i]+float64(scale*c), phi, psi)
 			}
 		}
 	}
 }
 
-// interpolate is the value of u at a place, to be multiplied by scale.
+// interpolate returns the value of u at the position and the factor to multiply it by.
 func (l Layout) interpolate(u []float64, at [3]position) (v, scale float64) {
 	scale = 1
 	for _, s := range at {
@@ -96,7 +79,7 @@ func (l Layout) interpolate(u []float64, at [3]position) (v, scale float64) {
 	}), scale
 }
 
-// between combines the values at both ends; halfway, their sum stands for their mean.
+// interpolate combines the values at both ends. Halfway it returns their sum instead of their mean.
 func (s position) interpolate(u func(i int) float64) float64 {
 	switch s.fraction {
 	case 0:

@@ -2,7 +2,7 @@
 
 package kernel
 
-// addRow adds a row of residuals.
+// addRow adds a row of residual values.
 func (isa instructionSet) addRow(n *Norm, r []float64) { n.addRow(r) }
 
 func bestInstructions() instructionSet { return plain }

@@ -4,9 +4,11 @@ package kernel
 
 import "unsafe"
 
-// addRows sets ny rows of nx values of out to scale·(acc + w·in); rows lie so many
-// values apart, 0 for an array that is one row.
-func (isa instructionSet) addRows(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64) {
+// addRows sets ny rows of nx values of out to scale·(acc + w·in). The steps are distances between
+// rows in values, 0 for an array of a single row.
+func (isa instructionSet) addRows(
+	out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64,
+) {
 	if isa < avx2 || nx == 0 || ny == 0 {
 		addRowsPlain(out, outStep, acc, accStep, in, inStep, nx, ny, w, scale)
 		return
@@ -23,8 +25,8 @@ func (isa instructionSet) addRows(out []float64, outStep int, acc []float64, acc
 	}
 }
 
-// restrict sums ny times three rows of 2·nx + 1 points with the weights 1, 2, 1, along y
-// and then x.
+// restrict applies the weights 1, 2, 1 along y and then x to ny times three rows of 2·nx + 1
+// points.
 func (isa instructionSet) restrict(out, rows []float64, stride, nx, ny int) {
 	if isa < avx2 || nx < 8 { // shorter than a vector
 		restrictRowsPlain(out, rows, stride, nx, ny)
@@ -50,8 +52,9 @@ func (isa instructionSet) prolong(r *prolongation) {
 		return
 	}
 	t := tile{
-		c: &r.u[0], rowStep: 8 * r.uStep, phi: &r.phi[0], phiStep: 8 * r.phiStep, psi: &r.psi[0], psiStep: 8 * r.psiStep,
-		s: &r.e[0][0], xStep: 8 * r.eStep[0], n: &r.e[1][0], yStep: 8 * r.eStep[1],
+		c: &r.u[0], rowStep: 8 * r.uStep, phi: &r.phi[0], phiStep: 8 * r.phiStep, psi: &r.psi[0],
+		psiStep: 8 * r.psiStep,
+		s:       &r.e[0][0], xStep: 8 * r.eStep[0], n: &r.e[1][0], yStep: 8 * r.eStep[1],
 		b: &r.e[2][0], zStep: 8 * r.eStep[2], t: &r.e[3][0], planeStep: 8 * r.eStep[3],
 		count: r.nx, rows: r.ny, step: r.scale, source: r.scale / 2,
 	}
@@ -74,7 +77,8 @@ func (isa instructionSet) prolong(r *prolongation) {
 	}
 }
 
-// mixFour interpolates between a and b, c and d along y, and between the two along z.
+// mixFour interpolates between a and b and between c and d along y, and between the results along
+// z.
 func (isa instructionSet) mixFour(dst, a, b, c, d []float64, y, z position) {
 	if isa < avx2 {
 		mixFourPlain(dst, a, b, c, d, y, z)
@@ -100,13 +104,15 @@ func (isa instructionSet) stretch(r *prolongation) {
 	}
 	x := r.positions
 	t := tile{
-		c: &r.u[0], t: &r.e[0][0], s: &x.low[r.firstColumn], n: &x.high[r.firstColumn], b: &x.factor[r.firstColumn], f: &x.index[r.firstColumn],
+		c: &r.u[0], t: &r.e[0][0], s: &x.low[r.firstColumn], n: &x.high[r.firstColumn], b: &x.factor[r.firstColumn],
+		f:   &x.index[r.firstColumn],
 		phi: &r.phi[0], psi: &r.psi[0], source: r.scale, odd: r.first, count: r.nx, rows: 1,
 	}
 	stretchRowAVX512(&t.out)
 }
 
-// mark sets the bits of rows of n values, one every step words, where they are −0.
+// mark sets the bits of values that are −0 in rows of n values; the words of consecutive rows are
+// step apart.
 func (isa instructionSet) mark(words []uint64, step int, rows []float64, n int) {
 	if isa < avx2 || n < 8 {
 		markPlain(words, step, rows, n, 0)
@@ -114,7 +120,8 @@ func (isa instructionSet) mark(words []uint64, step int, rows []float64, n int) 
 	}
 	count := len(rows) / n
 	_ = words[(count-1)*step+(n-1)/64]
-	t := tile{c: &rows[0], rowStep: 8 * n, out: (*float64)(unsafe.Pointer(&words[0])), outStep: 8 * step, count: n, rows: count}
+	t := tile{c: &rows[0], rowStep: 8 * n, out: (*float64)(unsafe.Pointer(&words[0])), outStep: 8 * step, count: n,
+		rows: count}
 	if isa == avx512 {
 		markRowsAVX512(&t.out)
 		return
@@ -129,7 +136,8 @@ func (isa instructionSet) touch(words []uint64, row, phi, psi []float64) {
 		touchPlain(words, row, phi, psi, 0)
 		return
 	}
-	t := tile{c: &row[0], phi: &phi[0], psi: &psi[0], out: (*float64)(unsafe.Pointer(&words[0])), count: len(row), rows: 1}
+	t := tile{c: &row[0], phi: &phi[0], psi: &psi[0], out: (*float64)(unsafe.Pointer(&words[0])), count: len(row),
+		rows: 1}
 	if isa == avx512 {
 		touchRowsAVX512(&t.out)
 	} else {

@@ -10,7 +10,7 @@ import (
 
 //go:generate go run ./gen -out tile_amd64.s -stubs tile_amd64.go -pkg kernel
 
-// vectorKernels lists the assembly variants that processor and system support.
+// vectorKernels returns the assembly variants that the processor and the system support.
 func vectorKernels() []*Kernel {
 	var k []*Kernel
 	if cpuid.CPU.Supports(cpuid.AVX, cpuid.AVX2) {
@@ -22,7 +22,7 @@ func vectorKernels() []*Kernel {
 	return k
 }
 
-// quickest are the instructions of the last of them.
+// bestInstructions returns the instruction set of the fastest assembly variant supported.
 func bestInstructions() instructionSet {
 	switch {
 	case cpuid.CPU.Supports(cpuid.AVX512F, cpuid.BMI2):
@@ -35,7 +35,7 @@ func bestInstructions() instructionSet {
 
 func fence() { storeFence() }
 
-// vectorTile works on rows [lo, hi) of a plane in assembly.
+// vectorTile processes rows [lo, hi) of a plane in assembly.
 func (s *Sweep) vectorTile(isa instructionSet, stream bool, n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
 	var t tile
 	s.setConstants(&t)
@@ -53,7 +53,7 @@ func (s *Sweep) vectorTile(isa instructionSet, stream bool, n *Norm, dst, below,
 	}
 }
 
-// aligned tells whether streaming stores of whole vectors may start at every row.
+// aligned reports whether streaming stores of whole vectors may start at every row.
 func aligned(t *tile) bool {
 	return (uintptr(unsafe.Pointer(t.out))|uintptr(t.outStep))%64 == 0
 }
@@ -144,8 +144,10 @@ func (s *Sweep) colourTile(isa instructionSet, factor float64, u []float64, x0, 
 	}
 }
 
-// defectTile writes residuals of rows [lo, hi) of a plane to out, a row every step bytes.
-func (s *Sweep) defectTile(isa instructionSet, kind defectKind, out *float64, step int, u []float64, x0, x1, lo, hi, z int) {
+// defectTile writes values of that kind in rows [lo, hi) of a plane to out; rows of out are step
+// bytes apart.
+func (s *Sweep) defectTile(isa instructionSet, kind defectKind, out *float64, step int, u []float64, x0, x1, lo, hi,
+	z int) {
 	var t tile
 	s.setConstants(&t)
 	s.setTile(&t, u, u, x0, x1, lo, hi, z)
@@ -154,7 +156,8 @@ func (s *Sweep) defectTile(isa instructionSet, kind defectKind, out *float64, st
 		t.f, t.fStep = &s.rows.positiveZero[0], 0
 	}
 	if kind != clampedDefect {
-		t.phi, t.phiStep, t.psi, t.psiStep = &s.rows.notANumber[0], 0, &s.rows.notANumber[0], 0
+		t.phi, t.phiStep = &s.rows.notANumber[0], 0
+		t.psi, t.psiStep = &s.rows.notANumber[0], 0
 	}
 	s.residualTile(isa, &t)
 }

@@ -2,7 +2,7 @@
 
 package kernel
 
-// vectorKernels: this build has no assembly.
+// vectorKernels returns nil: this build has no assembly.
 func vectorKernels() []*Kernel { return nil }
 
 func (s *Sweep) vectorTile(instructionSet, bool, *Norm, []float64, []float64, []float64, int, int, int, int, int) {
@@ -17,7 +17,8 @@ func (s *Sweep) defectTile(instructionSet, defectKind, *float64, int, []float64,
 	panic("kernel: this build has no assembly")
 }
 
-func (isa instructionSet) addRows(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64) {
+func (isa instructionSet) addRows(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx,
+	ny int, w, scale float64) {
 	addRowsPlain(out, outStep, acc, accStep, in, inStep, nx, ny, w, scale)
 }
 

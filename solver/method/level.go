@@ -101,7 +101,7 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 // Over joins l to the next coarser level.
 func (l *Level) Connect(coarse *Level, k *kernel.Kernel) error {
 	var err error
-	if l.Transfer, err = kernel.NewTransferPart(l.Part, coarse.Part, k); err != nil {
+	if l.Transfer, err = kernel.NewTransfer(l.Part, coarse.Part, k); err != nil {
 		return err
 	}
 	for a := range 3 {
