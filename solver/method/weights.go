@@ -8,8 +8,8 @@ type weights struct {
 	fine, coarse kernel.Layout
 	corners      int
 	lo, size     [3]int // fine points that have some, in own indices
-	of           []float32
-	base         [3][]int32    // of those points: the coarse own index at or before them
+	values       []float32
+	coarseBase   [3][]int32    // of those points: the coarse own index at or before them
 	support      [3][][2]int32 // of own coarse points: fine own points, within the grid
 	scale        float64
 }
@@ -18,13 +18,13 @@ type weights struct {
 // holds: they are then interpolated, and residuals restricted, with weights of their own
 // at every point, and walls stand where the resistance says. below are the edges of the
 // coarse level. Over must have been called. nil: as without Follow.
-func (l *Level) Follow(coarse *Level, e, below *Edges) {
+func (l *Level) SetEdges(coarse *Level, e, below *Edges) {
 	l.edges, coarse.edges = e, below
 	if l.weights = nil; e == nil {
 		return
 	}
 	fine, under := l.Part, coarse.Part
-	t := newPlacing(e, under.Global)
+	t := newInterpolation(e, under.Global)
 	w := &weights{fine: fine.Layout, coarse: under.Layout, corners: 1 << e.Dim, scale: 1, size: [3]int{1, 1, 1}}
 	for a := range e.Dim {
 		w.lo[a] = max(-1, -fine.Lo[a])
@@ -32,10 +32,10 @@ func (l *Level) Follow(coarse *Level, e, below *Edges) {
 		w.scale *= float64(under.Global[a]+1) / float64(fine.Global[a]+1)
 	}
 	for a := range 3 {
-		w.base[a] = make([]int32, w.size[a])
-		for i := range w.base[a] {
-			at, _ := t.place(a, fine.Lo[a]+w.lo[a]+i)
-			w.base[a][i] = int32(at - under.Lo[a])
+		w.coarseBase[a] = make([]int32, w.size[a])
+		for i := range w.coarseBase[a] {
+			at, _ := t.coarseIndex(a, fine.Lo[a]+w.lo[a]+i)
+			w.coarseBase[a][i] = int32(at - under.Lo[a])
 		}
 		w.support[a] = make([][2]int32, under.Layout.N[a])
 		for j := range w.support[a] {
@@ -43,7 +43,7 @@ func (l *Level) Follow(coarse *Level, e, below *Edges) {
 			w.support[a][j] = [2]int32{int32(lo - fine.Lo[a]), int32(hi - fine.Lo[a])}
 		}
 	}
-	w.of = make([]float32, w.corners*w.size[0]*w.size[1]*w.size[2])
+	w.values = make([]float32, w.corners*w.size[0]*w.size[1]*w.size[2])
 	i := 0
 	var parts [8]float64
 	for z := range w.size[2] {
@@ -52,7 +52,7 @@ func (l *Level) Follow(coarse *Level, e, below *Edges) {
 				p := [3]int{fine.Lo[0] + w.lo[0] + x, fine.Lo[1] + w.lo[1] + y, fine.Lo[2] + w.lo[2] + z}
 				t.weights(p, 0, &parts)
 				for _, v := range parts[:w.corners] {
-					w.of[i] = float32(v)
+					w.values[i] = float32(v)
 					i++
 				}
 			}
@@ -66,20 +66,20 @@ func (l *Level) Follow(coarse *Level, e, below *Edges) {
 
 // Joins reports whether a stage of this level can be one pass with its neighbours; see
 // Fused. Weights are read where the whole residual or correction is there.
-func (l *Level) Joins(s Stage) bool {
+func (l *Level) CanFuse(s Stage) bool {
 	return l.weights == nil || s.Kind != Restrict && s.Kind != Prolong
 }
 
 // row is the weights of fine own points from x on.
 func (w *weights) row(x, y, z int) []float32 {
-	return w.of[w.corners*(x-w.lo[0]+w.size[0]*(y-w.lo[1]+w.size[1]*(z-w.lo[2]))):]
+	return w.values[w.corners*(x-w.lo[0]+w.size[0]*(y-w.lo[1]+w.size[1]*(z-w.lo[2]))):]
 }
 
 // weight is that of a coarse point at a fine one.
 func (w *weights) weight(c, q [3]int) float64 {
 	corner := 0
 	for a := range 3 {
-		switch c[a] - int(w.base[a][q[a]-w.lo[a]]) {
+		switch c[a] - int(w.coarseBase[a][q[a]-w.lo[a]]) {
 		case 0:
 		case 1:
 			corner |= 1 << a
@@ -91,7 +91,7 @@ func (w *weights) weight(c, q [3]int) float64 {
 }
 
 // prolong is Level.Prolong with the weights.
-func (l *Level) prolong(coarse *Level, keep []float64, b kernel.Box) {
+func (l *Level) prolongWeighted(coarse *Level, keep []float64, b kernel.Box) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			i, d, n := l.Part.Layout.Index(b.Lo[0], y, z), l.Part.Layout.Dense(b.Lo[0], y, z), b.Hi[0]-b.Lo[0]
@@ -99,7 +99,7 @@ func (l *Level) prolong(coarse *Level, keep []float64, b kernel.Box) {
 			if keep != nil {
 				copy(keep[i:][:n], u)
 			}
-			l.weights.eachValue(coarse.Values, b.Lo[0], n, y, z, func(x int, e float64) {
+			l.weights.forEach(coarse.Values, b.Lo[0], n, y, z, func(x int, e float64) {
 				if lo, hi := l.Lower.At(d+x), l.Upper.At(d+x); lo < u[x] && u[x] < hi {
 					u[x] = min(max(u[x]+e, lo), hi)
 				}
@@ -109,22 +109,22 @@ func (l *Level) prolong(coarse *Level, keep []float64, b kernel.Box) {
 }
 
 // interpolate is Level.Interpolate with the weights.
-func (l *Level) interpolate(coarse *Level, b kernel.Box) {
+func (l *Level) interpolateWeighted(coarse *Level, b kernel.Box) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			n := b.Hi[0] - b.Lo[0]
 			u := l.Values[l.Part.Layout.Index(b.Lo[0], y, z):][:n]
-			l.weights.eachValue(coarse.Values, b.Lo[0], n, y, z, func(x int, e float64) { u[x] = e })
+			l.weights.forEach(coarse.Values, b.Lo[0], n, y, z, func(x int, e float64) { u[x] = e })
 		}
 	}
 }
 
 // eachValue hands over the interpolated values at n fine points of a row.
-func (w *weights) eachValue(e []float64, x0, n, y, z int, f func(x int, v float64)) {
+func (w *weights) forEach(e []float64, x0, n, y, z int, f func(x int, v float64)) {
 	of := w.row(x0, y, z)
 	c := w.coarse
-	at := c.Index(0, int(w.base[1][y-w.lo[1]]), int(w.base[2][z-w.lo[2]]))
-	base := w.base[0][x0-w.lo[0]:]
+	at := c.Index(0, int(w.coarseBase[1][y-w.lo[1]]), int(w.coarseBase[2][z-w.lo[2]]))
+	base := w.coarseBase[0][x0-w.lo[0]:]
 	for x := range n {
 		parts, i := of[w.corners*x:][:w.corners], at+int(base[x])
 		v := 0.0
@@ -160,14 +160,14 @@ func (w *weights) restrict(dst, r []float64, b kernel.Box) {
 func (w *weights) sum(r []float64, c [3]int) float64 {
 	v := 0.0
 	for fz := w.support[2][c[2]][0]; fz < w.support[2][c[2]][1]; fz++ {
-		high := 4 * (c[2] - int(w.base[2][int(fz)-w.lo[2]]))
+		high := 4 * (c[2] - int(w.coarseBase[2][int(fz)-w.lo[2]]))
 		for fy := w.support[1][c[1]][0]; fy < w.support[1][c[1]][1]; fy++ {
-			corner := high + 2*(c[1]-int(w.base[1][int(fy)-w.lo[1]]))
+			corner := high + 2*(c[1]-int(w.coarseBase[1][int(fy)-w.lo[1]]))
 			lo, hi := int(w.support[0][c[0]][0]), int(w.support[0][c[0]][1])
 			of := w.row(lo, int(fy), int(fz))
 			row := r[w.fine.Index(lo, int(fy), int(fz)):][:hi-lo]
 			for i, residual := range row {
-				k := corner + c[0] - int(w.base[0][lo+i-w.lo[0]])
+				k := corner + c[0] - int(w.coarseBase[0][lo+i-w.lo[0]])
 				v += float64(float64(of[w.corners*i+k]) * residual)
 			}
 		}

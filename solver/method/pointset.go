@@ -8,29 +8,29 @@ import (
 )
 
 // marks is a bit for every own point and ghost of a block.
-type marks struct {
+type pointSet struct {
 	words []uint64
 	row   int // words of a row
 	rows  int // of a plane, ghosts too
 }
 
 // Point x of a row is bit x + 64, so that own points begin with a word.
-func newMarks(l kernel.Layout) marks {
-	m := marks{row: 1 + (l.N[0]+64)/64, rows: l.N[1] + 2}
+func newPointSet(l kernel.Layout) pointSet {
+	m := pointSet{row: 1 + (l.N[0]+64)/64, rows: l.N[1] + 2}
 	m.words = make([]uint64, m.row*m.rows*(l.N[2]+2))
 	return m
 }
 
 // of is the words of a row.
-func (m *marks) of(y, z int) []uint64 { return m.words[(y+1+m.rows*(z+1))*m.row:][:m.row] }
+func (m *pointSet) of(y, z int) []uint64 { return m.words[(y+1+m.rows*(z+1))*m.row:][:m.row] }
 
-func (m *marks) has(p [3]int) bool {
+func (m *pointSet) has(p [3]int) bool {
 	x := p[0] + 64
 	return m.of(p[1], p[2])[x>>6]>>(x&63)&1 != 0
 }
 
 // bits are those of points lo ≤ x < hi of a row, at most 64, the first one lowest.
-func (m *marks) bits(lo, hi, y, z int) uint64 {
+func (m *pointSet) bits(lo, hi, y, z int) uint64 {
 	words, n, at := m.of(y, z), hi-lo, lo+64
 	w := words[at>>6] >> (at & 63)
 	if at&63+n > 64 {
@@ -40,10 +40,10 @@ func (m *marks) bits(lo, hi, y, z int) uint64 {
 }
 
 // from is the words of the own points from a row on.
-func (m *marks) from(y, z int) []uint64 { return m.words[(y+1+m.rows*(z+1))*m.row+1:] }
+func (m *pointSet) from(y, z int) []uint64 { return m.words[(y+1+m.rows*(z+1))*m.row+1:] }
 
 // set marks one point.
-func set(words []uint64, x int) {
+func setBit(words []uint64, x int) {
 	x += 64
 	words[x>>6] |= 1 << (x & 63)
 }
@@ -51,7 +51,7 @@ func set(words []uint64, x int) {
 // span is the first and the last point marked in either of the rows; first > last: none.
 type span struct{ first, last int }
 
-var nowhere = span{math.MaxInt32, math.MinInt32}
+var emptySpan = span{math.MaxInt32, math.MinInt32}
 
 // join is the span of s and what a row has marked.
 func (s span) join(words []uint64) span {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With all coefficients 0 a relaxation leaves u as it is, and what remains is the
-// projection: v keeps its bits unless φ > v or ψ < v, and a NaN is kept.
+// With all coefficients 0 a relaxation is the projection alone: v keeps its bits unless φ > v or ψ < v,
+// and a NaN stays NaN.
 func TestProjectionKeepsTheSignOfZeroAndNaN(t *testing.T) {
 	inf, nan, minus := math.Inf(1), math.NaN(), math.Copysign(0, -1)
 	for _, c := range []struct{ u, phi, psi, want float64 }{
@@ -29,7 +29,8 @@ func TestProjectionKeepsTheSignOfZeroAndNaN(t *testing.T) {
 			}
 			for _, k := range All() {
 				for _, upper := range fields {
-					s, err := New(Config{Layout: l, Kernel: k, Step: 1, Source: Field{Value: minus}, Lower: Field{Array: phi}, Upper: upper})
+					s, err := New(Config{Layout: l, Kernel: k, Step: 1, Source: Field{Value: minus},
+						Lower: Field{Array: phi}, Upper: upper})
 					require.NoError(t, err)
 					dst := make([]float64, l.Len())
 					s.Relax(dst, src, src, l.Interior())
@@ -41,8 +42,7 @@ func TestProjectionKeepsTheSignOfZeroAndNaN(t *testing.T) {
 	}
 }
 
-// Where every value is −0, so is every sum; a +0 added for an unused axis would
-// show.
+// If every value is −0, every sum is −0. Adding +0 for an unused axis would change that.
 func TestUnusedAxesAddNothing(t *testing.T) {
 	for dim := 1; dim <= 2; dim++ {
 		n := [3]int{21, 1, 1}
@@ -59,7 +59,8 @@ func TestUnusedAxesAddNothing(t *testing.T) {
 			}
 			var want []float64
 			for _, k := range All() {
-				s, err := New(Config{Layout: l, Kernel: k, Operator: op, Step: 0.25, Lower: NoLower(), Upper: NoUpper()})
+				s, err := New(Config{Layout: l, Kernel: k, Operator: op, Step: 0.25, Lower: NoLower(),
+					Upper: NoUpper()})
 				require.NoError(t, err)
 				dst := make([]float64, l.Len())
 				s.Relax(dst, src, src, l.Interior())

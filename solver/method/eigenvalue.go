@@ -8,13 +8,13 @@ import (
 
 // lowestSteps of the power iteration separate the lowest eigenvector well enough on the
 // small grids that Lowest is for.
-const lowestSteps = 200
+const powerSteps = 200
 
 // Lowest estimates the smallest eigenvalue of A on the points of u that touch no
 // obstacle, by the Rayleigh quotient of a power iteration with I − 0.9·A/d, d the largest
 // diagonal entry; +Inf where all are in contact. For a nonsymmetric A it is no more than
 // a guess. It allocates and is meant for coarse grids.
-func Lowest(s System, u []float64) (float64, error) {
+func SmallestEigenvalue(s System, u []float64) (float64, error) {
 	l := s.Layout
 	sweep, err := s.sweep(Options{}, 1)
 	if err != nil {
@@ -31,7 +31,7 @@ func Lowest(s System, u []float64) (float64, error) {
 	}
 	step := 0.9 / largestDiagonal(s.Operator)
 	lowest := math.Inf(1)
-	for range lowestSteps {
+	for range powerSteps {
 		sweep.Apply(y, x, l.Interior())
 		xx, xy := 0.0, 0.0
 		for _, i := range free {
@@ -52,11 +52,11 @@ func Lowest(s System, u []float64) (float64, error) {
 
 // FirstOmega is the relaxation factor to begin with, where A has this largest diagonal
 // entry and this smallest eigenvalue off contact.
-func FirstOmega(diagonal, lowest float64) float64 { return Best(max(0, 1-lowest/diagonal)) }
+func InitialOmega(diagonal, lowest float64) float64 { return OptimalOmega(max(0, 1-lowest/diagonal)) }
 
 // Free estimates the smallest eigenvalue of A where nothing is in contact: that of its
 // constant part, exactly, and a guess otherwise.
-func Free(l kernel.Layout, op kernel.Operator) float64 {
+func UnconstrainedEigenvalue(l kernel.Layout, op kernel.Operator) float64 {
 	var row [kernel.Directions]float64
 	n := 0
 	every := max(1, l.Points()/4096)

@@ -34,7 +34,7 @@ func Strength(l kernel.Layout, op kernel.Operator) [3]float64 {
 // nearest points. What is even in the direction, the diffusion, falls with the square of
 // the spacing, what is odd, the convection, with the spacing, and what is left on the
 // diagonal, the reaction, stays.
-func Average(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Operator, error) {
+func AverageOperator(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Operator, error) {
 	var ratio [3]float64
 	for a := range fine.Dim {
 		ratio[a] = float64(coarse.N[a]+1) / float64(fine.N[a]+1)
@@ -44,7 +44,7 @@ func Average(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Operator, e
 			op.Diag, op.Off, op.Off, op.Off, op.Off, op.Off, op.Off}}
 	}
 	if op.Form == kernel.Constant {
-		return kernel.Operator{Form: kernel.Constant, Values: scaled(op.Values, fine.Dim, ratio)}, nil
+		return kernel.Operator{Form: kernel.Constant, Values: rescaled(op.Values, fine.Dim, ratio)}, nil
 	}
 	out := kernel.Operator{Form: kernel.Variable}
 	for d := range 1 + 2*fine.Dim {
@@ -67,7 +67,7 @@ func Average(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Operator, e
 		for k := range 1 + 2*fine.Dim {
 			row[k] = op.Arrays[k][d]
 		}
-		for k, v := range scaled(row, fine.Dim, ratio) {
+		for k, v := range rescaled(row, fine.Dim, ratio) {
 			if k < 1+2*fine.Dim {
 				out.Arrays[k][i] = v
 			}
@@ -77,7 +77,7 @@ func Average(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Operator, e
 }
 
 // scaled is a row of the operator on a grid whose spacing is 1/ratio as large.
-func scaled(v [kernel.Directions]float64, dim int, ratio [3]float64) [kernel.Directions]float64 {
+func rescaled(v [kernel.Directions]float64, dim int, ratio [3]float64) [kernel.Directions]float64 {
 	var out [kernel.Directions]float64
 	rest := v[kernel.Center]
 	for a := range dim {

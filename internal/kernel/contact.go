@@ -2,10 +2,10 @@ package kernel
 
 import "math"
 
-// Held marks the points of rows whose residual is −0, those in contact that stay (see
-// Sweep.Defect): of the rows of n values each that in is made of, value i of row k is bit i
-// of words[k·step:]. All of the words that n bits touch are written.
-func (k *Kernel) Held(words []uint64, step int, in []float64, n int) {
+// MarkHeld sets the bits of points whose residual is −0, that is, of points in contact that stay
+// there (see Sweep.Defect). in consists of rows of n values; value i of row k is bit i of
+// words[k·step:]. All bits of the words that a row touches are written.
+func (k *Kernel) MarkHeld(words []uint64, step int, in []float64, n int) {
 	if n < 1 || len(in) < n {
 		return
 	}
@@ -15,8 +15,8 @@ func (k *Kernel) Held(words []uint64, step int, in []float64, n int) {
 	k.loops.mark(words, step, in[:len(in)/n*n], n)
 }
 
-// markPlain sets the bits from value first on, a multiple of 8, of rows whose last words'
-// bits from there on are 0.
+// markPlain sets the bits of the values of each row from index first on, a multiple of 8. Bits of a
+// partially marked word from first on must be 0.
 func markPlain(words []uint64, step int, rows []float64, n, first int) {
 	for k := range len(rows) / n {
 		for from := first; from < n; {
@@ -36,10 +36,10 @@ func markPlain(words []uint64, step int, rows []float64, n, first int) {
 	}
 }
 
-// Touching marks the values of a row that are not between an obstacle below and one above,
-// all three equally long: bit i of words is set unless φ < u < ψ at i. All of the words that
-// its bits touch are written.
-func (k *Kernel) Touching(words []uint64, row, phi, psi []float64) {
+// ScanContact sets the bits of values that touch an obstacle: bit i of words is set unless φ < u <
+// ψ at i. The three rows have equal lengths. All bits of the words that the row touches are
+// written.
+func (k *Kernel) ScanContact(words []uint64, row, phi, psi []float64) {
 	if len(row) == 0 {
 		return
 	}
@@ -47,7 +47,7 @@ func (k *Kernel) Touching(words []uint64, row, phi, psi []float64) {
 	k.loops.touch(words, row, phi[:len(row)], psi[:len(row)])
 }
 
-// touchPlain sets the bits from value first on.
+// touchPlain sets the bits of values from index first on.
 func touchPlain(words []uint64, row, phi, psi []float64, first int) {
 	for i := first; i < len(row); i++ {
 		if u := row[i]; !(u > phi[i] && u < psi[i]) {

@@ -8,28 +8,28 @@ import (
 
 // descent is what a level needs that is not shared between blocks to restrict in the same
 // pass over memory as it relaxes.
-type descent struct {
-	pass  kernel.Pass
-	sums  []float64   // of fine planes, restricted along y and x
-	rooms [][]float64 // a worker each
-	rows  func(worker, lo, hi, z int)
-	walls func(colour, lo, hi, z int)
+type fusedRestriction struct {
+	pass           kernel.Pass
+	sums           []float64   // of fine planes, restricted along y and x
+	scratch        [][]float64 // a worker each
+	restrictRows   func(worker, lo, hi, z int)
+	relaxTruncated func(colour, lo, hi, z int)
 
 	correct func(lo, hi, z int)
 	coarse  *Level // to correct from in the next pass; nil: nothing is to be corrected
-	keep    []float64
+	saved   []float64
 }
 
 // batch is how many fine rows are summed at once: few enough that their residual stays in
 // the first-level cache.
-const batch = 12
+const batchRows = 12
 
-func (d *descent) bind(l *Level) {
-	d.rows = l.sumRows
-	d.walls = func(colour, lo, hi, z int) {
-		l.relaxWalled(colour, l.rowsOf(lo, hi, z))
+func (d *fusedRestriction) bind(l *Level) {
+	d.restrictRows = l.sumRows
+	d.relaxTruncated = func(colour, lo, hi, z int) {
+		l.relaxTruncated(colour, l.rowsOf(lo, hi, z))
 	}
-	d.correct = func(lo, hi, z int) { l.Prolong(d.coarse, d.keep, l.rowsOf(lo, hi, z)) }
+	d.correct = func(lo, hi, z int) { l.Prolong(d.coarse, d.saved, l.rowsOf(lo, hi, z)) }
 }
 
 // rowsOf are whole rows of a plane.
@@ -38,45 +38,45 @@ func (l *Level) rowsOf(lo, hi, z int) kernel.Box {
 }
 
 // Correct has the next Smooth or Descend, which must relax, do Prolong in the same pass.
-func (l *Level) Correct(coarse *Level, keep []float64) {
-	l.descent.coarse, l.descent.keep = coarse, keep
+func (l *Level) DeferProlong(coarse *Level, keep []float64) {
+	l.fused.coarse, l.fused.saved = coarse, keep
 }
 
 // Smooth does red-black sweeps over the whole level, which lies in this block alone, and
 // calls done (nil: nothing) for rows as soon as they are final: see kernel.Pass.
 func (l *Level) Smooth(sweeps int, omega float64, e kernel.Executor, done func(worker, lo, hi, z int)) {
-	p := &l.descent.pass
-	p.Omega, p.Sweeps, p.Done, p.Relaxed = omega, sweeps, done, nil
-	if l.Walled() {
-		p.Relaxed = l.descent.walls
+	p := &l.fused.pass
+	p.Omega, p.Sweeps, p.Final, p.AfterColour = omega, sweeps, done, nil
+	if l.HasTruncated() {
+		p.AfterColour = l.fused.relaxTruncated
 	}
-	if p.First = nil; l.descent.coarse != nil {
-		p.First = l.descent.correct
+	if p.Prepare = nil; l.fused.coarse != nil {
+		p.Prepare = l.fused.correct
 	}
 	l.Sweep.RedBlackPass(l.Values, p, e)
-	l.descent.coarse, l.descent.keep = nil, nil
+	l.fused.coarse, l.fused.saved = nil, nil
 }
 
 // Descend does red-black sweeps, possibly none, and the part of Restrict that reads all
 // fine points: the residual's sums, and where points are in contact.
-func (l *Level) Descend(sweeps int, omega float64, e kernel.Executor) {
-	d := &l.descent
+func (l *Level) SmoothRestrict(sweeps int, omega float64, e kernel.Executor) {
+	d := &l.fused
 	if d.sums == nil {
-		d.sums = l.allocate(l.Down.Sums())
+		d.sums = l.allocate(l.Transfer.PartialLen())
 	}
-	for n := kernel.Workers(e); len(d.rooms) < n; {
-		d.rooms = append(d.rooms, make([]float64, l.room()))
+	for n := kernel.Workers(e); len(d.scratch) < n; {
+		d.scratch = append(d.scratch, make([]float64, l.scratchLen()))
 	}
-	l.Smooth(sweeps, omega, e, d.rows)
+	l.Smooth(sweeps, omega, e, d.restrictRows)
 }
 
 // room is the scratch memory of a worker: fine rows of a batch and those before it that
 // its coarse rows need, and one more.
-func (l *Level) room() int {
+func (l *Level) scratchLen() int {
 	most, n := 0, l.Part.Layout.N
 	for lo := 0; lo < n[1]; lo++ {
-		hi := min(lo+batch, n[1])
-		_, _, first := l.Down.Summed(lo, hi)
+		hi := min(lo+batchRows, n[1])
+		_, _, first := l.Transfer.RestrictedRows(lo, hi)
 		most = max(most, hi-first)
 	}
 	return (most + 1) * n[0]
@@ -85,46 +85,46 @@ func (l *Level) room() int {
 // sumRows sums the residual of rows [lo, hi) of a plane and marks their contact.
 func (l *Level) sumRows(worker, lo, hi, z int) {
 	n := l.Part.Layout.N[0]
-	room := l.descent.rooms[worker]
-	for ; lo < hi; lo += batch {
-		end := min(lo+batch, hi)
-		_, _, first := l.Down.Summed(lo, end)
+	room := l.fused.scratch[worker]
+	for ; lo < hi; lo += batchRows {
+		end := min(lo+batchRows, hi)
+		_, _, first := l.Transfer.RestrictedRows(lo, end)
 		rows := room[:(end-first)*n]
 		l.Sweep.DefectRows(rows, l.Values, first, end, z)
-		walled := l.walledIn(first, end, z)
+		walled := l.truncatedIn(first, end, z)
 		for i := range walled {
 			w := &walled[i]
-			rows[(w.at[1]-first)*n+w.at[0]] = l.defectWalled(w)
+			rows[(w.at[1]-first)*n+w.at[0]] = l.defectTruncated(w)
 		}
-		l.Sweep.Kernel().Held(l.contact.from(lo, z), l.contact.row, rows[(lo-first)*n:], n)
-		l.Down.SumRows(l.descent.sums, rows, room[len(rows):], lo, end, z)
+		l.Sweep.Kernel().MarkHeld(l.contact.from(lo, z), l.contact.row, rows[(lo-first)*n:], n)
+		l.Transfer.RestrictRows(l.fused.sums, rows, room[len(rows):], lo, end, z)
 	}
 }
 
 // Contacts marks where the rows of b, whole but for their ghosts, are in contact or have
 // walls, from Residual and Walls. b may hold ghosts of the other axes, if they were brought
 // there.
-func (l *Level) Contacts(b kernel.Box) {
+func (l *Level) ScanContact(b kernel.Box) {
 	n := l.Part.Layout.N[0]
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			i := l.Part.Layout.Index(0, y, z)
 			words := l.contact.of(y, z)
 			clear(words)
-			l.Sweep.Kernel().Held(words[1:], len(words), l.Residual[i:i+n], n)
+			l.Sweep.Kernel().MarkHeld(words[1:], len(words), l.Residual[i:i+n], n)
 			for _, x := range [2]int{-1, n} {
 				if r := l.Residual[i+x]; r == 0 && math.Signbit(r) {
-					set(words, x)
+					setBit(words, x)
 				}
 			}
-			if l.Walls == nil {
+			if l.Truncation == nil {
 				continue
 			}
-			words = l.behind.of(y, z)
+			words = l.truncatedSet.of(y, z)
 			clear(words)
-			for x, w := range l.Walls[i-1 : i+n+1] {
+			for x, w := range l.Truncation[i-1 : i+n+1] {
 				if w != 0 {
-					set(words, x-1)
+					setBit(words, x-1)
 				}
 			}
 		}
@@ -141,15 +141,15 @@ func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 	if l.weights != nil {
 		l.weights.restrict(coarse.Values, l.Residual, b)
 	} else if l.Residual != nil {
-		l.Down.Restrict(coarse.Values, l.Residual, b)
+		l.Transfer.Restrict(coarse.Values, l.Residual, b)
 	} else {
-		l.Down.Combine(coarse.Values, l.descent.sums, b)
+		l.Transfer.RestrictPlanes(coarse.Values, l.fused.sums, b)
 	}
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			l.restrictRow(coarse, b.Lo[0], b.Hi[0], y, z)
-			if coarse.Walls != nil {
-				l.wallRow(coarse, b.Lo[0], b.Hi[0], y, z)
+			if coarse.Truncation != nil {
+				l.truncateRow(coarse, b.Lo[0], b.Hi[0], y, z)
 			}
 		}
 	}
@@ -157,27 +157,27 @@ func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 
 // presses is a source that keeps a point on its lower obstacle 0, where there is no upper
 // one that could be 0 as well.
-const presses = -0x1p900
+const pressingSource = -0x1p900
 
 // restrictRow makes source, obstacles and start of the coarse points [x0, x1) of a row.
 func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
 	fine, c := l.Part.Layout, coarse.Part.Layout
-	fy, fz := int(l.closest[1][y+1]), int(l.closest[2][z+1])
+	fy, fz := int(l.nearestFine[1][y+1]), int(l.nearestFine[2][z+1])
 	i, d, n := c.Index(x0, y, z), c.Dense(x0, y, z), x1-x0
 	values, source := coarse.Values[i:][:n], coarse.Source.Array[d:][:n]
 	for x, v := range values {
 		source[x] = -v
 	}
 	clear(values)
-	u, at, from := l.Values[fine.Index(0, fy, fz):][:fine.N[0]], l.closest[0][x0+1:][:n], fine.Dense(0, fy, fz)
-	gap(coarse.Lower.Array[d:][:n], u, l.Lower, from, at)
+	u, at, from := l.Values[fine.Index(0, fy, fz):][:fine.N[0]], l.nearestFine[0][x0+1:][:n], fine.Dense(0, fy, fz)
+	obstacleDistance(coarse.Lower.Array[d:][:n], u, l.Lower, from, at)
 	upper := coarse.Upper.Array
 	if upper != nil {
 		upper = upper[d:][:n]
-		gap(upper, u, l.Upper, from, at)
+		obstacleDistance(upper, u, l.Upper, from, at)
 	}
 	words := l.contact.of(fy, fz)
-	if s := nowhere.join(words); s.first > s.last {
+	if s := emptySpan.join(words); s.first > s.last {
 		return
 	}
 	for x, fx := range at {
@@ -187,13 +187,13 @@ func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
 		if coarse.Lower.Array[d+x] = 0; upper != nil {
 			upper[x] = 0
 		} else {
-			source[x] = presses
+			source[x] = pressingSource
 		}
 	}
 }
 
 // gap is the distance of an obstacle, whose row begins at from, from u at some points.
-func gap(dst, u []float64, obstacle kernel.Field, from int, at []int32) {
+func obstacleDistance(dst, u []float64, obstacle kernel.Field, from int, at []int32) {
 	dst = dst[:len(at)]
 	if obstacle.Array == nil {
 		for x, fx := range at {
@@ -209,50 +209,50 @@ func gap(dst, u []float64, obstacle kernel.Field, from int, at []int32) {
 
 // wallRow makes the walls of the coarse points [x0, x1) of a row, which is looked through
 // only where the rows that its arms pass are in contact or have walls.
-func (l *Level) wallRow(coarse *Level, x0, x1, y, z int) {
+func (l *Level) truncateRow(coarse *Level, x0, x1, y, z int) {
 	row := y + coarse.Part.Layout.N[1]*z
 	i := coarse.Part.Layout.Index(x0, y, z)
-	walls := coarse.Walls[i:][:x1-x0]
+	walls := coarse.Truncation[i:][:x1-x0]
 	whole := x1-x0 == coarse.Part.Layout.N[0] // else others do the rest of the row
-	if !whole || coarse.hasWalls[row] {
+	if !whole || coarse.truncatedRows[row] {
 		clear(walls)
 	}
-	look := l.around(y, z)
+	look := l.markedSpan(y, z)
 	if look.first > look.last {
 		if whole {
-			coarse.hasWalls[row] = false
+			coarse.truncatedRows[row] = false
 		}
 		return
 	}
-	s, some := l.pinsTo(coarse), false
-	fy, fz := int(l.closest[1][y+1]), int(l.closest[2][z+1])
+	s, some := l.newIsolatedContacts(coarse), false
+	fy, fz := int(l.nearestFine[1][y+1]), int(l.nearestFine[2][z+1])
 	for x := x0; x < x1; x++ {
-		if int(l.closest[0][x]) > look.last || int(l.closest[0][x+2]) < look.first {
+		if int(l.nearestFine[0][x]) > look.last || int(l.nearestFine[0][x+2]) < look.first {
 			continue
 		}
-		if p := [3]int{int(l.closest[0][x+1]), fy, fz}; !l.contact.has(p) {
+		if p := [3]int{int(l.nearestFine[0][x+1]), fy, fz}; !l.contact.has(p) {
 			at := [3]int{x, y, z}
 			lo, hi := l.cell(at)
-			if l.empty(lo, hi) {
+			if l.cellEmpty(lo, hi) {
 				continue
 			}
-			walls[x-x0] = float64(l.wallsOf(coarse, at, p) | s.code(at, p, lo, hi)<<pinShift)
+			walls[x-x0] = float64(l.truncationAt(coarse, at, p) | s.code(at, p, lo, hi)<<reactionShift)
 			some = some || walls[x-x0] != 0
 		}
 	}
 	if whole {
-		coarse.hasWalls[row] = some
+		coarse.truncatedRows[row] = some
 	}
 }
 
 // around is the span of the rows between the neighbours of row (y, z) of the next coarser grid.
-func (l *Level) around(y, z int) span {
-	s := nowhere
-	for b := int(l.closest[2][z]) + 1; b < int(l.closest[2][z+2]); b++ {
-		for a := int(l.closest[1][y]) + 1; a < int(l.closest[1][y+2]); a++ {
+func (l *Level) markedSpan(y, z int) span {
+	s := emptySpan
+	for b := int(l.nearestFine[2][z]) + 1; b < int(l.nearestFine[2][z+2]); b++ {
+		for a := int(l.nearestFine[1][y]) + 1; a < int(l.nearestFine[1][y+2]); a++ {
 			s = s.join(l.contact.of(a, b))
-			if l.Walls != nil {
-				s = s.join(l.behind.of(a, b))
+			if l.Truncation != nil {
+				s = s.join(l.truncatedSet.of(a, b))
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 func TestFactorFindsTheBestOmega(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rho := 1 - math.Pow(10, rapid.Float64Range(-4, -1).Draw(t, "log of 1 - rho"))
-		best := Best(rho)
-		f := NewFactor(1+(best-1)*rapid.Float64Range(0, 1).Draw(t, "first"), false)
+		best := OptimalOmega(rho)
+		f := NewAdaptiveOmega(1+(best-1)*rapid.Float64Range(0, 1).Draw(t, "first"), false)
 		norm, k := 1.0, 0
 		for range 200 {
 			// Solved for √λ: λ − ωρ√λ + ω − 1 = 0; complex above the best ω.
@@ -27,7 +27,7 @@ func TestFactorFindsTheBestOmega(t *testing.T) {
 			norm *= math.Pow(rate, float64(step))
 			if norm < 1e-200 {
 				norm = 1
-				f.known = false
+				f.hasLast = false
 			}
 			k += step
 			f.Observe(k, norm)
@@ -37,14 +37,14 @@ func TestFactorFindsTheBestOmega(t *testing.T) {
 }
 
 func TestFactorFallsBackWhereTheResidualGrows(t *testing.T) {
-	f := NewFactor(1.9, false)
+	f := NewAdaptiveOmega(1.9, false)
 	norm := 1.0
 	for k := 0; k < 2000; k += 50 {
 		norm *= 1.1
 		f.Observe(k, norm)
 	}
 	require.Equal(t, 1.0, f.Omega())
-	f = NewFactor(1.9, true)
+	f = NewAdaptiveOmega(1.9, true)
 	for k := 0; k < 2000; k += 50 {
 		norm *= 1.1
 		require.False(t, f.Observe(k, norm))
@@ -53,7 +53,7 @@ func TestFactorFallsBackWhereTheResidualGrows(t *testing.T) {
 }
 
 func TestFactorForgetsAChangeThatMadeItWorse(t *testing.T) {
-	f := NewFactor(1.5, false)
+	f := NewAdaptiveOmega(1.5, false)
 	k, norm := 0, 1.0
 	tell := func(rate float64) {
 		k += 40

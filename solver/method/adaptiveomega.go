@@ -17,103 +17,105 @@ import "math"
 //
 // It is pure and depends on what it is told alone: peers that tell it exact norms at the
 // same sweeps have the same ω.
-type Factor struct {
-	omega  float64
-	fixed  bool
-	at     int     // sweep of the last observation
-	norm   float64 // then
-	known  bool
-	rate   float64 // between the last two observations with this ω; 0: there are none
-	before float64 // ω before the last change
-	old    float64 // rate with that; 0: it was not changed
-	poor   int     // observations in a row that were worse
+type AdaptiveOmega struct {
+	omega         float64
+	fixed         bool
+	lastSweep     int     // sweep of the last observation
+	lastNorm      float64 // then
+	hasLast       bool
+	rate          float64 // between the last two observations with this ω; 0: there are none
+	previousOmega float64 // ω before the last change
+	previousRate  float64 // rate with that; 0: it was not changed
+	worseCount    int     // observations in a row that were worse
 }
 
 const (
 	// window is the fewest sweeps that make a rate, in units of 1/(2 − ω): what SOR has in
 	// its memory.
-	window = 0.7
+	minWindow = 0.7
 	// settled is by how much 1 − λ may differ between two windows.
-	settled = 0.15
+	rateTolerance = 0.15
 	// nearBest is how far below ω − 1, as a part of 2 − ω, the rate has to be above the best
 	// for ω to be worth a change.
-	nearBest = 0.15
+	optimumMargin = 0.15
 )
 
 // NewFactor starts with ω; fixed: it is what the user wants.
-func NewFactor(omega float64, fixed bool) Factor { return Factor{omega: omega, fixed: fixed} }
+func NewAdaptiveOmega(omega float64, fixed bool) AdaptiveOmega {
+	return AdaptiveOmega{omega: omega, fixed: fixed}
+}
 
 // Omega is the factor to relax with.
-func (f *Factor) Omega() float64 { return f.omega }
+func (f *AdaptiveOmega) Omega() float64 { return f.omega }
 
 // Forget begins the observation anew: the values or the system were changed.
-func (f *Factor) Forget() { f.known, f.rate, f.poor = false, 0, 0 }
+func (f *AdaptiveOmega) Forget() { f.hasLast, f.rate, f.worseCount = false, 0, 0 }
 
 // Observe tells ‖r‖₂ after so many sweeps, and whether ω is another one from now on.
-func (f *Factor) Observe(sweep int, norm float64) bool {
+func (f *AdaptiveOmega) Observe(sweep int, norm float64) bool {
 	if f.fixed || !(norm > 0) || math.IsInf(norm, 1) {
 		return false
 	}
-	if !f.known || sweep < f.at {
-		f.known, f.at, f.norm = true, sweep, norm
+	if !f.hasLast || sweep < f.lastSweep {
+		f.hasLast, f.lastSweep, f.lastNorm = true, sweep, norm
 		return false
 	}
-	gone := float64(sweep - f.at)
-	if gone*(2-f.omega) < window || gone < 4 {
+	gone := float64(sweep - f.lastSweep)
+	if gone*(2-f.omega) < minWindow || gone < 4 {
 		return false
 	}
-	rate := math.Pow(norm/f.norm, 1/gone)
+	rate := math.Pow(norm/f.lastNorm, 1/gone)
 	last := f.rate
-	f.at, f.norm, f.rate = sweep, norm, rate
+	f.lastSweep, f.lastNorm, f.rate = sweep, norm, rate
 	switch {
-	case f.old > 0 && rate > f.old || rate >= 1:
-		if f.poor++; f.poor >= 3 {
-			return f.fall()
+	case f.previousRate > 0 && rate > f.previousRate || rate >= 1:
+		if f.worseCount++; f.worseCount >= 3 {
+			return f.decrease()
 		}
 		return false
-	case last == 0 || math.Abs(rate-last) > settled*(1-rate):
-		f.poor = 0
+	case last == 0 || math.Abs(rate-last) > rateTolerance*(1-rate):
+		f.worseCount = 0
 		return false
 	}
-	f.poor = 0
-	return f.rise(rate)
+	f.worseCount = 0
+	return f.increase(rate)
 }
 
 // rise takes the factor that the rate promises to be best, if it is a larger one.
-func (f *Factor) rise(rate float64) bool {
-	if rate < f.omega-1+nearBest*(2-f.omega) {
+func (f *AdaptiveOmega) increase(rate float64) bool {
+	if rate < f.omega-1+optimumMargin*(2-f.omega) {
 		return false
 	}
 	rho := (rate + f.omega - 1) / (f.omega * math.Sqrt(rate))
 	if !(rho < 1) {
 		return false
 	}
-	best := Best(rho)
+	best := OptimalOmega(rho)
 	if best <= f.omega {
 		return false
 	}
-	f.before, f.old = f.omega, rate
-	f.change(best)
+	f.previousOmega, f.previousRate = f.omega, rate
+	f.setOmega(best)
 	return true
 }
 
 // fall goes back: to the factor before, which is then kept, or towards 1.
-func (f *Factor) fall() bool {
-	if f.old > 0 {
-		f.change(f.before)
+func (f *AdaptiveOmega) decrease() bool {
+	if f.previousRate > 0 {
+		f.setOmega(f.previousOmega)
 		f.fixed = true
 		return true
 	}
 	if f.omega <= 1 {
 		return false
 	}
-	f.change(max(1, f.omega-max(0.1, (f.omega-1)/2)))
+	f.setOmega(max(1, f.omega-max(0.1, (f.omega-1)/2)))
 	return true
 }
 
-func (f *Factor) change(omega float64) {
-	f.omega, f.known, f.rate, f.poor = omega, false, 0, 0
+func (f *AdaptiveOmega) setOmega(omega float64) {
+	f.omega, f.hasLast, f.rate, f.worseCount = omega, false, 0, 0
 }
 
 // Best is the best factor where the Jacobi iteration has the spectral radius rho.
-func Best(rho float64) float64 { return 2 / (1 + math.Sqrt(max(0, 1-float64(rho*rho)))) }
+func OptimalOmega(rho float64) float64 { return 2 / (1 + math.Sqrt(max(0, 1-float64(rho*rho)))) }

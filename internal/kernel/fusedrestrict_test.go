@@ -10,10 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A pass with something beside it: sweeps between which some points of the colour just
-// relaxed are changed, and the restriction of the defect that is left, are those of
+// A pass that corrects rows, changes relaxed points and restricts the final defect has the bits of
 // separate calls over the whole block.
-func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
+func TestFusedPassesMatchSeparateCalls(t *testing.T) {
 	ref, err := ByName("reference")
 	require.NoError(t, err)
 	for _, k := range All() {
@@ -37,20 +36,21 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 				require.NoError(t, err)
 				s, err := New(c)
 				require.NoError(t, err)
-				tr, err := NewTransferPart(Whole(fine), Whole(coarse), k)
+				tr, err := NewTransfer(Whole(fine), Whole(coarse), k)
 				require.NoError(t, err)
 				c.Kernel = ref
 				r, err := New(c)
 				require.NoError(t, err)
-				reference, err := NewTransferPart(Whole(fine), Whole(coarse), ref)
+				reference, err := NewTransfer(Whole(fine), Whole(coarse), ref)
 				require.NoError(t, err)
 				s.wavefront.cache = rapid.SampledFrom([]int{s.wavefront.cache, 1, 20000, 50000}).Draw(t, "cache")
 				sweeps := rapid.IntRange(0, 4).Draw(t, "sweeps")
-				executor := rapid.SampledFrom([]Executor{Sequential{}, backwards{}, together{}, three{}}).Draw(t, "executor")
+				executor := rapid.SampledFrom([]Executor{Sequential{}, descending{}, concurrent{},
+					threeThreads{}}).Draw(t, "executor")
 
 				halve := func(u []float64, colour, lo, hi, z int) {
 					for y := lo; y < hi; y++ {
-						for x := s.start(colour, 0, y, z); x < fine.N[0]; x += 2 {
+						for x := s.firstOfColour(colour, 0, y, z); x < fine.N[0]; x += 2 {
 							if (x+2*y+z)%5 == 0 {
 								u[fine.Index(x, y, z)] /= 2
 							}
@@ -65,8 +65,8 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 						}
 					}
 				}
-				got, want := onLine(b.src), onLine(b.src)
-				sums, seen := make([]float64, tr.Sums()), make([]int, fine.N[1]*fine.N[2])
+				got, want := cacheAligned(b.src), cacheAligned(b.src)
+				sums, seen := make([]float64, tr.PartialLen()), make([]int, fine.N[1]*fine.N[2])
 				var at sync.Mutex
 				var first func(lo, hi, z int)
 				if corrected {
@@ -76,21 +76,21 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 					correct(want, 0, fine.N[1], z)
 				}
 				s.RedBlackPass(got, &Pass{
-					Omega: 1.7, Sweeps: sweeps, First: first,
-					Relaxed: func(colour, lo, hi, z int) { halve(got, colour, lo, hi, z) },
-					Done: func(worker, lo, hi, z int) {
+					Omega: 1.7, Sweeps: sweeps, Prepare: first,
+					AfterColour: func(colour, lo, hi, z int) { halve(got, colour, lo, hi, z) },
+					Final: func(worker, lo, hi, z int) {
 						at.Lock()
 						defer at.Unlock()
 						if worker < 0 || worker >= Workers(executor) {
-							panic("a worker that there is not")
+							panic("worker out of range")
 						}
 						for y := lo; y < hi; y++ {
 							seen[y+fine.N[1]*z]++
 						}
-						_, _, first := tr.Summed(lo, hi)
+						_, _, first := tr.RestrictedRows(lo, hi)
 						rows, room := make([]float64, (hi-first)*fine.N[0]), make([]float64, fine.N[0])
 						s.DefectRows(rows, got, first, hi, z)
-						tr.SumRows(sums, rows, room, lo, hi, z)
+						tr.RestrictRows(sums, rows, room, lo, hi, z)
 					},
 				}, executor)
 				for half := range 2 * sweeps {
@@ -106,18 +106,19 @@ func TestPassesRestrictAndChangeOnTheWay(t *testing.T) {
 				defect, box := make([]float64, fine.Len()), drawBox(t, nc)
 				r.Defect(defect, want, fine.Interior())
 				down, expected := drawArray(t, coarse), []float64(nil)
-				expected = onLine(down)
+				expected = cacheAligned(down)
 				reference.Restrict(expected, defect, box)
-				tr.Combine(down, sums, box)
+				tr.RestrictPlanes(down, sums, box)
 				sameBits(t, expected, down, "restricted")
 			})
 		})
 	}
 }
 
-// Bits tell −0 from all that looks like it, in rows of any length.
+// The marks distinguish −0 from similar values in rows of any length.
 func TestHeldPointsAreMarked(t *testing.T) {
-	odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Copysign(math.NaN(), -1), -5e-324, 5e-324, math.Inf(-1), 1}
+	odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Copysign(math.NaN(), -1), -5e-324, 5e-324,
+		math.Inf(-1), 1}
 	for _, k := range All() {
 		rapid.Check(t, func(t *rapid.T) {
 			n, rows := rapid.IntRange(1, 200).Draw(t, "n"), rapid.IntRange(1, 4).Draw(t, "rows")
@@ -137,14 +138,14 @@ func TestHeldPointsAreMarked(t *testing.T) {
 					want[i/n*step+i%n/64] |= 1 << (i % n % 64)
 				}
 			}
-			k.Held(got, step, in, n)
+			k.MarkHeld(got, step, in, n)
 			require.Equal(t, want, got, "%s, n = %d", k.Name(), n)
 		})
 	}
 }
 
-// Bits tell values strictly between two obstacles from all others, in rows of any length.
-func TestTouchingPointsAreMarked(t *testing.T) {
+// The marks distinguish values strictly between two obstacles from all others, in rows of any length.
+func TestScanContactMarksTouchingPoints(t *testing.T) {
 	odd := []float64{0, math.Copysign(0, -1), math.NaN(), -5e-324, 5e-324, math.Inf(-1), math.Inf(1), 1, -1}
 	for _, k := range All() {
 		rapid.Check(t, func(t *rapid.T) {
@@ -170,7 +171,7 @@ func TestTouchingPointsAreMarked(t *testing.T) {
 					want[i/64] |= 1 << (i % 64)
 				}
 			}
-			k.Touching(got, u, phi, psi)
+			k.ScanContact(got, u, phi, psi)
 			require.Equal(t, want, got, "%s, n = %d", k.Name(), n)
 		})
 	}
