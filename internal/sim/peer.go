@@ -54,7 +54,7 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	if err != nil {
 		return nil, err
 	}
-	p.Host = virtual.NewHost(world{c}, rank, p.node, p.worker, len(rails))
+	p.Host = virtual.NewHost(world{c}, virtual.Config{Rank: rank, Node: p.node, Peer: p.worker, Rails: len(rails)})
 	return p, nil
 }
 

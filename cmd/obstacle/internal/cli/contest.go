@@ -7,7 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/report"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
 

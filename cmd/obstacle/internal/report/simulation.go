@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/finite"
-	"github.com/p2pdc/p2pdc/internal/virtual"
+	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -101,7 +101,7 @@ type Simulation struct {
 }
 
 // Figures are those of a run; failure is why it failed, nil if it did not.
-func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
+func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated {
 	s := Simulated{
 		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(), Reason: r.Reason.String(),
 		Residual: finite.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: measured(r.Steady.Seconds()), Efficiency: finite.NaN(), Fewest: math.Inf(1),
@@ -199,11 +199,11 @@ func (s *Simulated) ages(counts []uint64) {
 }
 
 // Machines lists every machine's part.
-func Machines(r *virtual.Result, run *virtual.Run) []Machine {
+func Machines(r *simulate.Result, run *simulate.Config) []Machine {
 	out := []Machine{}
 	points := 1
 	for range run.Solver.Problem.Dimension {
-		points *= max(run.Standing, 1)
+		points *= max(run.Scale, 1)
 	}
 	for rank := range r.Ranks {
 		k, h := &r.Ranks[rank], &run.Model.Hosts[rank]
