@@ -19,7 +19,7 @@ LINT_INSTALLED = $(shell golangci-lint version 2>/dev/null | grep -q 'version $(
 LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 
 # Packages with goroutines, or called from several; the core has none.
-SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./cmd/...
+SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./obstacle/...
 
 .PHONY: check build fmt vet lint test race sim stress fuzz bench pictures install verbs
 

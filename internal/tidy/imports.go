@@ -73,7 +73,8 @@ func table() []row {
 		{pkg: "internal/netlab/flow", may: []string{"internal/netlab", "microproto/...", "p2psap/...", "ether", xsys}},
 		{pkg: "internal/output", may: []string{"solver", npyio, plot, "internal/npy"}},
 		{pkg: "internal/tidy", may: []string{xtools}},
-		{pkg: "cmd/obstacle/...", anyMay: true},
+		{pkg: "cmd/obstacle", may: []string{"obstacle"}},
+		{pkg: "obstacle/...", anyMay: true},
 		{pkg: "bench/...", anyMay: true},
 		{pkg: "examples/...", anyMay: true},
 	}
