@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/await"
-	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -163,7 +163,7 @@ func TestOtherVersions(t *testing.T) {
 			return
 		}
 		conn := rendezvous.NewConn(over, patience)
-		_ = conn.Send(rendezvous.Challenge{Version: rendezvous.Version + 1, Program: "v100", Fingerprint: build.Fingerprint(ctp.Catalog())})
+		_ = conn.Send(rendezvous.Challenge{Version: rendezvous.Version + 1, Program: "v100", Fingerprint: build.Fingerprint(catalog.New())})
 		_, _ = conn.Receive()
 		conn.Close()
 	}()

@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/p2pdc/p2pdc/obstacle"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 )
 
 // asProgram in the environment makes this test binary the program: so the tests
@@ -20,14 +21,14 @@ const asProgram = "OBSTACLE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(obstacle.New().Main())
+		os.Exit(obstacle.Main(catalog.New()))
 	}
 	// Parallel tests wait for time-outs and links most of the time: more at once than there are
 	// processors.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"obstacle": func() { os.Exit(obstacle.New().Main()) }})
+	testscript.Main(m, map[string]func(){"obstacle": func() { os.Exit(obstacle.Main(catalog.New())) }})
 }
 
 func TestScripts(t *testing.T) {

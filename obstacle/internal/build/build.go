@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
@@ -40,10 +40,10 @@ func Toolchain() string {
 	return fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// Fingerprint tells programs apart whose peers could not work together: other
-// wire formats, or other micro-protocols.
-func Fingerprint(catalog *microproto.Catalog) string {
+// Fingerprint distinguishes programs whose peers could not work together: they have other wire formats or other
+// catalogs.
+func Fingerprint(c *catalog.Set) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "rendezvous %d, control %d, micro-protocols %q", rendezvous.Version, p2psap.ControlVersion, catalog.Names())
+	fmt.Fprintf(h, "rendezvous %d, control %d, catalogs %q", rendezvous.Version, p2psap.ControlVersion, c.Names())
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -111,7 +111,7 @@ func (q *request) between(flag string) error {
 			return failed(err)
 		}
 		for _, name := range c.Protocols {
-			if !q.catalog.Has(name) && !slices.Contains(missing, name) {
+			if !q.catalog.Protocols.Has(name) && !slices.Contains(missing, name) {
 				missing = append(missing, name)
 			}
 		}

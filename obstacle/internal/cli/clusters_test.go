@@ -9,18 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
 // rows is a catalog of the micro-protocols named; it builds none of them.
-func rows(t *testing.T, names ...string) *microproto.Catalog {
+func rows(t *testing.T, names ...string) *catalog.Set {
 	t.Helper()
 	c := microproto.NewCatalog()
 	for _, name := range names {
 		require.NoError(t, c.Add(name, func(microproto.Options) (microproto.MicroProtocol, error) { return nil, nil }))
 	}
-	return c
+	return &catalog.Set{Protocols: c}
 }
 
 func slabs(t *testing.T, peers int) solver.Partition {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -42,7 +42,7 @@ func combinations() (out [][]string) {
 // requestOf reads arguments as solve does.
 func requestOf(t *testing.T, args []string) *request {
 	t.Helper()
-	q := &request{catalog: ctp.Catalog()}
+	q := &request{catalog: catalog.New()}
 	f := pflag.NewFlagSet("solve", pflag.ContinueOnError)
 	q.flags(f)
 	f.StringVar(&q.scheme, "scheme", "sync", "")
@@ -92,7 +92,7 @@ func TestCombinationsAreRefusedBeforeTheStart(t *testing.T) {
 func obstacle(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	code = Main(context.Background(), args, ctp.Catalog(), strings.NewReader(""), &out, &err)
+	code = Main(context.Background(), args, catalog.New(), strings.NewReader(""), &out, &err)
 	return code, out.String(), err.String()
 }
 

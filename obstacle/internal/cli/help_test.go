@@ -11,20 +11,20 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 )
 
 // call runs the program.
 func call(args ...string) (code int, out, errs string) {
 	var o, e bytes.Buffer
-	code = Main(context.Background(), args, ctp.Catalog(), strings.NewReader(""), &o, &e)
+	code = Main(context.Background(), args, catalog.New(), strings.NewReader(""), &o, &e)
 	return code, o.String(), e.String()
 }
 
 // commands lists the whole tree of commands.
 func commands(t *testing.T) []*cobra.Command {
 	t.Helper()
-	root := (&app{catalog: ctp.Catalog()}).root()
+	root := (&app{catalog: catalog.New()}).root()
 	helped(root, nil)
 	all := []*cobra.Command{root}
 	for i := 0; i < len(all); i++ {
@@ -89,7 +89,7 @@ func examples(t *testing.T, c *cobra.Command) {
 		if len(words) == 0 || words[0] != "obstacle" {
 			continue
 		}
-		root := (&app{catalog: ctp.Catalog()}).root()
+		root := (&app{catalog: catalog.New()}).root()
 		helped(root, nil)
 		found, rest, err := root.Find(words[1:])
 		require.NoError(t, err, line)

@@ -33,7 +33,7 @@ func (a *app) problemsCommand() *cobra.Command {
 			all := struct {
 				Problems []entry `json:"problems"`
 			}{}
-			for _, b := range problems.All() {
+			for _, b := range a.catalog.Problems.All() {
 				all.Problems = append(all.Problems, entry{b.Name, b.Dimension, b.Summary, b.Reference, b.Exact, append([]problems.Parameter{}, b.Parameters...), b.Text})
 			}
 			return a.print(all, func(w io.Writer) {
@@ -69,7 +69,7 @@ does with the description of a cluster (docs/simulation.md). It solves nothing.`
 				}
 				return a.explain(f)
 			}
-			d, err := file.Check(args[0])
+			d, err := file.Check(a.catalog.Problems, args[0])
 			if err != nil {
 				return badInput(err)
 			}

@@ -81,7 +81,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if f.protect != "" && !protectWord(f.protect) {
 		return usage("--protect %q: want auto, always or never", f.protect)
 	}
-	if err := f.checkRail(); err != nil {
+	if err := f.checkRail(a.catalog.Links.Names()); err != nil {
 		return err
 	}
 	low, high, err := portRange(f.ports)
@@ -93,7 +93,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 		Listen: f.listen, PortLow: low, PortHigh: high, Protect: f.protect, OwnProcess: true, Rail: f.rail, Catalog: a.catalog, Log: a.log,
 	}
 	if f.problem != "" {
-		if o.Expect, err = file.Open(f.problem, f.params); err != nil {
+		if o.Expect, err = file.Open(a.catalog.Problems, f.problem, f.params); err != nil {
 			return badInput(err)
 		}
 	}
@@ -126,8 +126,8 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 
 // checkRail refuses flags that make no sense, and a host without the network that they
 // ask for.
-func (f *peerFlags) checkRail() error {
-	if err := f.rail.Check(); err != nil {
+func (f *peerFlags) checkRail(links []string) error {
+	if err := f.rail.Check(links); err != nil {
 		return badInput(err)
 	}
 	if _, software, _ := rail.SoftwareRanks(f.rail.Device, 0); software {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/internal/output"
-	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
@@ -47,8 +47,7 @@ type request struct {
 	weights     []float64
 	mtu         int
 	protect     string
-	congestion  string
-	negativeAck bool
+	rows        rowFlags
 	params      []string
 	reconfigure string
 	balance     string
@@ -60,7 +59,7 @@ type request struct {
 	status      string
 	enclosing   enclosing
 
-	catalog *microproto.Catalog
+	catalog *catalog.Set
 }
 
 // flags adds those that solve and compare have in common.
@@ -68,7 +67,7 @@ func (q *request) flags(f *pflag.FlagSet) {
 	q.numericFlags(f)
 	f.IntVar(&q.threads, "threads", 0, "threads per peer (0: chosen, see the output)")
 	f.BoolVar(&q.inProcess, "in-process", false, "run the peers in this process, still over sockets")
-	q.rails.Add(f)
+	q.rails.Add(f, q.catalog.Links.Names())
 	q.host.Add(f)
 	f.IntVar(&q.clusters, "clusters", 0, "label the peers as this many clusters (0: found out)")
 	f.StringVar(&q.topology, "topology", "", "file that says which hosts form a cluster")
@@ -92,8 +91,7 @@ func (q *request) numericFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.order, "order", "jacobi", "order of a peer's sub-blocks: jacobi or in-turn")
 	f.StringVar(&q.partition, "partition", "auto", "auto, slabs, boxes, or PX,PY,PZ parts per axis")
 	f.Float64SliceVar(&q.weights, "weights", nil, "shares of the peers' slabs, W0,W1,…")
-	f.BoolVar(&q.negativeAck, "negative-ack", false, "receivers of reliable sessions name gaps at once, and what they name is sent again (for paths that keep their order)")
-	f.StringVar(&q.congestion, "congestion", "newreno", "congestion control of reliable sessions between clusters: newreno or cubic")
+	q.rows.add(f, q.catalog)
 	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE of a built-in problem (repeatable)")
 }
 
@@ -181,7 +179,7 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	if w.method, err = q.method.config(w.scheme); err != nil {
 		return nil, err
 	}
-	if _, err = choice.Congestion(q.congestion); err != nil {
+	if _, err = q.rows.optional(q.catalog); err != nil {
 		return nil, badInput(err)
 	}
 	if w.order, err = choice.Order(q.order); err != nil {
@@ -190,7 +188,7 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	if w.order != solver.Jacobi && w.method.Name != solver.Richardson {
 		return nil, usage("--order %v with --method %s: an order of planes is for %s; the others have one of their own", w.order, w.method.Name, solver.Richardson)
 	}
-	if w.spec, err = file.Open(ref, q.params); err != nil {
+	if w.spec, err = file.Open(q.catalog.Problems, ref, q.params); err != nil {
 		return nil, badInput(err)
 	}
 	points, err := numbers("n", q.n)
@@ -215,10 +213,10 @@ func (q *request) built() error {
 	case q.trace != "" && !isFolder(filepath.Dir(q.trace)):
 		return usage("--trace %s: no folder %s", q.trace, filepath.Dir(q.trace))
 	}
-	if err := q.rails.Check(); err != nil {
+	if err := q.rails.Check(q.catalog.Links.Names()); err != nil {
 		return badInput(err)
 	}
-	return badInput(q.host.Check())
+	return badInput(q.host.Check(q.catalog.Links.Names()))
 }
 
 // leastTolerance is about the relative residual that rounding leaves on a grid of

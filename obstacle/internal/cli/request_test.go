@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems/file"
@@ -140,8 +141,12 @@ func TestSeriesOfMethods(t *testing.T) {
 }
 
 func TestCases(t *testing.T) {
-	q := &request{n: "8", tol: 1e-3, method: methodFlags{name: "richardson", step: 1, local: "multigrid", work: "auto", coarse: "auto", cycle: "auto"}, rails: rail.Run{Network: rail.Auto, Mode: rail.Segments, BlockBytes: 8128}, protect: "auto", clusters: 1, order: "jacobi", partition: "auto", threads: 1,
-		peerTimeout: 10e9, slow: []string{"0:2"}}
+	q := &request{
+		n: "8", tol: 1e-3, protect: "auto", clusters: 1, order: "jacobi", partition: "auto", threads: 1, peerTimeout: 10e9,
+		method: methodFlags{name: "richardson", step: 1, local: "multigrid", work: "auto", coarse: "auto", cycle: "auto"},
+		rails:  rail.Run{Network: rail.Auto, Mode: rail.Segments, BlockBytes: 8128},
+		slow:   []string{"0:2"}, rows: rowFlags{congestion: "newreno"}, catalog: catalog.New(),
+	}
 	cases, err := q.cases("membrane", []string{"sync", "async"}, []int{1, 2})
 	require.NoError(t, err)
 	require.Len(t, cases, 5, "with a slowed peer the reference is not one of the rows")

@@ -18,13 +18,13 @@ import (
 	"golang.org/x/term"
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
-	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 )
 
 // app is one call of the program.
 type app struct {
-	catalog *microproto.Catalog
+	catalog *catalog.Set
 	in      io.Reader
 	out     io.Writer
 	err     io.Writer
@@ -35,10 +35,9 @@ type app struct {
 	log       zerolog.Logger
 }
 
-// Main runs the program and returns its exit code. catalog holds the
-// micro-protocols that channels are composed of.
-func Main(ctx context.Context, args []string, catalog *microproto.Catalog, in io.Reader, out, errs io.Writer) int {
-	a := &app{catalog: catalog, in: in, out: out, err: errs}
+// Main runs the program and returns its exit code.
+func Main(ctx context.Context, args []string, c *catalog.Set, in io.Reader, out, errs io.Writer) int {
+	a := &app{catalog: c, in: in, out: out, err: errs}
 	root := a.root()
 	root.SetIn(in)
 	root.SetOut(out)

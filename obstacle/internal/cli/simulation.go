@@ -15,7 +15,6 @@ import (
 	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
@@ -110,7 +109,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if w.partition.Peers() != machines {
 		return nil, usage("--partition %s makes %d parts for %d machines", q.partition, w.partition.Peers(), machines)
 	}
-	rows, err := choice.Rows(q.congestion, q.negativeAck)
+	rows, err := q.rows.optional(q.catalog)
 	if err != nil {
 		return nil, badInput(err)
 	}
@@ -122,7 +121,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		return nil, badInput(err)
 	}
 	return &virtualRun{work: w, Run: virtual.Run{
-		Model: m, Standing: s.standIn, Late: s.late, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog, Policy: p2psap.TablePolicy{Optional: rows}, Judge: true,
+		Model: m, Standing: s.standIn, Late: s.late, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Judge: true,
 		Solver: c,
 	}}, nil
 }

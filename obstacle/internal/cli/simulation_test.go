@@ -10,13 +10,13 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/cluster/calibration"
 	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
-	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 )
 
 // prepared is a run of the membrane on machines like these.
 func prepared(t *testing.T, machine, scheme string, machines int, change func(q *request, s *simulation)) *virtualRun {
 	t.Helper()
-	a := &app{catalog: ctp.Catalog(), err: io.Discard, log: zerolog.Nop()}
+	a := &app{catalog: catalog.New(), err: io.Discard, log: zerolog.Nop()}
 	f, err := clusterfile.Parse("test.yaml", []byte("machines:\n  pc: "+machine+`
 networks:
   lan: {kind: ether, rate: 1 Gbit/s, latency: 20 us, queue: 256 KiB, mtu: 1500 B}
@@ -25,7 +25,7 @@ sites:
 `))
 	require.NoError(t, err)
 	q := &request{
-		catalog: a.catalog, n: "16", tol: 1e-6, seed: 1, order: "jacobi", partition: "auto", congestion: "newreno", peerTimeout: defaultPeerTimeout, protect: defaultProtect,
+		catalog: a.catalog, n: "16", tol: 1e-6, seed: 1, order: "jacobi", partition: "auto", rows: rowFlags{congestion: "newreno"}, peerTimeout: defaultPeerTimeout, protect: defaultProtect,
 		method: methodFlags{name: "richardson", local: "multigrid", work: "1", coarse: "none", step: 1, cycle: "auto"},
 	}
 	s := &simulation{model: "test.yaml", standIn: 1}

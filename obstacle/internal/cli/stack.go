@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
@@ -26,8 +25,9 @@ type column struct {
 }
 
 func (a *app) stackCommand() *cobra.Command {
-	var scheme, locality, network, congestion, live, of string
-	var protect, negativeAck bool
+	var scheme, locality, network, live, of string
+	var protect bool
+	var add rowFlags
 	c := &cobra.Command{
 		Use:   "stack",
 		Short: "Print the composition for a context, or all of Table I",
@@ -54,7 +54,7 @@ solve has printed with --format json.`,
 				}
 				return a.print(run, run.Text)
 			}
-			rows, err := choice.Rows(congestion, negativeAck)
+			rows, err := add.optional(a.catalog)
 			if err != nil {
 				return badInput(err)
 			}
@@ -71,7 +71,7 @@ solve has printed with --format json.`,
 				Columns []column `json:"columns"`
 			}{columns}, func(w io.Writer) {
 				if len(columns) == 1 {
-					oneColumn(w, columns[0])
+					a.oneColumn(w, columns[0])
 				} else {
 					a.tableI(w, columns)
 				}
@@ -83,8 +83,7 @@ solve has printed with --format json.`,
 	f.StringVar(&of, "of", "", "file with the JSON of a solve (- for standard input): the compositions of its sessions")
 	f.StringVar(&scheme, "scheme", "", "sync or async")
 	f.StringVar(&locality, "locality", "", "intra or inter: peers in one cluster, or in different ones")
-	f.StringVar(&congestion, "congestion", "newreno", "newreno, or cubic: its row stands behind those of the table")
-	f.BoolVar(&negativeAck, "negative-ack", false, "with the row that names gaps behind those of reliable columns")
+	add.add(f, a.catalog)
 	f.BoolVar(&protect, "protect", false, "show the composite that seals frames between hosts, too")
 	f.StringVar(&network, "network", "", "ether, ib, shm or memory (the last two take the InfiniBand columns)")
 	return c
@@ -151,14 +150,14 @@ func (a *app) column(scheme, locality, network string, policy p2psap.Policy) (co
 		Optional: append([]string{}, composed.Optional...), Missing: []string{}, Protection: []string{},
 	}
 	for _, name := range composed.Protocols {
-		if !a.catalog.Has(name) {
+		if !a.catalog.Protocols.Has(name) {
 			col.Missing = append(col.Missing, name)
 		}
 	}
 	return col, err
 }
 
-func oneColumn(w io.Writer, c column) {
+func (a *app) oneColumn(w io.Writer, c column) {
 	fmt.Fprintf(w, "%s %s %s, from top to bottom:\n", c.Scheme, c.Locality, c.Network)
 	for _, name := range c.Composition {
 		mark := ""
@@ -166,7 +165,7 @@ func oneColumn(w io.Writer, c column) {
 		case slices.Contains(c.Missing, name):
 			mark = "  (not built)"
 		case slices.Contains(c.Optional, name):
-			mark = "  (" + choice.Flag(name) + ")"
+			mark = "  (" + a.catalog.Flag(name) + ")"
 		}
 		fmt.Fprintf(w, "  %s%s\n", name, mark)
 	}

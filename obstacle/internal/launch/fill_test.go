@@ -13,7 +13,7 @@ import (
 // solved is a run whose peers have the solution of a problem, apart from those that are lost.
 func solved(t *testing.T, name string, n []int, params []string, parts int, lost ...int) (r *run, exact []float64) {
 	t.Helper()
-	spec, err := file.Open(name, params)
+	spec, err := file.Open(nil, name, params)
 	require.NoError(t, err)
 	p, err := spec.BuildValid(n)
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ type Plan struct {
 	MTU         int              // 0: that of the interface
 	Protect     string           // which sessions are protected: auto, always or never
 	Congestion  string           // the word of --congestion; "": newreno
-	NegativeAck bool             // receivers of reliable sessions name gaps at once
+	Rows        []string         // of --rows
 	Rails       rendezvous.Rails // network, mode and block size; the rest is filled in
 	Seed        uint64
 	PeerTimeout time.Duration // a peer silent for so long is lost

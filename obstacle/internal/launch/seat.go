@@ -38,7 +38,7 @@ func (r *run) seat(conn *rendezvous.Conn, j rendezvous.Join) {
 		conn.Close()
 		return
 	}
-	w := rendezvous.Welcome{Rank: rank, Run: r.name, Key: r.key[:], MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label, Protect: r.Protect, Congestion: r.Congestion, NegativeAck: r.NegativeAck, Rails: r.RailsOf(rank)}
+	w := rendezvous.Welcome{Rank: rank, Run: r.name, Key: r.key[:], MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label, Protect: r.Protect, Congestion: r.Congestion, Rows: r.Rows, Rails: r.RailsOf(rank)}
 	if err := conn.Send(w); err != nil {
 		conn.Close()
 		return

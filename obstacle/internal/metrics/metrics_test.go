@@ -15,7 +15,7 @@ import (
 
 // The documentation has a row for each family with its name, labels and help, and no other.
 func TestNamesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "cli.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "cli.md"))
 	require.NoError(t, err)
 	written := map[string]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `(obstacle_[a-z_]+)(?:\\{([a-z, ]+)\\})?` \\| (.*) \\|$").FindAllStringSubmatch(string(text), -1) {

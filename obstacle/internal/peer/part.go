@@ -182,7 +182,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := file.UnmarshalSpec(text)
+	spec, err := file.UnmarshalSpec(p.Catalog.Problems, text)
 	if err != nil {
 		return nil, err
 	}
@@ -301,7 +301,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 	if err != nil {
 		return nil, err
 	}
-	if err := p.fabric(); err != nil {
+	if err := p.reached(); err != nil {
 		r.Close()
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -50,7 +50,7 @@ type Options struct {
 	// processors that the run's threads take.
 	OwnProcess bool
 
-	Catalog   *microproto.Catalog
+	Catalog   *catalog.Set
 	Tracer    microproto.Tracer // may be nil
 	Interrupt <-chan struct{}   // closed: ask for an early end of the whole run; may be nil
 	Log       zerolog.Logger
@@ -137,7 +137,7 @@ func (p *peer) listen() error {
 	if err != nil {
 		return err
 	}
-	rows, err := choice.Rows(p.welcome.Congestion, p.welcome.NegativeAck)
+	rows, err := p.Catalog.Optional(p.welcome.Congestion, p.welcome.Rows)
 	if err != nil {
 		return err
 	}
@@ -153,14 +153,14 @@ func (p *peer) listen() error {
 		Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.MTU, Log: p.note,
 	})
 	if err != nil {
-		p.closeRail()
+		closeRails(better)
 		return err
 	}
 	p.node, err = driver.New(driver.Config{
 		Identity: identity, Protect: protect,
 		Name: nodeName(p.welcome.Rank), Link: p.link, Network: p2psap.Ethernet, Rails: better,
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
-		Catalog: p.Catalog, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
+		Catalog: p.Catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: p.welcome.Run, Version: p.Identity.Program,
 		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
 		Log: p.log, Tracer: p.Tracer,

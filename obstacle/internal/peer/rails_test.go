@@ -12,6 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -69,13 +70,13 @@ func TestNoFabricInCommon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes := pairOf(t, c.blocks...)
-			p := &peer{node: nodes[0], network: c.network, welcome: rendezvous.Welcome{Rank: 0}, assign: rendezvous.Assign{Members: members}}
-			err := p.fabric()
+			p := &peer{Options: Options{Catalog: catalog.New()}, node: nodes[0], network: c.network, welcome: rendezvous.Welcome{Rank: 0}, assign: rendezvous.Assign{Members: members}}
+			err := p.reached()
 			if c.want == "" {
 				require.NoError(t, err)
 				return
 			}
-			require.ErrorContains(t, err, "peer 0 on graphene-1 and peer 1 on sagittaire-3 have no InfiniBand fabric in common: ")
+			require.ErrorContains(t, err, "peer 0 on graphene-1 and peer 1 on sagittaire-3 do not reach each other over ib: ")
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, "--network auto")
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 )
 
 // Words of --network.
@@ -20,9 +21,6 @@ const (
 	Ether = "ether" // Ethernet
 	IB    = "ib"    // InfiniBand, and nothing else
 )
-
-// Networks are the words that this program has something for.
-func Networks() []string { return []string{Auto, Ether, IB} }
 
 // Words of --ib-mode.
 const (
@@ -70,22 +68,18 @@ type Run struct {
 }
 
 // Add declares them.
-func (r *Run) Add(fl *pflag.FlagSet) {
-	fl.StringVar(&r.Network, "network", Auto, "network between peers: auto (InfiniBand where both have it), ether or ib")
+func (r *Run) Add(fl *pflag.FlagSet, links []string) {
+	fl.StringVar(&r.Network, "network", Auto, "network between peers: auto (the best one that both ends have), "+catalog.Words(links))
 	fl.StringVar(&r.Mode, "ib-mode", Segments, "how InfiniBand carries messages: segments (one to a block), messages (one work request each) or one-sided (asynchronous ones written in place)")
 	fl.IntVar(&r.BlockBytes, "ib-block-bytes", defaultBlockBytes, "bytes of a block, with --ib-mode segments")
 }
 
-// notBuilt are the words of --network that may come one day.
-var notBuilt = []string{"shm", "memory"}
-
-// Check refuses what makes no sense.
-func (r *Run) Check() error {
+// Check refuses invalid values. links are the names of the program's links.
+func (r *Run) Check(links []string) error {
+	if err := checkNetwork(r.Network, links); err != nil {
+		return err
+	}
 	switch {
-	case slices.Contains(notBuilt, r.Network):
-		return fmt.Errorf("--network %s: the shared-memory link is not built in this release; there are ether and ib", r.Network)
-	case !slices.Contains(Networks(), r.Network):
-		return fmt.Errorf("--network %q: want auto, ether, ib, shm or memory", r.Network)
 	case !slices.Contains(Modes(), r.Mode):
 		return fmt.Errorf("--ib-mode %q%s: want segments, messages or one-sided", r.Mode, spelling.Suggest(r.Mode, Modes()))
 	case r.BlockBytes < 1024 || r.BlockBytes > 1<<20:
@@ -94,11 +88,21 @@ func (r *Run) Check() error {
 	return nil
 }
 
-// Check refuses what makes no sense.
-func (f *Flags) Check() error {
+func checkNetwork(network string, links []string) error {
+	if all := append([]string{Auto}, links...); !slices.Contains(all, network) {
+		return catalog.Unknown("network", network, all)
+	}
+	return nil
+}
+
+// Check refuses invalid values. links are the names of the program's links.
+func (f *Flags) Check(links []string) error {
+	if f.Network != "" {
+		if err := checkNetwork(f.Network, links); err != nil {
+			return err
+		}
+	}
 	switch {
-	case f.Network != "" && !slices.Contains(Networks(), f.Network):
-		return fmt.Errorf("--network %q: want auto, ether or ib", f.Network)
 	case f.Port < 0 || f.Port > 255:
 		return fmt.Errorf("--ib-port %d: ports count from 1; 0 is the fastest active one", f.Port)
 	case f.Blocks < 0 || f.Blocks > 1<<20:

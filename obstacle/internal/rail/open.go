@@ -44,14 +44,14 @@ type Opened struct {
 // the reason.
 func (h *Host) Open(name, network string, run rendezvous.Rails, log func(line string)) (o *Opened, why string, err error) {
 	switch {
-	case network == Ether:
-		return nil, "--network ether", nil
+	case network != Auto && network != IB:
+		return nil, "--network " + network, nil
 	case h.Without != "" && network == IB:
 		return nil, "", fmt.Errorf("--network ib: %s", h.Without)
 	case h.Without != "":
 		return nil, h.Without, nil
 	case run.Neighbours == 0:
-		return nil, "there is nobody to talk to", nil
+		return nil, "this peer has no neighbours", nil
 	case network == Auto && h.Fabric == nil && !ib.Present():
 		return nil, ib.NoKernel, nil
 	}

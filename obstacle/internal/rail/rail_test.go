@@ -56,18 +56,20 @@ func TestArgsAreRead(t *testing.T) {
 		got.Add(set)
 		require.NoError(t, set.Parse(f.Args()))
 		require.Equal(t, f, got)
-		require.NoError(t, got.Check())
+		require.NoError(t, got.Check(links))
 	}
 }
 
+var links = []string{Ether, IB}
+
 func TestCheck(t *testing.T) {
 	good := Run{Auto, Segments, 8128}
-	require.NoError(t, good.Check())
+	require.NoError(t, good.Check(links))
 	for _, r := range []Run{{"shm", Segments, 8128}, {"memory", Segments, 8128}, {"pigeon", Segments, 8128}, {Auto, "message", 8128}, {Auto, Segments, 100}, {Auto, Segments, 1 << 21}} {
-		require.Error(t, r.Check(), "%v", r)
+		require.Error(t, r.Check(links), "%v", r)
 	}
 	for _, f := range []Flags{{Network: "shm"}, {Port: -1}, {Port: 256}, {Blocks: -1}, {Blocks: 1<<20 + 1}, {Completion: "interrupt"}} {
-		require.Error(t, f.Check(), "%v", f)
+		require.Error(t, f.Check(links), "%v", f)
 	}
 }
 

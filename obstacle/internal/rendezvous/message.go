@@ -7,7 +7,7 @@ import (
 )
 
 // Version of this protocol. Both ends must have the same.
-const Version = 6
+const Version = 7
 
 // Kind tells what a frame's body is.
 type Kind uint8
@@ -59,17 +59,17 @@ type Join struct {
 
 // Welcome gives a peer its rank, and what it needs to know to listen.
 type Welcome struct {
-	Rank          int    `json:"rank"`
-	Run           string `json:"run"` // names the run; peers of different runs do not talk
-	Key           []byte `json:"key"` // of the run's control channels, random
-	MTU           int    `json:"mtu"` // bytes; 0: that of the interface
-	PeerTimeoutMS int64  `json:"peer_timeout_ms"`
-	Seed          uint64 `json:"seed"`
-	Cluster       string `json:"cluster"`    // label of the peer's cluster; empty: to be found out
-	Protect       string `json:"protect"`    // which sessions are protected: auto, always or never
-	Congestion    string `json:"congestion"` // the word of --congestion
-	NegativeAck   bool   `json:"negative_ack"`
-	Rails         Rails  `json:"rails"`
+	Rank          int      `json:"rank"`
+	Run           string   `json:"run"` // names the run; peers of different runs do not talk
+	Key           []byte   `json:"key"` // of the run's control channels, random
+	MTU           int      `json:"mtu"` // bytes; 0: that of the interface
+	PeerTimeoutMS int64    `json:"peer_timeout_ms"`
+	Seed          uint64   `json:"seed"`
+	Cluster       string   `json:"cluster"`    // label of the peer's cluster; empty: to be found out
+	Protect       string   `json:"protect"`    // which sessions are protected: auto, always or never
+	Congestion    string   `json:"congestion"` // the word of --congestion
+	Rows          []string `json:"rows"`       // of --rows
+	Rails         Rails    `json:"rails"`
 }
 
 // Rails say over which networks the peers of a run talk. What is of InfiniBand both
