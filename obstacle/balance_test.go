@@ -35,7 +35,7 @@ func TestPlanesMoveBetweenProcesses(t *testing.T) {
 			}
 			at := filepath.Join(t.TempDir(), "u.npy")
 			r := start(t, append([]string{"solve", c.problem, "--n", fmt.Sprint(c.n), "--tol", fmt.Sprint(tol), "--peers", "3", "--partition", "slabs",
-				"--slow", "1:100", "--balance", "on", "--out", at, "--format", "json"}, c.more...)...)
+				"--slowdown", "1:100", "--balance", "on", "--out", at, "--format", "json"}, c.more...)...)
 			require.Equal(t, 0, r.wait(patience))
 			s := r.solution()
 			require.True(t, s.Converged)

@@ -66,7 +66,7 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 func TestSeveralKilledPeers(t *testing.T) {
 	for method, scheme := range map[string]string{"schwarz": "async", "sor": "sync"} {
 		t.Run(method, func(t *testing.T) {
-			r := start(t, "solve", "membrane", "--n", "24", "--tol", "1e-13", "--peers", "4", "--partition", "2,2,1", "--slow", "3:2000",
+			r := start(t, "solve", "membrane", "--n", "24", "--tol", "1e-13", "--peers", "4", "--partition", "2,2,1", "--slowdown", "3:2000",
 				"--method", method, "--scheme", scheme, "--format", "json", "--peer-timeout", "10m")
 			r.said(`"started"`)
 			for rank := range 3 {
@@ -181,7 +181,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	// Peer 0 stands still, so that the run does not end before garbage has come to every port.
 	var r *running
 	for r == nil || r.over() {
-		r = start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slow", "0:4", "--peer-timeout", "10m", "--out", at, "--format", "json")
+		r = start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slowdown", "0:4", "--peer-timeout", "10m", "--out", at, "--format", "json")
 		r.said(`"started"`)
 		_ = syscall.Kill(r.pid(0), syscall.SIGSTOP) // it may have ended: once more, then
 	}

@@ -25,7 +25,7 @@ func combinations() (out [][]string) {
 				for _, clusters := range []string{"0", "1", "2", "4"} {
 					for _, more := range [][]string{
 						{}, {"--order", "in-turn"}, {"--balance", "on"}, {"--flexible"}, {"--local", "sor", "--overlap", "0", "--coarse", "none"},
-						{"--work", "2", "--coarse", "3", "--overlap", "8"}, {"--omega", "1.5"}, {"--step", "0.5"}, {"--cycle", "w"}, {"--together", "2"},
+						{"--inner-cycles", "2", "--coarse", "3", "--overlap", "8"}, {"--omega", "1.5"}, {"--step", "0.5"}, {"--cycle", "w"}, {"--sweeps-per-pass", "2"},
 					} {
 						for _, peers := range []string{"1", "2", "4"} {
 							out = append(out, append([]string{"--method", method, "--scheme", scheme, "--partition", partition,

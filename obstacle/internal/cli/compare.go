@@ -48,7 +48,7 @@ func (a *app) compareCommand() *cobra.Command {
 		Long: `compare solves the same problem to the same tolerance with every scheme on every
 number of peers, several rounds with the runs interleaved, and prints the median
 time and the spread. Efficiency is t(1)/(P·t(P)); t(1) is the median time of one
-peer with the same method and threads, none of it slowed by --slow. --methods
+peer with the same method and threads, none of it slowed by --slowdown. --methods
 compares methods too, each against one peer of its own.
 
 A row that cannot be solved says why, and the others go on. Exit codes: 0 all rows
@@ -87,18 +87,18 @@ same seed.`,
 	f := c.Flags()
 	q.flags(f)
 	f.StringSliceVar(&schemes, "scheme", nil, "schemes to compare: sync, async, delay:K, hybrid (default sync,async, and hybrid when there are clusters); also --schemes")
-	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	f.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "schemes" {
 			name = "scheme"
 		}
-		return pflag.NormalizedName(name)
+		return renamed(f, name)
 	})
 	f.StringSliceVar(&methods, "methods", nil, "methods to compare: richardson, sor, multigrid, schwarz (default: --method)")
 	f.IntSliceVar(&peers, "peers", []int{2}, "numbers of peers, P1,P2,…")
 	f.IntVar(&rounds, "rounds", 3, "rounds; the runs of a round come one after the other")
 	o.flags(f)
 	f.StringArrayVar(&out, "out", nil, "write a figure of the efficiency: .png, .svg or .pdf; with --model also a table: .csv (repeatable)")
-	return c
+	return grouped(c)
 }
 
 // choices are what compare compares.
@@ -185,10 +185,10 @@ type trial struct {
 // cases lists the runs of a round, the reference first.
 func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, error) {
 	one := *q
-	one.scheme, one.peers, one.slow, one.weights, one.partition = "sync", 1, nil, nil, "auto"
+	one.scheme, one.peers, one.slowdown, one.weights, one.partition = "sync", 1, nil, nil, "auto"
 	one.clusters, one.topology, one.method.flexible = 0, "", false
 	requests := []request{one}
-	if _, err := slowdowns(q.slow, slices.Max(peers)); err != nil {
+	if _, err := slowdowns(q.slowdown, slices.Max(peers)); err != nil {
 		return nil, badInput(err)
 	}
 	if _, err := q.method.config(solver.Synchronous()); err != nil { // a wrong word is wrong in every row
@@ -206,8 +206,8 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, err
 				return nil, usage("--peers %d: want 1 or more", p)
 			}
 			r := *q
-			r.scheme, r.peers, r.slow = s, p, slowAmong(q.slow, p)
-			if s == "sync" && p == 1 && len(r.slow) == 0 {
+			r.scheme, r.peers, r.slowdown = s, p, slowAmong(q.slowdown, p)
+			if s == "sync" && p == 1 && len(r.slowdown) == 0 {
 				continue // the reference
 			}
 			requests = append(requests, r)
@@ -243,7 +243,7 @@ func (a *app) once(ctx context.Context, t *trial, interrupt <-chan struct{}) err
 	if err != nil {
 		return err
 	}
-	e, evolution, err := a.judge(t.work, o, steps, t.request.reconfigure)
+	e, evolution, err := a.judge(t.work, o, steps, t.request.stepMode)
 	if err != nil {
 		return failed(err)
 	}

@@ -33,7 +33,7 @@ func (o *onModel) flags(f *pflag.FlagSet) {
 // realFlags are the flags of compare that say how real peers run.
 func realFlags() []string {
 	return []string{
-		"threads", "in-process", "network", "clusters", "topology", "slow", "peer-timeout", "initial", "protect", "mtu", "reconfigure", "balance",
+		"threads", "in-process", "network", "clusters", "topology", "slowdown", "peer-timeout", "initial", "protect", "mtu", "step-mode", "balance",
 		"peers", "rounds", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
 	}
 }
@@ -48,13 +48,13 @@ func (o *onModel) fits(c *cobra.Command) error {
 		return names[i]
 	}
 	if o.model == "" {
-		if name := changed([]string{"machines", "stand-in", "late", "csv"}); name != "" {
+		if name := changed([]string{"machines", "stand-in", "no-overlap", "csv"}); name != "" {
 			return usage("--%s is of simulated runs: give --model too", name)
 		}
 		return nil
 	}
 	if name := changed(realFlags()); name != "" {
-		instead := map[string]string{"peers": "; give --machines", "clusters": "; the model has sites", "slow": "; the model has slow machines"}
+		instead := map[string]string{"peers": "; give --machines", "clusters": "; the model has sites", "slowdown": "; the model has slow machines"}
 		return usage("--%s is of real runs, and --model simulates them%s", name, instead[name])
 	}
 	return o.simulation.check()

@@ -70,7 +70,7 @@ then every n must be twice the one before and one more.`,
 	f.Lookup("tol").DefValue, q.tol = "1e-10", 1e-10
 	f.Lookup("in-process").DefValue, q.inProcess = "true", true
 	q.scheme, q.peers = "sync", 1
-	return c
+	return grouped(c)
 }
 
 func (a *app) convergence(ctx context.Context, q *request, ref string, grids []int) error {
@@ -137,7 +137,7 @@ func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interru
 	if err != nil {
 		return nil, err
 	}
-	e, evolution, err := a.judge(w, o, steps, r.reconfigure)
+	e, evolution, err := a.judge(w, o, steps, r.stepMode)
 	if err != nil {
 		return nil, failed(err)
 	}

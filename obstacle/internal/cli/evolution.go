@@ -13,15 +13,15 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// reconfigures reads the word of --reconfigure.
-func (q *request) reconfigures() (bool, error) {
-	switch q.reconfigure {
+// stepModes parses --step-mode: whether sessions change their mode at the start of every time step.
+func (q *request) stepModes() (bool, error) {
+	switch q.stepMode {
 	case "", "step":
 		return true, nil
 	case "never":
 		return false, nil
 	}
-	return false, usage("--reconfigure %q: want step or never", q.reconfigure)
+	return false, usage("--step-mode %q: want step or never", q.stepMode)
 }
 
 // recorder looks at every complete time step: the error where an exact solution is

@@ -7,9 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helped returns the arguments that show a command's help where the call asks for it: --help
-// or -h anywhere before --, also where a flag would take it for its value, or the command
-// help. Other arguments are returned as they are.
+// helped returns the arguments that show the help of a command if args ask for it: by the command help, or by --help, -h
+// or --help-all anywhere before --, even where a flag would take it as its value. Otherwise it returns args.
 func helped(root *cobra.Command, args []string) []string {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
@@ -21,7 +20,7 @@ func helped(root *cobra.Command, args []string) []string {
 	if end < 0 {
 		end = len(args)
 	}
-	asks := func(arg string) bool { return arg == "--help" || arg == "-h" }
+	asks := func(arg string) bool { return arg == "--help" || arg == "-h" || arg == "--"+helpAll }
 	words := slices.DeleteFunc(slices.Clone(args[:end]), asks)
 	switch {
 	case len(words) > 0 && words[0] == "help":
@@ -31,13 +30,16 @@ func helped(root *cobra.Command, args []string) []string {
 	}
 	c, rest, err := root.Find(words)
 	if err != nil || c == root && unknown(root, rest) {
-		return words // there is no such command, which is said
+		return words // the error names the unknown command
 	}
-	return append(strings.Fields(c.CommandPath())[1:], "--help")
+	words = append(strings.Fields(c.CommandPath())[1:], "--help")
+	if slices.Contains(args[:end], "--"+helpAll) && c.Flags().Lookup(helpAll) != nil {
+		words = append(words, "--"+helpAll)
+	}
+	return words
 }
 
-// unknown tells whether the words name a command that the root does not have: they begin with
-// none of its flags.
+// unknown reports whether the words, after flags of the root, name a command that does not exist.
 func unknown(root *cobra.Command, words []string) bool {
 	for i := 0; i < len(words); i++ {
 		name, isFlag := strings.CutPrefix(words[i], "--")
@@ -51,7 +53,7 @@ func unknown(root *cobra.Command, words []string) bool {
 	return false
 }
 
-// addExamples gives examples to the commands that the library has made.
+// addExamples sets examples for the commands that cobra adds.
 func addExamples(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {

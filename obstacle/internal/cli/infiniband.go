@@ -57,9 +57,9 @@ func (v *infiniband) text(w io.Writer, ports []ib.Port) {
 		fmt.Fprintf(w, "\tno device\n")
 	}
 	for _, p := range ports {
-		fmt.Fprintf(w, "\t%s port %d: %s, %s, %s%s\n", p.Device, p.Number, p.State, p.Layer, p.Rate, list(", with ", p.Netdevs))
+		fmt.Fprintf(w, "\t%s port %d: %s, %s, %s%s\n", p.Device, p.Number, p.State, p.Layer, p.Rate, listed(", with ", p.Netdevs))
 		for _, g := range p.Identifiers {
-			fmt.Fprintf(w, "\t  GID %d: %s, %s%s\n", g.Index, g.Address, g.Kind, list(", of ", nonempty(g.Netdev)))
+			fmt.Fprintf(w, "\t  GID %d: %s, %s%s\n", g.Index, g.Address, g.Kind, listed(", of ", nonempty(g.Netdev)))
 		}
 		if why := p.Usable(); why != "" {
 			fmt.Fprintf(w, "\t  not used: %s\n", why)
@@ -87,8 +87,8 @@ func nonempty(s string) []string {
 	return []string{s}
 }
 
-// list writes names behind a word; nothing when there are none.
-func list(word string, names []string) string {
+// listed returns the names after a word, or "" without names.
+func listed(word string, names []string) string {
 	if len(names) == 0 {
 		return ""
 	}

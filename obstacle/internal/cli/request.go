@@ -35,7 +35,7 @@ type request struct {
 	host        rail.Host
 	clusters    int
 	topology    string
-	slow        []string
+	slowdown    []string
 	maxSweeps   uint64
 	maxTime     time.Duration
 	peerTimeout time.Duration
@@ -49,7 +49,7 @@ type request struct {
 	protect     string
 	rows        rowFlags
 	params      []string
-	reconfigure string
+	stepMode    string
 	balance     string
 	trace       string
 	rendezvous  string
@@ -62,6 +62,23 @@ type request struct {
 	catalog *catalog.Set
 }
 
+// renamed maps the former names of flags to their names.
+func renamed(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	switch name {
+	case "together":
+		name = "sweeps-per-pass"
+	case "late":
+		name = "no-overlap"
+	case "work":
+		name = "inner-cycles"
+	case "slow":
+		name = "slowdown"
+	case "reconfigure":
+		name = "step-mode"
+	}
+	return pflag.NormalizedName(name)
+}
+
 // flags adds those that solve and compare have in common.
 func (q *request) flags(f *pflag.FlagSet) {
 	q.numericFlags(f)
@@ -71,12 +88,13 @@ func (q *request) flags(f *pflag.FlagSet) {
 	q.host.Add(f)
 	f.IntVar(&q.clusters, "clusters", 0, "label the peers as this many clusters (0: found out)")
 	f.StringVar(&q.topology, "topology", "", "file that says which hosts form a cluster")
-	f.StringArrayVar(&q.slow, "slow", nil, "R:F makes peer R relax F times slower (repeatable)")
+	f.StringArrayVar(&q.slowdown, "slowdown", nil, "R:F makes peer R relax F times slower (repeatable)")
 	f.DurationVar(&q.peerTimeout, "peer-timeout", defaultPeerTimeout, "a peer silent for so long is lost")
 	f.StringVar(&q.initial, "initial", "", "starting iterate, a .npy array")
 	f.StringVar(&q.protect, "protect", defaultProtect, "encrypt and authenticate what peers exchange: auto (between hosts), always or never")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
-	f.StringVar(&q.reconfigure, "reconfigure", "step", "asynchronous sessions exchange the start of a time step in synchronous mode (step), or never change")
+	f.StringVar(&q.stepMode, "step-mode", "step",
+		"asynchronous sessions at the start of a time step: synchronous (step), or unchanged (never)")
 	f.StringVar(&q.balance, "balance", "off", "on moves planes from slow peers to fast ones while they run (slabs, richardson)")
 }
 
@@ -84,6 +102,7 @@ func (q *request) flags(f *pflag.FlagSet) {
 func (q *request) numericFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.n, "n", "64", "interior grid points per axis: N, or NX,NY,NZ")
 	f.Float64Var(&q.tol, "tol", 1e-6, "relative VI residual at which to stop")
+	f.SetNormalizeFunc(renamed)
 	q.method.add(f)
 	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this many sweeps (0: no bound)")
 	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time, as 90s or 5m (0: no bound)")
@@ -127,7 +146,7 @@ func (q *request) resolve(ref string) (*work, error) {
 	if err := q.bounds(); err != nil {
 		return nil, err
 	}
-	if _, err := q.reconfigures(); err != nil {
+	if _, err := q.stepModes(); err != nil {
 		return nil, err
 	}
 	// Labels of as many clusters as there will be, which decide whether hybrid is in lockstep.
@@ -151,7 +170,7 @@ func (q *request) resolve(ref string) (*work, error) {
 	if err := q.fits(w, len(some)); err != nil {
 		return nil, badInput(err)
 	}
-	if w.slow, err = slowdowns(q.slow, w.peers); err != nil {
+	if w.slow, err = slowdowns(q.slowdown, w.peers); err != nil {
 		return nil, badInput(err)
 	}
 	if w.balance, w.balanced, err = q.balances(w); err != nil {
@@ -250,7 +269,7 @@ func (q *request) bounds() error {
 func (q *request) together(w *work) bool {
 	m := &w.method
 	return m.Name == solver.Richardson && m.Together != 1 && w.scheme.Name() == solver.Synchronous().Name() && w.order == solver.Jacobi &&
-		q.clusters == 0 && q.topology == "" && len(q.slow) == 0 && q.rendezvous == "" && q.partition == "auto" && q.balance != "on"
+		q.clusters == 0 && q.topology == "" && len(q.slowdown) == 0 && q.rendezvous == "" && q.partition == "auto" && q.balance != "on"
 }
 
 // workers decides on peers, threads and who gets which part.
@@ -305,13 +324,13 @@ func slowdowns(flags []string, peers int) (map[int]float64, error) {
 		r, err1 := strconv.Atoi(rank)
 		f, err2 := strconv.ParseFloat(factor, 64)
 		if !found || err1 != nil || err2 != nil || !(f >= 1) || f > 1e6 {
-			return nil, fmt.Errorf("--slow %q: want R:F, peer R relaxes F times slower, 1 ≤ F ≤ 1e6", s)
+			return nil, fmt.Errorf("--slowdown %q: want R:F, peer R relaxes F times slower, 1 ≤ F ≤ 1e6", s)
 		}
 		if r < 0 || r >= peers {
-			return nil, fmt.Errorf("--slow %q: the peers of this run are 0 to %d", s, peers-1)
+			return nil, fmt.Errorf("--slowdown %q: the peers of this run are 0 to %d", s, peers-1)
 		}
 		if _, twice := out[r]; twice {
-			return nil, fmt.Errorf("--slow: peer %d is named twice", r)
+			return nil, fmt.Errorf("--slowdown: peer %d is given twice", r)
 		}
 		out[r] = f
 	}

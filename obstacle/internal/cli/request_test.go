@@ -77,7 +77,7 @@ func TestSlowdowns(t *testing.T) {
 		require.ErrorContains(t, err, why, flag)
 	}
 	_, err = slowdowns([]string{"1:2", "1:3"}, 3)
-	require.ErrorContains(t, err, "named twice")
+	require.ErrorContains(t, err, "given twice")
 }
 
 func TestProbe(t *testing.T) {
@@ -143,23 +143,23 @@ func TestSeriesOfMethods(t *testing.T) {
 func TestCases(t *testing.T) {
 	q := &request{
 		n: "8", tol: 1e-3, protect: "auto", clusters: 1, order: "jacobi", partition: "auto", threads: 1, peerTimeout: 10e9,
-		method: methodFlags{name: "richardson", step: 1, local: "multigrid", work: "auto", coarse: "auto", cycle: "auto"},
-		rails:  rail.Run{Network: rail.Auto, Mode: rail.Segments, BlockBytes: 8128},
-		slow:   []string{"0:2"}, rows: rowFlags{congestion: "newreno"}, catalog: catalog.New(),
+		method:   methodFlags{name: "richardson", step: 1, local: "multigrid", innerCycles: "auto", coarse: "auto", cycle: "auto"},
+		rails:    rail.Run{Network: rail.Auto, Mode: rail.Segments, BlockBytes: 8128},
+		slowdown: []string{"0:2"}, rows: rowFlags{congestion: "newreno"}, catalog: catalog.New(),
 	}
 	cases, err := q.cases("membrane", []string{"sync", "async"}, []int{1, 2})
 	require.NoError(t, err)
 	require.Len(t, cases, 5, "with a slowed peer the reference is not one of the rows")
 	require.Empty(t, cases[0].work.slow)
 	require.Equal(t, map[int]float64{0: 2}, cases[1].work.slow)
-	q.slow = []string{"1:2"}
+	q.slowdown = []string{"1:2"}
 	cases, err = q.cases("membrane", []string{"sync"}, []int{1, 2})
 	require.NoError(t, err)
 	require.Len(t, cases, 2, "one peer is not slowed: it is the reference")
-	q.slow = []string{"2:2"}
+	q.slowdown = []string{"2:2"}
 	_, err = q.cases("membrane", []string{"sync"}, []int{1, 2})
 	require.ErrorContains(t, err, "0 to 1")
-	q.slow = nil
+	q.slowdown = nil
 	cases, err = q.cases("membrane", []string{"sync", "async"}, []int{1, 2})
 	require.NoError(t, err)
 	require.Len(t, cases, 4)

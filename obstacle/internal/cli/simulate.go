@@ -36,7 +36,7 @@ virtual time).`,
 	s.flags(f)
 	f.IntVar(&machines, "machines", 4, "machines, one peer on each")
 	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K, or hybrid: synchronous within a site")
-	return c
+	return grouped(c)
 }
 
 func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref string, machines int) error {

@@ -24,15 +24,16 @@ import (
 
 // simulation says on what a run is simulated, beside what is solved.
 type simulation struct {
-	model   string
-	standIn int
-	late    bool
+	model     string
+	standIn   int
+	noOverlap bool
 }
 
 func (s *simulation) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.model, "model", "", "cluster to simulate: a built-in (obstacle clusters) or a file")
 	f.IntVar(&s.standIn, "stand-in", 1, "C: relax a grid C times coarser, every point of which stands for C a side in time and bytes (without --n: 8, of 256)")
-	f.BoolVar(&s.late, "late", false, "send faces only when the whole block has been relaxed: nothing is hidden behind relaxation")
+	f.BoolVar(&s.noOverlap, "no-overlap", false,
+		"send faces after the whole block has been relaxed, so that no transfer overlaps relaxation")
 }
 
 const maxStandIn = 64
@@ -100,8 +101,8 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	switch {
 	case w.problem.Steps() > 0:
 		return nil, usage("problem %s changes in time: only stationary problems are simulated", w.spec.Name())
-	case s.late && w.method.Name != solver.Richardson:
-		return nil, usage("--late with --method %s: faces can be sent late by %s only", w.method.Name, solver.Richardson)
+	case s.noOverlap && w.method.Name != solver.Richardson:
+		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name, solver.Richardson)
 	}
 	if w.partition, err = partitionOf(q.partition, w.problem, machines, q.weights); err != nil {
 		return nil, badInput(err)
@@ -121,7 +122,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		return nil, badInput(err)
 	}
 	return &virtualRun{work: w, Run: virtual.Run{
-		Model: m, Standing: s.standIn, Late: s.late, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Judge: true,
+		Model: m, Standing: s.standIn, Late: s.noOverlap, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Judge: true,
 		Solver: c,
 	}}, nil
 }
@@ -189,7 +190,7 @@ func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject 
 	}
 	return report.Subject{
 		Problem: r.work.spec.Name(), N: n, Points: r.points(), Model: f.Name, Sources: append([]string{}, f.Sources...),
-		Method: r.work.method.Name, Order: r.work.order.String(), StandIn: s.standIn, Costing: 1, Late: s.late, Tolerance: r.Solver.Tolerance,
+		Method: r.work.method.Name, Order: r.work.order.String(), StandIn: s.standIn, Costing: 1, Late: s.noOverlap, Tolerance: r.Solver.Tolerance,
 		Seed: r.Seed, Version: build.Version(),
 	}
 }

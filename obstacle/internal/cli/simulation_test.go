@@ -26,7 +26,7 @@ sites:
 	require.NoError(t, err)
 	q := &request{
 		catalog: a.catalog, n: "16", tol: 1e-6, seed: 1, order: "jacobi", partition: "auto", rows: rowFlags{congestion: "newreno"}, peerTimeout: defaultPeerTimeout, protect: defaultProtect,
-		method: methodFlags{name: "richardson", local: "multigrid", work: "1", coarse: "none", step: 1, cycle: "auto"},
+		method: methodFlags{name: "richardson", local: "multigrid", innerCycles: "1", coarse: "none", step: 1, cycle: "auto"},
 	}
 	s := &simulation{model: "test.yaml", standIn: 1}
 	if change != nil {

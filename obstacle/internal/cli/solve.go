@@ -61,7 +61,7 @@ obstacle peer. obstacle secret makes the file.`,
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file that holds the run's secret")
 	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: how long to wait for the peers")
-	return c
+	return grouped(c)
 }
 
 func (a *app) solve(ctx context.Context, q *request, ref string, out []string, every int, probes []string) error {
@@ -117,7 +117,7 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 // anything else from being written and printed; then it ends with exit code 1.
 func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []solver.Point) error {
 	s := a.describe(q, w)
-	e, evolution, wrong := a.judge(w, o, steps, q.reconfigure)
+	e, evolution, wrong := a.judge(w, o, steps, q.stepMode)
 	if wrong != nil {
 		e = notJudged(wrong)
 	}
