@@ -1,18 +1,19 @@
 package topology
 
 import (
-	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
+
+	"github.com/p2pdc/p2pdc/internal/yamldoc"
 )
 
-// Clusters are the names of the clusters, in the file's order.
-func (t *Topology) Clusters() []string { return append([]string(nil), t.clusters...) }
+// Clusters returns the names of the clusters, in the order of the file.
+func (t *Topology) Clusters() []string { return slices.Clone(t.clusters) }
 
-// Cluster finds the cluster of a host by its name and its addresses. Of networks that
-// hold an address the narrowest counts; a name without dots in the file also stands for
-// that host in any domain. A host that is in no cluster, or in two, is an error that
-// says so.
+// Cluster returns the cluster of a host by its name and its addresses. If several networks of the file hold an address,
+// the narrowest one applies. A name without dots in the file matches that host in any domain. It returns an error for a
+// host in no cluster or in several.
 func (t *Topology) Cluster(host string, addresses []netip.Addr) (string, error) {
 	found := t.named(host)
 	for _, ip := range addresses {
@@ -21,18 +22,20 @@ func (t *Topology) Cluster(host string, addresses []netip.Addr) (string, error) 
 		}
 	}
 	if len(found) == 0 {
-		return "", &Error{t.file, 0, fmt.Sprintf("the host %q (%s) is in no cluster: add its name, an address or its network", host, listed(addresses))}
+		return "", yamldoc.Source{File: t.file}.Errorf("the host %q (%s) is in no cluster: add its name, an address or its network",
+			host, listed(addresses))
 	}
 	for _, e := range found[1:] {
 		if e.cluster != found[0].cluster {
-			return "", &Error{t.file, e.line, fmt.Sprintf("the host %q (%s) is in the clusters %q (%s, line %d) and %q (%s): a host is in one",
-				host, listed(addresses), found[0].cluster, found[0].text, found[0].line, e.cluster, e.text)}
+			return "", yamldoc.Source{File: t.file, Line: e.line}.Errorf(
+				"the host %q (%s) is in the clusters %q (%s, line %d) and %q (%s): a host belongs to one cluster",
+				host, listed(addresses), found[0].cluster, found[0].text, found[0].line, e.cluster, e.text)
 		}
 	}
 	return found[0].cluster, nil
 }
 
-// named finds the entries of a host's name: itself, before its first part.
+// named returns the entry of the host's name, or else of its first label.
 func (t *Topology) named(host string) []entry {
 	short, _, _ := strings.Cut(host, ".")
 	for _, name := range []string{host, short} {
@@ -45,7 +48,7 @@ func (t *Topology) named(host string) []entry {
 	return nil
 }
 
-// holding finds the narrowest network that holds an address.
+// holding returns the narrowest network that contains an address.
 func (t *Topology) holding(ip netip.Addr) (entry, bool) {
 	var best entry
 	for _, e := range t.entries {

@@ -64,27 +64,27 @@ func TestCluster(t *testing.T) {
 
 func TestFilesThatAreRefused(t *testing.T) {
 	for _, x := range []struct{ what, text, err string }{
-		{"empty", "", "t.yaml: a topology file holds one document"},
+		{"empty", "", "t.yaml: the topology file is empty"},
 		{"two documents", "clusters: {a: [x]}\n---\nclusters: {b: [y]}\n", "one document"},
 		{"not YAML", "clusters:\n  a: [x\n", "t.yaml:2: this is not YAML"},
-		{"a list", "- a\n", "t.yaml:1: the file is a sequence"},
-		{"a wrong key", "clusters: {a: [x]}\nhosts: 3\n", `t.yaml:2: the key "hosts" is not known`},
-		{"no clusters", "clusters: {}\n", "no cluster"},
-		{"clusters as a list", "clusters:\n  - a\n", "t.yaml:2: clusters is a sequence"},
-		{"nothing in it", "clusters:\n", "clusters is a null"},
-		{"a cluster without hosts", "clusters:\n  a: []\n", `t.yaml:2: the hosts of the cluster "a"`},
-		{"a cluster of one word", "clusters:\n  a: x\n", `the hosts of the cluster "a" are a string`},
+		{"a list", "- a\n", "t.yaml:1: there should be keys with values (clusters: …), not a list"},
+		{"a wrong key", "clusters: {a: [x]}\nhosts: 3\n", `t.yaml:2: unknown key "hosts"`},
+		{"no clusters", "clusters: {}\n", "t.yaml:1: clusters: there should be clusters by name"},
+		{"clusters as a list", "clusters:\n  - a\n", "t.yaml:1: clusters: there should be clusters by name (name: …), not a list"},
+		{"nothing in it", "clusters:\n", "clusters: there should be clusters by name (name: …), not nothing"},
+		{"a cluster without hosts", "clusters:\n  a: []\n", `t.yaml:2: clusters.a: there should be at least one host`},
+		{"a cluster of one word", "clusters:\n  a: x\n", `t.yaml:2: clusters.a: there should be a list of hosts, not "x"`},
 		{"a cluster twice", "clusters:\n  a: [x]\n  a: [y]\n", "t.yaml:3"},
-		{"a host in two clusters", "clusters:\n  a: [x]\n  b:\n    - y\n    - X\n", `t.yaml:5: X is in the clusters "a" (line 2) and "b": a host is in one`},
-		{"a network in two clusters", "clusters:\n  a: [10.0.0.0/8]\n  b: [10.9.0.0/8]\n", `t.yaml:3: 10.9.0.0/8 is in the clusters "a" (line 2)`},
-		{"a host twice", "clusters:\n  a: [x, x]\n", `x stands twice in the cluster "a" (line 2)`},
-		{"a wrong network", "clusters:\n  a: [10.0.0.0/33]\n", `t.yaml:2: "10.0.0.0/33" is not a network`},
-		{"a nested list", "clusters:\n  a: [[x]]\n", "not a word"},
-		{"a null host", "clusters:\n  a: [null]\n", "not a word"},
-		{"spaces", "clusters:\n  a: [\"x y\"]\n", "not a word"},
+		{"a host in two clusters", "clusters:\n  a: [x]\n  b:\n    - y\n    - X\n", `t.yaml:5: clusters.b[1]: X is also in cluster "a" (line 2): a host belongs to one cluster`},
+		{"a network in two clusters", "clusters:\n  a: [10.0.0.0/8]\n  b: [10.9.0.0/8]\n", `t.yaml:3: clusters.b[0]: 10.9.0.0/8 is also in cluster "a" (line 2)`},
+		{"a host twice", "clusters:\n  a: [x, x]\n", `t.yaml:2: clusters.a[1]: x is already in this cluster (line 2)`},
+		{"a wrong network", "clusters:\n  a: [10.0.0.0/33]\n", `t.yaml:2: clusters.a[0]: "10.0.0.0/33" is not a network`},
+		{"a nested list", "clusters:\n  a: [[x]]\n", "want a name, an address or a network such as 10.1.0.0/16, not a list"},
+		{"a null host", "clusters:\n  a: [null]\n", "not nothing"},
+		{"spaces", "clusters:\n  a: [\"x y\"]\n", `not "x y"`},
 		{"a name too long", "clusters:\n  " + strings.Repeat("a", 300) + ": [x]\n", "1 to 255 bytes"},
 		{"control characters", "clusters: {a: [\x01]}\n", "control characters"},
-		{"too long", strings.Repeat("#", 1<<17), "at most 65536"},
+		{"too long", strings.Repeat("#", 1<<17), "more than the 65536 allowed"},
 	} {
 		t.Run(x.what, func(t *testing.T) {
 			_, err := Parse("t.yaml", []byte(x.text))
@@ -97,7 +97,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	_, err := Read(filepath.Join(t.TempDir(), "none.yaml"))
-	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "none.yaml: there is no such file")
 	name := filepath.Join(t.TempDir(), "two.yaml")
 	require.NoError(t, os.WriteFile(name, []byte(two), 0o600))
 	top, err := Read(name)
@@ -105,7 +105,7 @@ func TestRead(t *testing.T) {
 	require.Len(t, top.Clusters(), 2)
 	require.NoError(t, os.WriteFile(name, make([]byte, 1<<17), 0o600))
 	_, err = Read(name)
-	require.ErrorContains(t, err, "at most 65536")
+	require.ErrorContains(t, err, "more than the 65536 allowed")
 }
 
 func FuzzParse(f *testing.F) {
