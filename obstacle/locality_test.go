@@ -39,7 +39,7 @@ func apart(t *testing.T, a, b netlab.End, args ...string) []report.Session {
 	for _, x := range s.Sessions {
 		require.Equal(t, s.Sessions[0].Locality, x.Locality)
 		require.Equal(t, s.Sessions[0].Why, x.Why, "both ends have the same reason")
-		require.True(t, x.RTT.Is())
+		require.True(t, x.RTT.Known())
 	}
 	near.said(fmt.Sprintf(`"locality":%q.*"session open"`, s.Sessions[0].Locality))
 	return s.Sessions

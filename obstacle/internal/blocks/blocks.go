@@ -1,6 +1,5 @@
-// Package blocks puts the boxes of a partition into the array of the whole grid
-// and takes them out, piece by piece, so that a box on its way needs no second
-// copy. Arrays are [z][y][x], x fastest; bytes are little endian float64.
+// Package blocks copies the boxes of a partition into and out of the array of the whole grid, in pieces, so that a box
+// in transfer needs no second copy. Arrays are [z][y][x], x fastest; bytes are little-endian float64.
 package blocks
 
 import (
@@ -11,11 +10,11 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// Bytes is the length of a box as bytes.
+// Bytes returns the length of a box in bytes.
 func Bytes(b solver.Box) int64 { return 8 * int64(b.Points()) }
 
-// Put writes data, which is box b's bytes from offset on, into the whole array u
-// of n points. offset and len(data) are multiples of 8.
+// Put writes data, the bytes of box b from offset on, into the whole array u of n points. offset and len(data) must be
+// multiples of 8.
 func Put(u []float64, n [3]int, b solver.Box, offset int64, data []byte) error {
 	return walk(u, n, b, offset, len(data), func(row []float64, at int) {
 		for i := range row {
@@ -24,7 +23,7 @@ func Put(u []float64, n [3]int, b solver.Box, offset int64, data []byte) error {
 	})
 }
 
-// Get fills data with box b's bytes from offset on.
+// Get fills data with the bytes of box b from offset on.
 func Get(data []byte, u []float64, n [3]int, b solver.Box, offset int64) error {
 	return walk(u, n, b, offset, len(data), func(row []float64, at int) {
 		for i, v := range row {
@@ -33,9 +32,8 @@ func Get(data []byte, u []float64, n [3]int, b solver.Box, offset int64) error {
 	})
 }
 
-// Within is the part of the whole array u of n points that box b fills; nil where that is
-// not one piece.
-func Within(u []float64, n [3]int, b solver.Box) []float64 {
+// Slice returns the part of the whole array u of n points that box b fills, or nil if the part is not contiguous.
+func Slice(u []float64, n [3]int, b solver.Box) []float64 {
 	size := b.Size()
 	if b.Points() > size[0] && (size[0] != n[0] || b.Points() > size[0]*size[1] && size[1] != n[1]) {
 		return nil
@@ -44,8 +42,8 @@ func Within(u []float64, n [3]int, b solver.Box) []float64 {
 	return u[at:][:b.Points():b.Points()]
 }
 
-// Place writes the values of box b into the whole array u of n points.
-func Place(u []float64, n [3]int, b solver.Box, values []float64) {
+// Copy writes the values of box b into the whole array u of n points.
+func Copy(u []float64, n [3]int, b solver.Box, values []float64) {
 	size := b.Size()
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
@@ -55,7 +53,7 @@ func Place(u []float64, n [3]int, b solver.Box, values []float64) {
 	}
 }
 
-// Encode writes values, a box or a part of one, as bytes.
+// Encode writes values to data as bytes.
 func Encode(data []byte, values []float64) {
 	for i, v := range values {
 		binary.LittleEndian.PutUint64(data[8*i:], math.Float64bits(v))
@@ -69,11 +67,11 @@ func Decode(values []float64, data []byte) {
 	}
 }
 
-// walk calls visit for every run of points of u that box bytes [offset,
-// offset+length) fall on; at counts the floats before it.
+// walk calls visit for every contiguous row of u that holds bytes [offset, offset+length) of the box; at is the number of
+// values before the row.
 func walk(u []float64, n [3]int, b solver.Box, offset int64, length int, visit func(row []float64, at int)) error {
 	if offset < 0 || offset%8 != 0 || length%8 != 0 || offset+int64(length) > Bytes(b) {
-		return fmt.Errorf("bytes %d to %d are no part of a box of %d bytes", offset, offset+int64(length), Bytes(b))
+		return fmt.Errorf("bytes %d to %d are not within a box of %d bytes", offset, offset+int64(length), Bytes(b))
 	}
 	size := b.Size()
 	first, count := int(offset/8), length/8

@@ -77,9 +77,9 @@ func TestPlaceIsPut(t *testing.T) {
 		Encode(data, values)
 		want, got := make([]float64, n[0]*n[1]*n[2]), make([]float64, n[0]*n[1]*n[2])
 		require.NoError(t, Put(want, n, b, 0, data))
-		Place(got, n, b, values)
+		Copy(got, n, b, values)
 		require.Equal(t, want, got)
-		if piece := Within(got, n, b); piece != nil {
+		if piece := Slice(got, n, b); piece != nil {
 			require.Equal(t, values, piece)
 		} else {
 			first, last := 0, 0

@@ -168,7 +168,7 @@ func simulatedSeries(c *report.SimulatedComparison) []figure.Series {
 	var out []figure.Series
 	for i := range c.Rows {
 		r := &c.Rows[i]
-		if !r.Efficiency.Is() {
+		if !r.Efficiency.Known() {
 			continue
 		}
 		name := c.Name(r)

@@ -7,27 +7,27 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
 // row is one scheme on a number of peers: medians over the rounds. What is not known,
 // because a run was refused or did not solve the problem, is null.
 type row struct {
-	Method     string        `json:"method"`
-	Scheme     string        `json:"scheme"`
-	Peers      int           `json:"peers"`
-	Seconds    finite.Number `json:"seconds"`
-	Fastest    finite.Number `json:"seconds_fastest"`
-	Slowest    finite.Number `json:"seconds_slowest"`
-	Efficiency finite.Number `json:"efficiency"`
-	Equivalent finite.Number `json:"sequential_equivalent_sweeps"`
-	Residual   finite.Number `json:"relative_residual"` // the largest of the rounds
-	Messages   *uint64       `json:"messages"`          // of the last round, as all below
-	Planes     *int          `json:"planes_moved"`
-	Bytes      *uint64       `json:"bytes"`
-	Converged  bool          `json:"converged"`     // in every round
-	Why        string        `json:"why,omitempty"` // it is not
+	Method     string          `json:"method"`
+	Scheme     string          `json:"scheme"`
+	Peers      int             `json:"peers"`
+	Seconds    nullable.Number `json:"seconds"`
+	Fastest    nullable.Number `json:"seconds_fastest"`
+	Slowest    nullable.Number `json:"seconds_slowest"`
+	Efficiency nullable.Number `json:"efficiency"`
+	Equivalent nullable.Number `json:"sequential_equivalent_sweeps"`
+	Residual   nullable.Number `json:"relative_residual"` // the largest of the rounds
+	Messages   *uint64         `json:"messages"`          // of the last round, as all below
+	Planes     *int            `json:"planes_moved"`
+	Bytes      *uint64         `json:"bytes"`
+	Converged  bool            `json:"converged"`     // in every round
+	Why        string          `json:"why,omitempty"` // it is not
 
 	seconds []float64
 	sweeps  []float64
@@ -54,7 +54,7 @@ func (c *comparison) sum() {
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if r.err != nil {
-			nan := finite.NaN()
+			nan := nullable.NaN()
 			r.Converged, r.Why = false, r.err.Error()
 			r.Seconds, r.Fastest, r.Slowest, r.Equivalent, r.Efficiency = nan, nan, nan, nan, nan
 			r.Messages, r.Bytes, r.Planes = nil, nil, nil
@@ -63,8 +63,8 @@ func (c *comparison) sum() {
 			}
 			continue
 		}
-		r.Seconds, r.Equivalent = finite.Number(median(r.seconds)), finite.Number(median(r.sweeps))
-		r.Fastest, r.Slowest = finite.Number(slices.Min(r.seconds)), finite.Number(slices.Max(r.seconds))
+		r.Seconds, r.Equivalent = nullable.Number(median(r.seconds)), nullable.Number(median(r.sweeps))
+		r.Fastest, r.Slowest = nullable.Number(slices.Min(r.seconds)), nullable.Number(slices.Max(r.seconds))
 	}
 	for i := range c.Rows {
 		if r := &c.Rows[i]; r.err == nil {
@@ -103,7 +103,7 @@ func (c *comparison) text(w io.Writer) {
 				continue
 			}
 			efficiency := "–" // the reference is not solved
-			if r.Efficiency.Is() {
+			if r.Efficiency.Known() {
 				efficiency = fmt.Sprintf("%.0f %%", 100*float64(r.Efficiency))
 			}
 			fmt.Fprintf(w, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%s\t%.1f\t%.2e\t%d\t%.1f\n", r.Method, r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest,
@@ -127,7 +127,7 @@ func (c *comparison) text(w io.Writer) {
 func series(rows []row, methods bool) []figure.Series {
 	var out []figure.Series
 	for at, r := range rows {
-		if at == r.one || !r.Efficiency.Is() {
+		if at == r.one || !r.Efficiency.Known() {
 			continue
 		}
 		one, name := rows[r.one], r.Scheme
@@ -139,7 +139,7 @@ func series(rows []row, methods bool) []figure.Series {
 			i = len(out)
 			out = append(out, figure.Series{Name: name, Points: []figure.Point{{Peers: 1, Low: 1, Mid: 1, High: 1}}})
 		}
-		at := func(t finite.Number) float64 {
+		at := func(t nullable.Number) float64 {
 			return float64(report.Efficiency(float64(one.Seconds), r.Peers, float64(t)))
 		}
 		out[i].Points = append(out[i].Points, figure.Point{Peers: r.Peers, Low: at(r.Slowest), Mid: at(r.Seconds), High: at(r.Fastest)})

@@ -6,7 +6,7 @@ import (
 
 	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -68,7 +68,7 @@ func (m *contest) runs() []*virtualRun {
 
 // judge adds the rows of runs that have been simulated, with their efficiencies.
 func (m *contest) judge(c *report.SimulatedComparison) {
-	of := report.Reference{Method: m.method, Reference: "not known: no run of it was possible", Alone: finite.NaN(), Costing: 1}
+	of := report.Reference{Method: m.method, Reference: "not known: no run of it was possible", Alone: nullable.NaN(), Costing: 1}
 	if len(m.runs()) == 0 {
 		for _, r := range m.rows {
 			c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -25,24 +25,24 @@ type convergence struct {
 	// Order is the slope of a straight line through the logarithms of all errors: where
 	// the free boundary lies between grid points changes from grid to grid, and the
 	// order between two of them with it.
-	Order   finite.Number `json:"order"`
-	Version string        `json:"version"`
+	Order   nullable.Number `json:"order"`
+	Version string          `json:"version"`
 }
 
 // level is one grid. Error is the largest at the grid points: against the exact
 // solution, or at the points that the next finer grid has too. Order is log₂ of the
 // ratio of two errors, by the ratio of the spacings.
 type level struct {
-	N          []int         `json:"n"`
-	Points     int           `json:"points"`
-	Error      finite.Number `json:"error"`
-	Order      finite.Number `json:"order"`
-	ErrorBound finite.Number `json:"error_bound"` // algebraic
-	Residual   finite.Number `json:"relative_residual"`
-	Contact    float64       `json:"contact_share"`
-	Upper      float64       `json:"upper_contact_share"`
-	Sweeps     float64       `json:"sequential_equivalent_sweeps"`
-	Seconds    finite.Number `json:"seconds"`
+	N          []int           `json:"n"`
+	Points     int             `json:"points"`
+	Error      nullable.Number `json:"error"`
+	Order      nullable.Number `json:"order"`
+	ErrorBound nullable.Number `json:"error_bound"` // algebraic
+	Residual   nullable.Number `json:"relative_residual"`
+	Contact    float64         `json:"contact_share"`
+	Upper      float64         `json:"upper_contact_share"`
+	Sweeps     float64         `json:"sequential_equivalent_sweeps"`
+	Seconds    nullable.Number `json:"seconds"`
 
 	hasUpper bool
 	u        []float64
@@ -95,7 +95,7 @@ func (a *app) convergence(ctx context.Context, q *request, ref string, grids []i
 		if n != 2*grids[i-1]+1 {
 			return usage("--grids %v: no exact solution is known, so every grid must hold the points of the one before: %d would follow %d", grids, 2*grids[i-1]+1, grids[i-1])
 		}
-		all[i-1].Error = finite.Number(apart(all[i-1], l))
+		all[i-1].Error = nullable.Number(apart(all[i-1], l))
 		all[i-1].u = nil
 	}
 	c.fit(all)
@@ -106,18 +106,18 @@ func (a *app) convergence(ctx context.Context, q *request, ref string, grids []i
 func (c *convergence) fit(all []*level) {
 	var h, e []float64
 	for _, l := range all {
-		if v := math.Log(float64(l.Error)); finite.Number(v).Is() {
+		if v := math.Log(float64(l.Error)); nullable.Number(v).Known() {
 			h, e = append(h, math.Log(l.problem.Spacing(0))), append(e, v)
 			if n := len(h); n > 1 {
-				l.Order = finite.Number((e[n-1] - e[n-2]) / (h[n-1] - h[n-2]))
+				l.Order = nullable.Number((e[n-1] - e[n-2]) / (h[n-1] - h[n-2]))
 			}
 		}
 		c.Grids = append(c.Grids, *l)
 	}
-	c.Order = finite.NaN()
+	c.Order = nullable.NaN()
 	if len(h) > 1 {
 		_, slope := stat.LinearRegression(h, e, nil, false)
-		c.Order = finite.Number(slope)
+		c.Order = nullable.Number(slope)
 	}
 }
 
@@ -150,7 +150,7 @@ func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interru
 	}
 	c.Problem, c.Method, c.Exact = s.Problem, s.Method, w.problem.AtStep(o.Steps).Exact != nil
 	return &level{
-		N: s.N, Points: s.Points, Error: s.MaxError, Order: finite.NaN(), ErrorBound: s.ErrorBound, Residual: s.RelativeResidual,
+		N: s.N, Points: s.Points, Error: s.MaxError, Order: nullable.NaN(), ErrorBound: s.ErrorBound, Residual: s.RelativeResidual,
 		Contact: float64(s.ContactPoints) / float64(s.Points), Upper: float64(s.UpperContact) / float64(s.Points), hasUpper: s.HasUpper, Sweeps: s.SequentialEquivalentSweeps, Seconds: s.Seconds,
 		u: o.U, problem: w.problem,
 	}, nil
@@ -196,14 +196,14 @@ func (c *convergence) text(w io.Writer) {
 				number("%.1e", l.ErrorBound), contact, l.Sweeps, l.Seconds)
 		}
 	})
-	if c.Order.Is() {
+	if c.Order.Known() {
 		fmt.Fprintf(w, "order over all grids: %.2f\n", float64(c.Order))
 	}
 }
 
 // number writes what is known.
-func number(format string, v finite.Number) string {
-	if !v.Is() {
+func number(format string, v nullable.Number) string {
+	if !v.Known() {
 		return ""
 	}
 	return fmt.Sprintf(format, float64(v))

@@ -13,31 +13,31 @@ import (
 	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
 // diagnosis is what doctor prints.
 type diagnosis struct {
-	Version   string                  `json:"version"`
-	Toolchain string                  `json:"toolchain"`
-	Host      string                  `json:"host"`
-	CPU       string                  `json:"cpu"`
-	CPUs      int                     `json:"cpus"`    // that this process may use
-	Kernels   []variant               `json:"kernels"` // slowest first
-	RDMA      []ib.Port               `json:"rdma"`
-	Verbs     infiniband              `json:"infiniband"`
-	UDP       ether.Offloads          `json:"udp"`
-	Paths     []path                  `json:"interfaces"`
-	Cluster   string                  `json:"cluster,omitempty"`  // by --topology
-	Distance  *distance               `json:"distance,omitempty"` // to --peer
-	Shared    shared                  `json:"shared_memory"`
-	Limits    []host.Limit            `json:"limits"`
-	Sysctl    map[string]finite.Count `json:"sysctl"`
-	Choices   []pick                  `json:"choices"`
-	Advice    []string                `json:"advice"`
+	Version   string                    `json:"version"`
+	Toolchain string                    `json:"toolchain"`
+	Host      string                    `json:"host"`
+	CPU       string                    `json:"cpu"`
+	CPUs      int                       `json:"cpus"`    // that this process may use
+	Kernels   []variant                 `json:"kernels"` // slowest first
+	RDMA      []ib.Port                 `json:"rdma"`
+	Verbs     infiniband                `json:"infiniband"`
+	UDP       ether.Offloads            `json:"udp"`
+	Paths     []path                    `json:"interfaces"`
+	Cluster   string                    `json:"cluster,omitempty"`  // by --topology
+	Distance  *distance                 `json:"distance,omitempty"` // to --peer
+	Shared    shared                    `json:"shared_memory"`
+	Limits    []host.Limit              `json:"limits"`
+	Sysctl    map[string]nullable.Count `json:"sysctl"`
+	Choices   []pick                    `json:"choices"`
+	Advice    []string                  `json:"advice"`
 }
 
 type variant struct {
@@ -46,8 +46,8 @@ type variant struct {
 }
 
 type shared struct {
-	Path      string       `json:"path"`
-	FreeBytes finite.Count `json:"free_bytes"` // null: it is not there
+	Path      string         `json:"path"`
+	FreeBytes nullable.Count `json:"free_bytes"` // null: it is not there
 }
 
 // pick is what a solve would take by default.
@@ -96,15 +96,15 @@ func diagnose() diagnosis {
 		Version: build.Version(), Toolchain: build.Toolchain(), Host: name,
 		CPU: host.CPU(), CPUs: runtime.GOMAXPROCS(0),
 		UDP: ether.Probe(), Paths: paths(), Limits: append([]host.Limit{}, host.Limits()...),
-		Shared: shared{"/dev/shm", finite.Count(host.Free("/dev/shm"))},
-		Sysctl: map[string]finite.Count{}, Advice: []string{},
+		Shared: shared{"/dev/shm", nullable.Count(host.Free("/dev/shm"))},
+		Sysctl: map[string]nullable.Count{}, Advice: []string{},
 	}
 	d.RDMA, d.Verbs = infiniBandHere()
 	for _, k := range kernel.All() {
 		d.Kernels = append(d.Kernels, variant{k.Name(), k.About()})
 	}
 	for _, s := range []string{"net/core/rmem_max", "net/core/wmem_max"} {
-		d.Sysctl[s] = finite.Count(host.Sysctl(s))
+		d.Sysctl[s] = nullable.Count(host.Sysctl(s))
 	}
 	if d.UDP.Advice != "" {
 		d.Advice = append(d.Advice, d.UDP.Problem+": "+d.UDP.Advice)

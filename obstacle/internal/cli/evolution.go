@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/output"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -146,10 +146,10 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 			return last, out, err
 		}
 	}
-	out.LastResidual, out.WorstResidual = finite.Number(last.RelativeResidual), finite.Number(worst.RelativeResidual)
-	out.MaxErrorSteps, out.MaxErrorStep = finite.Number(r.worst), finite.Measured(int64(r.worstStep))
+	out.LastResidual, out.WorstResidual = nullable.Number(last.RelativeResidual), nullable.Number(worst.RelativeResidual)
+	out.MaxErrorSteps, out.MaxErrorStep = nullable.Number(r.worst), nullable.Measured(int64(r.worstStep))
 	if worst.RelativeResidual < last.RelativeResidual {
-		out.WorstResidual, out.WorstStep = out.LastResidual, finite.Count(o.Last.Step)
+		out.WorstResidual, out.WorstStep = out.LastResidual, nullable.Count(o.Last.Step)
 	}
 	last.RelativeResidual = max(last.RelativeResidual, worst.RelativeResidual)
 	r.bound(&last, o.Last.Step)

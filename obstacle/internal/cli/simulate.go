@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
@@ -84,9 +84,9 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 }
 
 // known is null where t(1) is not.
-func known(alone float64) finite.Number {
+func known(alone float64) nullable.Number {
 	if alone <= 0 {
-		return finite.NaN()
+		return nullable.NaN()
 	}
-	return finite.Number(alone)
+	return nullable.Number(alone)
 }

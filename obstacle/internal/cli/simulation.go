@@ -256,7 +256,7 @@ func (r *virtualRun) play(ctx context.Context, bars *progress.Bars) {
 	began := time.Now()
 	if bars != nil {
 		bar := bars.Add(r.name(), r.Solver.Tolerance)
-		defer bar.Done()
+		defer bar.Remove()
 		r.Watch = func(p virtual.Progress) { bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual) }
 	}
 	r.result, r.err = virtual.Play(ctx, r.Run)

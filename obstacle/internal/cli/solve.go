@@ -16,9 +16,9 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver"
@@ -134,7 +134,7 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 	writing := time.Now()
 	s.Outputs = a.write(w, o, steps, out, end)
 	s.OutputSeconds = time.Since(writing).Seconds()
-	s.LauncherPeak = finite.Measured(host.PeakBytes())
+	s.LauncherPeak = nullable.Measured(host.PeakBytes())
 	if s.Converged && s.Reason == launch.Failed {
 		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
 	}
@@ -146,7 +146,7 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 func notJudged(why error) solver.Evaluation {
 	nan := math.NaN()
 	return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan,
-		ContactPoints: int(finite.Unknown), UpperPoints: int(finite.Unknown), Force: [2]float64{nan, nan},
+		ContactPoints: int(nullable.Unknown), UpperPoints: int(nullable.Unknown), Force: [2]float64{nan, nan},
 		Certificate: solver.Certificate{Inverse: nan, Why: why.Error()}}
 }
 
@@ -197,7 +197,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 			bar.Update(p.Elapsed, p.Sweep, p.Residual)
 		}
 		defer bars.Close()
-		defer bar.Done()
+		defer bar.Remove()
 	}
 	o, err := launch.Run(ctx, plan)
 	plan.Status.Enter(launch.Judging)

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/topology"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -26,9 +26,9 @@ type path struct {
 
 // reach is what is found of a peer in one network.
 type reach struct {
-	Network  string        `json:"network"`
-	Locality string        `json:"locality"`
-	Limit    finite.Number `json:"rtt_limit_seconds"` // other cluster above; null: whatever the round trip
+	Network  string          `json:"network"`
+	Locality string          `json:"locality"`
+	Limit    nullable.Number `json:"rtt_limit_seconds"` // other cluster above; null: whatever the round trip
 }
 
 // distance is what is found of a peer at one address.
@@ -48,9 +48,9 @@ func paths() []path {
 		for _, a := range i.Addresses {
 			switch {
 			case i.Loopback:
-				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameHost.String(), finite.NaN()})
+				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameHost.String(), nullable.NaN()})
 			case !a.Addr().IsLinkLocalUnicast() && !a.IsSingleIP():
-				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameCluster.String(), finite.Number(p2psap.NetworkRTT.Seconds())})
+				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameCluster.String(), nullable.Number(p2psap.NetworkRTT.Seconds())})
 			}
 		}
 		out = append(out, p)
@@ -65,11 +65,11 @@ func pathsText(w io.Writer, all []path) {
 			fmt.Fprintf(w, "\t  peers in %s: %s%s\n", r.Network, r.Locality, upTo(r.Limit))
 		}
 	}
-	fmt.Fprintf(w, "\t  peers of other networks: %v%s\n", p2psap.SameCluster, upTo(finite.Number(p2psap.NearRTT.Seconds())))
+	fmt.Fprintf(w, "\t  peers of other networks: %v%s\n", p2psap.SameCluster, upTo(nullable.Number(p2psap.NearRTT.Seconds())))
 }
 
-func upTo(limit finite.Number) string {
-	if !limit.Is() {
+func upTo(limit nullable.Number) string {
+	if !limit.Known() {
 		return ""
 	}
 	d := time.Duration(float64(limit) * float64(time.Second))

@@ -1,5 +1,4 @@
-// Package figure draws the comparison of schemes: efficiency against the number
-// of peers, as in figure 5 of the 2013 paper.
+// Package figure draws efficiency against the number of peers, as figure 5 of the 2013 paper does.
 package figure
 
 import (
@@ -17,19 +16,19 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Point is an efficiency with its spread, as parts of 1.
+// Point is an efficiency, as a fraction of 1, with its spread.
 type Point struct {
 	Peers          int
 	Low, Mid, High float64
 }
 
-// Series is one scheme.
+// Series is the line of one scheme.
 type Series struct {
 	Name   string
 	Points []Point
 }
 
-// Check tells whether a figure can be written to a file of that name.
+// Check returns an error unless the name has the extension of a figure.
 func Check(name string) error {
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {
 	case ".png", ".svg", ".pdf":
@@ -39,12 +38,12 @@ func Check(name string) error {
 	}
 }
 
-// colours that also people with red-green blindness tell apart.
+// colours returns colours that people with red-green blindness can distinguish.
 func colours() []color.RGBA {
 	return []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}}
 }
 
-// Write draws the series, in the format that a file of that name has.
+// Write draws the series in the format of the extension of name.
 func Write(w io.Writer, name, title string, all []Series) error {
 	p := plot.New()
 	p.Title.Text = title
@@ -84,10 +83,10 @@ func Write(w io.Writer, name, title string, all []Series) error {
 	return err
 }
 
-// wide is the ratio of numbers of peers from which their axis is logarithmic.
+// wide is the ratio of the largest to the smallest number of peers from which the axis is logarithmic.
 const wide = 8
 
-// spread is a series as gonum's error bars want it.
+// spread implements the interfaces of gonum's error bars.
 type spread struct {
 	plotter.XYs
 	plotter.YErrors
@@ -108,9 +107,11 @@ func add(p *plot.Plot, s Series, i int) error {
 	if err != nil {
 		return fmt.Errorf("figure: %s: %w", s.Name, err)
 	}
-	line.Color, points.Color, bars.Color = c, c, c
+	line.Color = c
+	points.Color = c
+	bars.Color = c
 	points.Shape = draw.CircleGlyph{}
-	if again := i / len(colours()); again > 0 { // a second line of its colour
+	if again := i / len(colours()); again > 0 { // another line has this colour
 		line.Dashes, points.Shape = plotutil.Dashes(again), plotutil.Shape(again)
 	}
 	p.Add(line, points, bars)

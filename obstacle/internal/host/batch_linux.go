@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batch has the kernel schedule the threads of this process, and those they start, by
-// SCHED_BATCH (sched(7)): one that is woken does not push aside another that computes.
-// It needs no privilege.
+// Batch sets the scheduling policy of all threads of this process, and of those they start, to SCHED_BATCH (sched(7)): a
+// thread that wakes up does not preempt one that computes. It needs no privilege.
 func Batch() error {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -22,7 +21,7 @@ func Batch() error {
 			continue
 		}
 		err = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0)
-		if err != nil && err != unix.ESRCH { // it has ended
+		if err != nil && err != unix.ESRCH { // the thread has ended
 			return fmt.Errorf("SCHED_BATCH: %w", err)
 		}
 	}

@@ -2,5 +2,5 @@
 
 package host
 
-// Batch does nothing: only Linux tells batch work apart.
+// Batch does nothing: only Linux has SCHED_BATCH.
 func Batch() error { return nil }

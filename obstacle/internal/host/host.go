@@ -1,5 +1,4 @@
-// Package host reads what this machine offers to a run. It opens no device and
-// changes nothing.
+// Package host reads the resources of this machine and allocates large arrays. It opens no device.
 package host
 
 import (
@@ -9,7 +8,7 @@ import (
 	"strings"
 )
 
-// line is the first line of a small file; empty when it cannot be read.
+// line returns the first line of a small file, "" if it cannot be read.
 func line(name string) string {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -19,7 +18,7 @@ func line(name string) string {
 	return strings.TrimSpace(first)
 }
 
-// CPU is the processor's name as the kernel has it.
+// CPU returns the name of the processor.
 func CPU() string {
 	b, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -33,7 +32,7 @@ func CPU() string {
 	return runtime.GOARCH
 }
 
-// Sysctl reads a number below /proc/sys; -1: not known.
+// Sysctl returns a number below /proc/sys, −1 if it is unknown.
 func Sysctl(name string) int64 {
 	v, err := strconv.ParseInt(line("/proc/sys/"+name), 10, 64)
 	if err != nil {
@@ -42,7 +41,7 @@ func Sysctl(name string) int64 {
 	return v
 }
 
-// status is a line of /proc/self/status in bytes; 0: not known.
+// status returns a size of /proc/self/status in bytes, 0 if it is unknown.
 func status(key string) int64 {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -60,8 +59,8 @@ func status(key string) int64 {
 	return 0
 }
 
-// PeakBytes is the most memory that this process has had resident; 0: not known.
+// PeakBytes returns the peak of the resident memory of this process, 0 if it is unknown.
 func PeakBytes() int64 { return status("VmHWM") }
 
-// ResidentBytes is what it has resident now; 0: not known.
+// ResidentBytes returns the resident memory of this process, 0 if it is unknown.
 func ResidentBytes() int64 { return status("VmRSS") }

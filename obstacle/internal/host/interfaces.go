@@ -13,7 +13,7 @@ type Interface struct {
 	Addresses []netip.Prefix `json:"addresses"` // each with the prefix of its network
 }
 
-// Interfaces lists the network interfaces that are up and have an address.
+// Interfaces returns the network interfaces that are up and have an address.
 func Interfaces() []Interface {
 	all, err := net.Interfaces()
 	if err != nil {

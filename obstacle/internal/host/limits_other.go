@@ -4,19 +4,19 @@ package host
 
 import "time"
 
-// Limit is a bound that the system puts on a process.
+// Limit is a resource limit of this process.
 type Limit struct {
 	Name string `json:"name"`
-	Soft int64  `json:"soft"` // -1: none
+	Soft int64  `json:"soft"` // −1 if there is none
 	Hard int64  `json:"hard"`
 	What string `json:"what"`
 }
 
-// Limits lists the bounds that a run may meet: none are known here.
+// Limits returns nil: the limits are unknown on this system.
 func Limits() []Limit { return nil }
 
-// CPUTime is what this process has used of the processors: not known here.
+// CPUTime returns 0: the processor time is unknown on this system.
 func CPUTime() time.Duration { return 0 }
 
-// Free is the room left in the file system at path: not known here.
+// Free returns −1: the free space is unknown on this system.
 func Free(string) int64 { return -1 }

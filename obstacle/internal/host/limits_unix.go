@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limit is a bound that the system puts on a process.
+// Limit is a resource limit of this process.
 type Limit struct {
 	Name string `json:"name"`
-	Soft int64  `json:"soft"` // -1: none
+	Soft int64  `json:"soft"` // −1 if there is none
 	Hard int64  `json:"hard"`
 	What string `json:"what"`
 }
 
-// Limits lists the bounds that a run may meet.
+// Limits returns the limits that a run may reach.
 func Limits() []Limit {
 	var out []Limit
 	for _, l := range limits() {
@@ -28,7 +28,7 @@ func Limits() []Limit {
 	return out
 }
 
-// limit is a bound as a number; the system's infinity is larger than any.
+// limit converts a limit; the system encodes infinity as a huge or negative number.
 func limit[T int64 | uint64](v T) int64 {
 	if v > 1<<62 || v < 0 {
 		return -1
@@ -36,7 +36,7 @@ func limit[T int64 | uint64](v T) int64 {
 	return int64(v)
 }
 
-// CPUTime is what this process has used of the processors.
+// CPUTime returns the processor time that this process has used.
 func CPUTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -45,7 +45,7 @@ func CPUTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Free is the room left in the file system at path, in bytes; -1: not known.
+// Free returns the free space of the file system at path in bytes, −1 if it is unknown.
 func Free(path string) int64 {
 	var s unix.Statfs_t
 	if unix.Statfs(path, &s) != nil {

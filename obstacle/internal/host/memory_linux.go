@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// largeArray is the number of values from which an array is worth pages of its own kind.
+// largeArray is the number of values from which an array gets huge pages.
 const largeArray = 1 << 17
 
-// Array is make, in pages as large as the system gives on request: a fault and an entry of
-// the processor's tables for 2 MiB instead of 4 KiB.
+// Array returns n zeros. A large array lies in huge pages if the system provides them, so that 2 MiB instead of 4 KiB take
+// one page fault and one TLB entry.
 func Array(n int) []float64 {
 	if n < largeArray {
 		return make([]float64, n)
@@ -21,7 +21,7 @@ func Array(n int) []float64 {
 	skip := int(-uintptr(unsafe.Pointer(&b[0])) % size)
 	end := len(b) - int((uintptr(unsafe.Pointer(&b[0]))+uintptr(len(b)))%size)
 	pages := b[skip:end]
-	_ = unix.Madvise(pages, unix.MADV_HUGEPAGE) // or there are none
+	_ = unix.Madvise(pages, unix.MADV_HUGEPAGE) // on failure the pages stay small
 	if unix.Madvise(pages, unix.MADV_DONTNEED) != nil {
 		clear(pages)
 	}
@@ -30,8 +30,8 @@ func Array(n int) []float64 {
 	return unsafe.Slice((*float64)(unsafe.Pointer(&b[0])), n)
 }
 
-// unzeroed is memory of the heap that may hold anything. make touches all of an array, 4 KiB
-// at a time, where a part of its place was used before: the system's pages of zeros are free.
+// unzeroed returns heap memory of arbitrary content. make would write zeros to memory that was used before, 4 KiB page by
+// page; pages that the system zeroes on a fault cost nothing here.
 func unzeroed(n int) []byte {
 	var b strings.Builder
 	b.Grow(n)

@@ -2,5 +2,5 @@
 
 package host
 
-// Array is make.
+// Array returns n zeros.
 func Array(n int) []float64 { return make([]float64, n) }

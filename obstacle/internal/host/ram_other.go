@@ -2,5 +2,5 @@
 
 package host
 
-// Memory is how many bytes this machine has; 0: not known.
+// Memory returns the memory of this machine in bytes, 0 if it is unknown.
 func Memory() uint64 { return 0 }

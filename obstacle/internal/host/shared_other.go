@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// SharedArray is nil: answers travel over connections here.
+// SharedArray returns nil, nil: this system has no such memory.
 func SharedArray(int) ([]float64, *os.File, error) { return nil, nil, nil }
 
-// MapArray fails.
+// MapArray returns an error.
 func MapArray(*os.File, int) ([]float64, error) {
-	return nil, errors.New("this system has no memory that processes share")
+	return nil, errors.New("this system has no shared memory")
 }

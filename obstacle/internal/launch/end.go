@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -29,7 +29,7 @@ func (r *run) outcome() *Outcome {
 		o.Run = r.verdict.Sub(r.started)
 	}
 	for _, m := range r.members {
-		res := rendezvous.Result{Points: m.final.Points(), Lost: -1, Residual: finite.NaN()}
+		res := rendezvous.Result{Points: m.final.Points(), Lost: -1, Residual: nullable.NaN()}
 		if m.result != nil {
 			res = *m.result
 			o.Reason = worse(o.Reason, res.Reason)

@@ -118,7 +118,7 @@ func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time
 	if u == nil {
 		return f, false
 	}
-	blocks.Place(r.vector(), r.Problem.N, around, u)
+	blocks.Copy(r.vector(), r.Problem.N, around, u)
 	f.Seconds = time.Since(begin).Seconds()
 	return f, true
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems/file"
@@ -123,7 +123,7 @@ func (p *player) beat() {
 	for {
 		select {
 		case <-tick.C:
-			if p.conn.Send(rendezvous.Beat{Residual: finite.NaN()}) != nil {
+			if p.conn.Send(rendezvous.Beat{Residual: nullable.NaN()}) != nil {
 				return
 			}
 		case <-p.silent:
@@ -246,7 +246,7 @@ func TestFailuresOfOnePeer(t *testing.T) {
 			require.LessOrEqual(t, o.Filled[0].Residual, r.plan.Tolerance)
 			want, err := solver.SolveSequential(r.plan.Problem.Inner(box, o.U, nil), solver.InTurn, 1e-10, 0, 0, 0)
 			require.NoError(t, err)
-			require.InDeltaSlice(t, want.U, blocks.Within(o.U, r.plan.Problem.N, box), 1e-5, "the other is filled from its face")
+			require.InDeltaSlice(t, want.U, blocks.Slice(o.U, r.plan.Problem.N, box), 1e-5, "the other is filled from its face")
 		})
 	}
 }

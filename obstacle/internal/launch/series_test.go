@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
@@ -41,7 +41,7 @@ func hand(s *series, cut solver.Partition, rank, m int, v, residual float64) err
 	if err := s.put(m, rank, 0, data); err != nil {
 		return err
 	}
-	return s.complete(rank, rendezvous.Step{Step: m, Sweeps: uint64(10*m + rank), Residual: finite.Number(residual)})
+	return s.complete(rank, rendezvous.Step{Step: m, Sweeps: uint64(10*m + rank), Residual: nullable.Number(residual)})
 }
 
 // Where planes move, a step is complete when its blocks leave no gap.

@@ -1,4 +1,4 @@
-// Package metrics offers what the launcher knows of a run in progress to Prometheus.
+// Package metrics serves the state of a run, as the launcher knows it, to Prometheus.
 package metrics
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// Run is what does not change while a run lasts.
+// Run holds the properties of a run that do not change.
 type Run struct {
 	Problem, Scheme, Method, Version string
 
@@ -26,24 +26,25 @@ type Run struct {
 
 // Bounds of a scrape.
 const (
-	scrapes    = 4 // at a time
+	scrapes    = 4 // at the same time
 	scrapeTime = 5 * time.Second
 )
 
 // Handler answers scrapes with the metrics of a run and those of the launcher's process.
 func Handler(r Run, s *launch.Status) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{r, s})
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{r, s})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes, Timeout: scrapeTime})
 }
 
-// collector reads the status at each scrape: nothing is kept up to date between scrapes.
+// collector reads the status at each scrape.
 type collector struct {
 	run    Run
 	status *launch.Status
 }
 
-// metric is one family of metrics: docs/cli.md has the same table.
+// metric returns the description of a family of metrics. docs/cli.md has the same table.
 func metric(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("obstacle_"+name, help, labels, nil)
 }
@@ -57,21 +58,22 @@ var (
 	elapsed   = metric("elapsed_seconds", "Time since the first relaxation, at the last report of rank 0.")
 	timeStep  = metric("time_step", "Time step in progress; 0 where the problem is stationary.")
 	sweeps    = metric("sweeps_total", "Sweeps of a peer in the time step in progress, at its last report.", "rank")
-	residual  = metric("relative_residual_ratio", "Relative residual measured last; missing before the first.")
-	lostPeers = metric("lost_peers", "Peers whose process or connection ended too early, or that were silent.")
+	residual  = metric("relative_residual_ratio", "Relative residual measured last; absent before the first.")
+	lostPeers = metric("lost_peers", "Peers whose process or connection ended early, or that were silent.")
 
 	messages      = metric("halo_messages_sent_total", "Messages sent by the halo sessions.")
 	bytesSent     = metric("halo_sent_bytes_total", "Payload sent by the halo sessions.")
-	lostMessages  = metric("halo_messages_lost", "Halo messages sent and not received: lost, or on their way.")
+	lostMessages  = metric("halo_messages_lost", "Halo messages sent and not received: lost, or in transit.")
 	segments      = metric("halo_segments_sent_total", "Segments sent by the halo sessions.")
-	retransmitted = metric("halo_segments_retransmitted_total", "Segments that the halo sessions have sent again.")
+	retransmitted = metric("halo_segments_retransmitted_total", "Segments that the halo sessions retransmitted.")
 	replaced      = metric("halo_messages_replaced_total", "Asynchronous halo messages replaced by newer ones before they were read.")
 
-	sessionInfo  = metric("session_info", "A session as one end has it, in labels; always 1.", "rank", "peer", "session", "mode", "locality", "network", "column")
+	sessionInfo = metric("session_info", "A session as one end sees it, in labels; always 1.",
+		"rank", "peer", "session", "mode", "locality", "network", "column")
 	sessionEpoch = metric("session_epoch", "Epoch of a session: how often its composition was replaced.", "rank", "session")
 )
 
-// families lists all metrics.
+// families returns all metrics.
 func families() []*prometheus.Desc {
 	return []*prometheus.Desc{runInfo, peers, points, tolerance, phase, elapsed, timeStep, sweeps, residual, lostPeers,
 		messages, bytesSent, lostMessages, segments, retransmitted, replaced, sessionInfo, sessionEpoch}

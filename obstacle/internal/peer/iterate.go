@@ -7,9 +7,9 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
@@ -72,7 +72,7 @@ func announced(o *orders) (rendezvous.Lost, bool) {
 // account puts a run into words.
 func account(res *runner.Result, err error) rendezvous.Result {
 	out := rendezvous.Result{
-		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: finite.Number(res.Residual),
+		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: nullable.Number(res.Residual),
 		Steps: res.Steps, Reconfigurations: res.Changes, ReconfigurationSeconds: res.Changing.Seconds(), StaleFaces: res.Stale,
 		Relaxed: res.Points, Given: res.Given, Taken: res.Taken,
 		Snapshots: res.Snapshots, Seconds: res.Elapsed.Seconds(), Sessions: []rendezvous.Session{},
@@ -155,12 +155,12 @@ func (p *peer) place(r *runner.Runner, answer []float64, out rendezvous.Result) 
 			return err
 		}
 	}
-	if dst := blocks.Within(answer, n, box); dst != nil {
+	if dst := blocks.Slice(answer, n, box); dst != nil {
 		r.Solution(dst)
 	} else {
 		u := make([]float64, box.Points())
 		r.Solution(u)
-		blocks.Place(answer, n, box, u)
+		blocks.Copy(answer, n, box, u)
 	}
 	out.Placed, out.PeakBytes = true, host.PeakBytes()
 	discard(r)

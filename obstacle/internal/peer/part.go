@@ -12,9 +12,9 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
@@ -113,9 +113,9 @@ func (p *peer) beat(ctx context.Context, state *atomic.Pointer[runner.Progress])
 	tick := time.NewTicker(launch.BeatEvery(p.timeout()))
 	defer tick.Stop()
 	for {
-		b := rendezvous.Beat{Residual: finite.NaN()}
+		b := rendezvous.Beat{Residual: nullable.NaN()}
 		if s := state.Load(); s != nil {
-			b.Step, b.Sweep, b.Residual = s.Step, uint64(s.Sweep), finite.Number(s.Residual)
+			b.Step, b.Sweep, b.Residual = s.Step, uint64(s.Sweep), nullable.Number(s.Residual)
 		}
 		if p.conn.Send(b) != nil {
 			return

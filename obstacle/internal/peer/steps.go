@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -65,7 +65,7 @@ func (r *reporter) one(s solver.StepResult) error {
 	if err := sendBlock(r.conn, rendezvous.StreamStep, r.told, r.box, r.u); err != nil {
 		return err
 	}
-	return r.conn.Send(rendezvous.Step{Step: s.Step, Sweeps: uint64(s.Sweeps), Residual: finite.Number(s.Residual)})
+	return r.conn.Send(rendezvous.Step{Step: s.Step, Sweeps: uint64(s.Sweeps), Residual: nullable.Number(s.Residual)})
 }
 
 // close returns when what was handed over has been sent, or cannot be.

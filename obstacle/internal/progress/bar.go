@@ -1,5 +1,4 @@
-// Package progress shows on a terminal how far a run is: residual, sweep and the
-// time that is probably left.
+// Package progress shows the residual, the sweep and the estimated time left of a run on a terminal.
 package progress
 
 import (
@@ -12,27 +11,27 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// scale is the length of a bar in steps.
+// scale is the length of a bar.
 const scale = 1000
 
-// Bars of runs that go on at the same time. Add may be called from several goroutines.
+// Bars shows runs that proceed at the same time. Add may be called from several goroutines.
 type Bars struct{ all *mpb.Progress }
 
-// NewBars draws on w, which is a terminal.
+// NewBars returns bars that are drawn on w, a terminal.
 func NewBars(w io.Writer) *Bars {
 	return &Bars{mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(150*time.Millisecond))}
 }
 
-// Close waits until the last bar has been taken away.
+// Close waits until the last bar has been removed.
 func (b *Bars) Close() { b.all.Wait() }
 
-// Bar follows one run. Its methods are called from one goroutine.
+// Bar shows one run. Its methods must be called from one goroutine.
 type Bar struct {
 	bar       *mpb.Bar
 	estimator Estimator
 }
 
-// Add shows one more run. tolerance is the relative residual at which it ends.
+// Add shows one more run, which ends when its relative residual reaches tolerance.
 func (b *Bars) Add(name string, tolerance float64) *Bar {
 	r := &Bar{estimator: Estimator{Tolerance: tolerance}}
 	r.bar = b.all.New(scale, mpb.BarStyle().Rbound("]").Lbound("["),
@@ -42,17 +41,17 @@ func (b *Bars) Add(name string, tolerance float64) *Bar {
 	return r
 }
 
-// Update tells how far the run is.
+// Update sets the state of the run. residual is NaN while it is unknown.
 func (b *Bar) Update(elapsed time.Duration, sweep uint64, residual float64) {
 	b.estimator.Update(elapsed, sweep, residual)
-	b.bar.SetCurrent(int64(scale * min(b.estimator.Part(), 0.999)))
+	b.bar.SetCurrent(int64(scale * min(b.estimator.Done(), 0.999)))
 }
 
-// Step tells which time step of how many is in progress; 0 of a stationary problem.
+// Step sets which of the time steps is in progress; of is 0 for a stationary problem.
 func (b *Bar) Step(step, of int) { b.estimator.Step(step, of) }
 
-// Done takes the bar away.
-func (b *Bar) Done() { b.bar.Abort(true) }
+// Remove removes the bar.
+func (b *Bar) Remove() { b.bar.Abort(true) }
 
 func duration(d time.Duration) string {
 	switch {

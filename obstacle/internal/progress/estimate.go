@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Estimator guesses the time that is left from how fast the residual has been
-// falling: iterations of relaxation reduce it by a constant factor a second, once
-// the first fast part is over.
+// Estimator estimates the time left from the rate at which the residual falls. After a fast start, relaxation reduces the
+// residual by a constant factor per second.
 type Estimator struct {
 	Tolerance float64
 
@@ -18,16 +17,16 @@ type Estimator struct {
 	sweep    uint64
 	residual float64
 	seen     bool
-	rate     float64 // smoothed decrease of ln(residual) a second
+	rate     float64 // smoothed decrease of ln(residual) per second
 	rateAt   time.Duration
 	rateFrom float64
-	step, of int // time steps; of 0: the problem is stationary
+	step, of int // time steps; of is 0 for a stationary problem
 }
 
-// window is how long the decrease is measured before it counts.
+// window is the shortest time over which the decrease is measured.
 const window = 200 * time.Millisecond
 
-// Update takes a new observation; residual may be NaN: not known yet.
+// Update adds an observation. residual is NaN while it is unknown.
 func (e *Estimator) Update(elapsed time.Duration, sweep uint64, residual float64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -50,8 +49,7 @@ func (e *Estimator) Update(elapsed time.Duration, sweep uint64, residual float64
 	}
 }
 
-// Step tells which time step of how many is in progress. Every step begins with a
-// residual of its own.
+// Step sets which of the time steps is in progress. The residual starts anew with every step.
 func (e *Estimator) Step(step, of int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,8 +59,8 @@ func (e *Estimator) Step(step, of int) {
 	e.step, e.of = step, of
 }
 
-// Part is how much of the way is done, 0 to 1, by the logarithm of the residual.
-func (e *Estimator) Part() float64 {
+// Done returns the completed fraction of the run, 0 to 1, on the logarithmic scale of the residual.
+func (e *Estimator) Done() float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.of > 0 {
@@ -71,11 +69,11 @@ func (e *Estimator) Part() float64 {
 	if !e.seen || e.Tolerance <= 0 {
 		return 0
 	}
-	// The relative residual begins at 1 whether that was seen or not.
+	// The relative residual starts at 1, whether an observation showed it or not.
 	return min(max(math.Log(e.residual)/math.Log(e.Tolerance), 0), 1)
 }
 
-// Left is the time that is probably left; negative: not known yet.
+// Left returns the estimated time left, negative while it is unknown.
 func (e *Estimator) Left() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -83,7 +81,7 @@ func (e *Estimator) Left() time.Duration {
 }
 
 func (e *Estimator) left() time.Duration {
-	if e.of > 0 { // steps take about as long as each other
+	if e.of > 0 { // time steps take about equally long
 		if e.step < 2 {
 			return -1
 		}
@@ -99,12 +97,13 @@ func (e *Estimator) left() time.Duration {
 func (e *Estimator) text() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := math.NaN()
+	r, step := math.NaN(), ""
 	if e.seen {
 		r = e.residual
 	}
 	if e.of > 0 {
-		return fmt.Sprintf(" step %d of %d  residual %s of %.0e  sweep %d  %s, left %s", e.step, e.of, number(r), e.Tolerance, e.sweep, duration(e.elapsed), duration(e.left()))
+		step = fmt.Sprintf(" step %d of %d ", e.step, e.of)
 	}
-	return fmt.Sprintf(" residual %s of %.0e  sweep %d  %s, left %s", number(r), e.Tolerance, e.sweep, duration(e.elapsed), duration(e.left()))
+	return fmt.Sprintf("%s residual %s of %.0e  sweep %d  %s, left %s",
+		step, number(r), e.Tolerance, e.sweep, duration(e.elapsed), duration(e.left()))
 }

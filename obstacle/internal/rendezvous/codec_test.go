@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
 // samples holds one message of every kind, with every field set.
@@ -58,7 +58,7 @@ func TestEveryMessageSurvives(t *testing.T) {
 }
 
 func TestNotANumberTravelsAsNull(t *testing.T) {
-	b, err := json.Marshal(Beat{Residual: finite.NaN()})
+	b, err := json.Marshal(Beat{Residual: nullable.NaN()})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"step":0,"sweep":0,"residual":null}`, string(b))
 	m, err := Decode(KindBeat, b)

@@ -3,7 +3,7 @@ package rendezvous
 import (
 	"net/netip"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
 // Version of this protocol. Both ends must have the same.
@@ -165,9 +165,9 @@ type Start struct{}
 
 // Beat says that a peer lives, and how far it is.
 type Beat struct {
-	Step     int           `json:"step"` // time step in progress; 0: the problem is stationary
-	Sweep    uint64        `json:"sweep"`
-	Residual finite.Number `json:"residual"` // relative, of the whole; not a number: not known yet
+	Step     int             `json:"step"` // time step in progress; 0: the problem is stationary
+	Sweep    uint64          `json:"sweep"`
+	Residual nullable.Number `json:"residual"` // relative, of the whole; not a number: not known yet
 }
 
 // Stop asks for an early end with the best iterate.
@@ -181,18 +181,18 @@ type Lost struct {
 
 // Result is a peer's account of its run. Its block came before it, in chunks.
 type Result struct {
-	Reason    string        `json:"reason"` // "converged", "sweeps", "time", "interrupted", "stagnated", "failed"
-	Error     string        `json:"error"`  // when failed
-	Lost      int           `json:"lost"`   // the rank that it misses; -1: none
-	Sweeps    uint64        `json:"sweeps"`
-	Iterate   uint64        `json:"iterate"`
-	Residual  finite.Number `json:"residual"`
-	Snapshots int           `json:"snapshots"`
-	Points    int           `json:"points"`
-	Relaxed   uint64        `json:"relaxed"` // points, by all sweeps
-	Given     int           `json:"given"`   // planes that went to neighbours
-	Taken     int           `json:"taken"`   // planes that came from neighbours
-	Method    string        `json:"method"`  // what it works with
+	Reason    string          `json:"reason"` // "converged", "sweeps", "time", "interrupted", "stagnated", "failed"
+	Error     string          `json:"error"`  // when failed
+	Lost      int             `json:"lost"`   // the rank that it misses; -1: none
+	Sweeps    uint64          `json:"sweeps"`
+	Iterate   uint64          `json:"iterate"`
+	Residual  nullable.Number `json:"residual"`
+	Snapshots int             `json:"snapshots"`
+	Points    int             `json:"points"`
+	Relaxed   uint64          `json:"relaxed"` // points, by all sweeps
+	Given     int             `json:"given"`   // planes that went to neighbours
+	Taken     int             `json:"taken"`   // planes that came from neighbours
+	Method    string          `json:"method"`  // what it works with
 
 	Steps                  int     `json:"steps"` // complete time steps
 	Reconfigurations       int     `json:"reconfigurations"`

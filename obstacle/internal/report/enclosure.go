@@ -4,31 +4,31 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Enclosure says between what the discrete solution lies, for certain; null is not known.
 type Enclosure struct {
-	Width         finite.Number     `json:"width"` // largest distance of the two sides
-	Sum           *[2]finite.Number `json:"sum"`
-	ContactPoints *[2]int           `json:"contact_points"` // for certain, and at most
-	UpperContact  *[2]int           `json:"upper_contact_points"`
-	Sweeps        finite.Count      `json:"sweeps"`
-	Why           string            `json:"why,omitempty"` // there is none
+	Width         nullable.Number     `json:"width"` // largest distance of the two sides
+	Sum           *[2]nullable.Number `json:"sum"`
+	ContactPoints *[2]int             `json:"contact_points"` // for certain, and at most
+	UpperContact  *[2]int             `json:"upper_contact_points"`
+	Sweeps        nullable.Count      `json:"sweeps"`
+	Why           string              `json:"why,omitempty"` // there is none
 }
 
 // NewEnclosure describes one.
 func NewEnclosure(n *solver.Enclosure) *Enclosure {
 	return &Enclosure{
-		Width: finite.Number(n.Width), Sum: &[2]finite.Number{finite.Number(n.Sum[0]), finite.Number(n.Sum[1])},
-		ContactPoints: &n.Contact, UpperContact: &n.UpperContact, Sweeps: finite.Count(n.Sweeps),
+		Width: nullable.Number(n.Width), Sum: &[2]nullable.Number{nullable.Number(n.Sum[0]), nullable.Number(n.Sum[1])},
+		ContactPoints: &n.Contact, UpperContact: &n.UpperContact, Sweeps: nullable.Count(n.Sweeps),
 	}
 }
 
 // NoEnclosure says why there is none.
 func NoEnclosure(why string) *Enclosure {
-	return &Enclosure{Width: finite.NaN(), Sweeps: finite.Unknown, Why: why}
+	return &Enclosure{Width: nullable.NaN(), Sweeps: nullable.Unknown, Why: why}
 }
 
 // text writes it for people; nothing where none was asked for.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -19,11 +19,11 @@ type Evolution struct {
 	Time       float64 `json:"time"`        // reached
 	StepLength float64 `json:"step_length"` // Δt
 
-	WorstResidual finite.Number `json:"worst_residual"` // recomputed, of the worst step
-	WorstStep     finite.Count  `json:"worst_step"`
-	LastResidual  finite.Number `json:"last_residual"` // recomputed, of the last complete step
-	MaxErrorSteps finite.Number `json:"max_error_steps"`
-	MaxErrorStep  finite.Count  `json:"max_error_step"`
+	WorstResidual nullable.Number `json:"worst_residual"` // recomputed, of the worst step
+	WorstStep     nullable.Count  `json:"worst_step"`
+	LastResidual  nullable.Number `json:"last_residual"` // recomputed, of the last complete step
+	MaxErrorSteps nullable.Number `json:"max_error_steps"`
+	MaxErrorStep  nullable.Count  `json:"max_error_step"`
 
 	Reconfigure            string  `json:"reconfigure"`
 	Reconfigurations       int     `json:"reconfigurations"`        // changes of mode, of the peer with most of them
@@ -35,10 +35,10 @@ type Evolution struct {
 
 // TimeStep is one step.
 type TimeStep struct {
-	Step     int           `json:"step"`
-	Time     float64       `json:"time"`
-	Sweeps   []uint64      `json:"sweeps"`            // by peer
-	Residual finite.Number `json:"relative_residual"` // as the peers agreed
+	Step     int             `json:"step"`
+	Time     float64         `json:"time"`
+	Sweeps   []uint64        `json:"sweeps"`            // by peer
+	Residual nullable.Number `json:"relative_residual"` // as the peers agreed
 }
 
 // NewEvolution describes the steps of a run.
@@ -46,11 +46,11 @@ func NewEvolution(p *solver.Problem, o *launch.Outcome, reconfigure string) *Evo
 	e := p.Evolution
 	out := &Evolution{
 		Steps: e.Steps, StepsDone: o.Steps, EndTime: e.End, Time: e.Time(o.Steps), StepLength: e.Step(),
-		WorstResidual: finite.NaN(), LastResidual: finite.NaN(), MaxErrorSteps: finite.NaN(),
-		WorstStep: finite.Measured(int64(o.Worst.Step)), MaxErrorStep: finite.Unknown, Reconfigure: reconfigure, TimeSteps: []TimeStep{},
+		WorstResidual: nullable.NaN(), LastResidual: nullable.NaN(), MaxErrorSteps: nullable.NaN(),
+		WorstStep: nullable.Measured(int64(o.Worst.Step)), MaxErrorStep: nullable.Unknown, Reconfigure: reconfigure, TimeSteps: []TimeStep{},
 	}
 	for _, s := range o.StepList {
-		out.TimeSteps = append(out.TimeSteps, TimeStep{s.Step, e.Time(s.Step), s.Sweeps, finite.Number(s.Residual)})
+		out.TimeSteps = append(out.TimeSteps, TimeStep{s.Step, e.Time(s.Step), s.Sweeps, nullable.Number(s.Residual)})
 	}
 	for _, p := range o.Peers {
 		out.Reconfigurations = max(out.Reconfigurations, p.Reconfigurations)
@@ -70,7 +70,7 @@ func (e *Evolution) text(w io.Writer) {
 		fmt.Fprintf(w, "; worst residual %s in step %d", value(e.WorstResidual), e.WorstStep)
 	}
 	fmt.Fprintln(w)
-	if e.MaxErrorSteps.Is() {
+	if e.MaxErrorSteps.Known() {
 		fmt.Fprintf(w, "\tlargest error of all steps %s, in step %d\n", value(e.MaxErrorSteps), e.MaxErrorStep)
 	}
 	if e.Reconfigurations > 0 {

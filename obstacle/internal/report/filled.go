@@ -4,25 +4,25 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
 // Filled is a hole that lost peers left in the answer, filled with the solution of the problem
 // on it for the values around it.
 type Filled struct {
-	Box      [][2]int      `json:"box"`    // interior points of the smallest box that holds it, half open, x first
-	Points   int           `json:"points"` // of the hole
-	Method   string        `json:"method"`
-	Iterates uint64        `json:"iterates"`          // cycles or sweeps of the method
-	Residual finite.Number `json:"relative_residual"` // of the problem on the hole
-	Seconds  float64       `json:"seconds"`
+	Box      [][2]int        `json:"box"`    // interior points of the smallest box that holds it, half open, x first
+	Points   int             `json:"points"` // of the hole
+	Method   string          `json:"method"`
+	Iterates uint64          `json:"iterates"`          // cycles or sweeps of the method
+	Residual nullable.Number `json:"relative_residual"` // of the problem on the hole
+	Seconds  float64         `json:"seconds"`
 }
 
 // filled lists the holes of a problem of so many dimensions that were filled.
 func filled(o *launch.Outcome, dimension int) (out []Filled) {
 	for _, h := range o.Filled {
-		f := Filled{Points: h.Points, Method: h.Method, Iterates: h.Cycles, Residual: finite.Number(h.Residual), Seconds: h.Seconds}
+		f := Filled{Points: h.Points, Method: h.Method, Iterates: h.Cycles, Residual: nullable.Number(h.Residual), Seconds: h.Seconds}
 		for a := range dimension {
 			f.Box = append(f.Box, [2]int{h.Box.Lo[a], h.Box.Hi[a]})
 		}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -46,7 +46,7 @@ func TestIterates(t *testing.T) {
 func TestAdd(t *testing.T) {
 	s := example(t, "sync")
 	require.True(t, s.Converged)
-	require.Equal(t, []finite.Count{10, 30}, s.Sweeps)
+	require.Equal(t, []nullable.Count{10, 30}, s.Sweeps)
 	require.Equal(t, (10*16+30*48)/64.0, s.SequentialEquivalentSweeps)
 	require.EqualValues(t, 2.0, s.Seconds, "of the slowest peer")
 	require.EqualValues(t, 40, s.Messages)
@@ -92,7 +92,7 @@ func TestSessions(t *testing.T) {
 	h := s.Sessions[1]
 	require.Equal(t, "0 1 halo/0-1 same host 0.0001", fmt.Sprintln(h.From, h.To, h.Name, h.Locality, float64(h.RTT))[:29])
 	require.Equal(t, 1, s.Sessions[2].From)
-	require.False(t, s.Sessions[2].RTT.Is(), "not measured at that end")
+	require.False(t, s.Sessions[2].RTT.Known(), "not measured at that end")
 	var out bytes.Buffer
 	s.Text(&out)
 	require.Regexp(t, `channels +1 halo, async, same host, ether: A\n +two processes of one host\n +1 agree, sync, same host, : B\n`, out.String())
@@ -110,7 +110,7 @@ func TestText(t *testing.T) {
 
 func TestEfficiency(t *testing.T) {
 	require.Equal(t, 0.75, float64(Efficiency(3, 2, 2)))
-	require.False(t, Efficiency(3, 2, 0).Is())
+	require.False(t, Efficiency(3, 2, 0).Known())
 }
 
 // The names of a session's fields, in the answer and on the wire to the launcher:

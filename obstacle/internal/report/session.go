@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
@@ -17,10 +17,10 @@ type Session struct {
 	From int `json:"from"` // rank of this end
 	To   int `json:"to"`
 	rendezvous.Channel
-	RTT         finite.Number `json:"rtt_seconds"`      // smallest over the control channel
-	PathRTT     finite.Number `json:"path_rtt_seconds"` // as the sessions with that peer measure it, queues included
-	Dropped     uint64        `json:"segments_dropped"`
-	Overwritten uint64        `json:"values_replaced"`
+	RTT         nullable.Number `json:"rtt_seconds"`      // smallest over the control channel
+	PathRTT     nullable.Number `json:"path_rtt_seconds"` // as the sessions with that peer measure it, queues included
+	Dropped     uint64          `json:"segments_dropped"`
+	Overwritten uint64          `json:"values_replaced"`
 }
 
 // SessionOf is the view of a peer of rank from.
@@ -34,11 +34,11 @@ func SessionOf(from int, h rendezvous.Session) Session {
 }
 
 // measured is a time in seconds, or not a number for one that nobody has measured.
-func measured(seconds float64) finite.Number {
+func measured(seconds float64) nullable.Number {
 	if seconds == 0 {
-		return finite.NaN()
+		return nullable.NaN()
 	}
-	return finite.Number(seconds)
+	return nullable.Number(seconds)
 }
 
 func sessions(o *launch.Outcome) []Session {

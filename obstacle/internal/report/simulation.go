@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/virtual"
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -30,7 +30,7 @@ type Subject struct {
 	Version   string   `json:"version"`
 }
 
-type seconds = finite.Number
+type seconds = nullable.Number
 
 // Simulated are the figures of one simulated run. Times are virtual, and the same for the
 // same seed.
@@ -41,31 +41,31 @@ type Simulated struct {
 	Seconds   float64 `json:"seconds"`   // from the first relaxation to the verdict
 	// Met is when the residual of the whole first met the tolerance, which nobody in the run knows
 	// at once: what Seconds is beyond it is finding out. MetSweeps were complete by then.
-	Met       finite.Number `json:"met_seconds"`
-	MetSweeps finite.Number `json:"met_sweeps"`
+	Met       nullable.Number `json:"met_seconds"`
+	MetSweeps nullable.Number `json:"met_sweeps"`
 	// Comparable is what Efficiency is of: Met, and of a run on a stand-in that reads stale
 	// values what Met would be if they cost as little as on the fine grid.
-	Comparable finite.Number `json:"comparable_seconds"`
-	Efficiency finite.Number `json:"efficiency"`
-	Converged  bool          `json:"converged"`
-	Reason     string        `json:"reason"`
-	Failure    string        `json:"failure,omitempty"`
-	Residual   finite.Number `json:"relative_residual"` // recomputed from the assembled answer
-	Setup      float64       `json:"setup_seconds"`
-	Steady     finite.Number `json:"steady_sweep_seconds"` // a sweep, median over machines, in the second half
-	Equivalent float64       `json:"sequential_equivalent_sweeps"`
-	Fewest     float64       `json:"fewest_sweeps"` // of one machine
-	Most       float64       `json:"most_sweeps"`
-	Relaxing   float64       `json:"relaxing_share"` // of the relaxing threads' time
-	Protocol   float64       `json:"protocol_share"`
-	Idle       float64       `json:"idle_share"`
-	Messages   uint64        `json:"messages"`
-	Segments   uint64        `json:"segments"`
-	Bytes      uint64        `json:"bytes"` // of frames
-	Lost       uint64        `json:"segments_lost"`
+	Comparable nullable.Number `json:"comparable_seconds"`
+	Efficiency nullable.Number `json:"efficiency"`
+	Converged  bool            `json:"converged"`
+	Reason     string          `json:"reason"`
+	Failure    string          `json:"failure,omitempty"`
+	Residual   nullable.Number `json:"relative_residual"` // recomputed from the assembled answer
+	Setup      float64         `json:"setup_seconds"`
+	Steady     nullable.Number `json:"steady_sweep_seconds"` // a sweep, median over machines, in the second half
+	Equivalent float64         `json:"sequential_equivalent_sweeps"`
+	Fewest     float64         `json:"fewest_sweeps"` // of one machine
+	Most       float64         `json:"most_sweeps"`
+	Relaxing   float64         `json:"relaxing_share"` // of the relaxing threads' time
+	Protocol   float64         `json:"protocol_share"`
+	Idle       float64         `json:"idle_share"`
+	Messages   uint64          `json:"messages"`
+	Segments   uint64          `json:"segments"`
+	Bytes      uint64          `json:"bytes"` // of frames
+	Lost       uint64          `json:"segments_lost"`
 	// Staleness counts the faces read by their age in sweeps.
-	Staleness []uint64      `json:"staleness"`
-	MeanAge   finite.Number `json:"staleness_mean"`
+	Staleness []uint64        `json:"staleness"`
+	MeanAge   nullable.Number `json:"staleness_mean"`
 }
 
 // Machine is one machine's part of a simulated run.
@@ -104,11 +104,11 @@ type Simulation struct {
 func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
 	s := Simulated{
 		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(), Reason: r.Reason.String(),
-		Residual: finite.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: measured(r.Steady.Seconds()), Efficiency: finite.NaN(), Fewest: math.Inf(1),
-		Met: finite.NaN(), MetSweeps: finite.NaN(), Comparable: finite.NaN(),
+		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: measured(r.Steady.Seconds()), Efficiency: nullable.NaN(), Fewest: math.Inf(1),
+		Met: nullable.NaN(), MetSweeps: nullable.NaN(), Comparable: nullable.NaN(),
 	}
 	if r.Met.After > 0 {
-		s.Met, s.MetSweeps = finite.Number(r.Met.After.Seconds()), finite.Number(r.Met.Sweeps)
+		s.Met, s.MetSweeps = nullable.Number(r.Met.After.Seconds()), nullable.Number(r.Met.Sweeps)
 	}
 	parts := run.Solver.Partition.Parts()
 	s.Partition = slices.Clone(parts[:run.Solver.Problem.Dimension])
@@ -134,7 +134,7 @@ func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
 
 // Refused are the figures of a run that was not possible: why.
 func Refused(scheme string, machines int, why error) Simulated {
-	nan := finite.NaN()
+	nan := nullable.NaN()
 	return Simulated{
 		Scheme: scheme, Machines: machines, Reason: ReasonRefused, Failure: why.Error(),
 		Efficiency: nan, Met: nan, MetSweeps: nan, Comparable: nan, Residual: nan, MeanAge: nan, Steady: nan,
@@ -151,14 +151,14 @@ func (r SimulatedRow) MarshalJSON() ([]byte, error) {
 		return json.Marshal(row(r))
 	}
 	return json.Marshal(struct {
-		Method    string        `json:"method"`
-		Scheme    string        `json:"scheme"`
-		Machines  int           `json:"machines"`
-		Seconds   finite.Number `json:"seconds"`
-		Converged bool          `json:"converged"`
-		Reason    string        `json:"reason"`
-		Failure   string        `json:"failure"`
-	}{r.Method, r.Scheme, r.Machines, finite.NaN(), false, r.Reason, r.Failure})
+		Method    string          `json:"method"`
+		Scheme    string          `json:"scheme"`
+		Machines  int             `json:"machines"`
+		Seconds   nullable.Number `json:"seconds"`
+		Converged bool            `json:"converged"`
+		Reason    string          `json:"reason"`
+		Failure   string          `json:"failure"`
+	}{r.Method, r.Scheme, r.Machines, nullable.NaN(), false, r.Reason, r.Failure})
 }
 
 // Alone is one machine's run until it met the tolerance.
@@ -171,19 +171,19 @@ type Alone struct {
 // points beside a face, a part of the block that falls as 1/n, so what sweeps there are beyond those
 // of one machine are costing times too many on a grid costing times too coarse; 1: they are right.
 func (s *Simulated) Against(one Alone, costing int) {
-	if !s.Converged || !s.Met.Is() {
+	if !s.Converged || !s.Met.Known() {
 		return
 	}
 	s.Comparable = s.Met
 	if more := float64(s.MetSweeps)/one.Sweeps - 1; costing > 1 && one.Sweeps > 0 && more > -1 {
-		s.Comparable *= finite.Number((1 + more/float64(costing)) / (1 + more))
+		s.Comparable *= nullable.Number((1 + more/float64(costing)) / (1 + more))
 	}
 	s.Efficiency = Efficiency(one.Seconds, s.Machines, float64(s.Comparable))
 }
 
 // ages keeps the histogram up to its last entry, and its mean.
 func (s *Simulated) ages(counts []uint64) {
-	s.Staleness, s.MeanAge = []uint64{}, finite.NaN()
+	s.Staleness, s.MeanAge = []uint64{}, nullable.NaN()
 	last := len(counts) - 1
 	for last >= 0 && counts[last] == 0 {
 		last--
@@ -194,7 +194,7 @@ func (s *Simulated) ages(counts []uint64) {
 		faces, sum = faces+n, sum+float64(age)*float64(n)
 	}
 	if faces > 0 {
-		s.MeanAge = finite.Number(sum / float64(faces))
+		s.MeanAge = nullable.Number(sum / float64(faces))
 	}
 }
 

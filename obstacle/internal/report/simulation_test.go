@@ -41,7 +41,7 @@ func TestFigures(t *testing.T) {
 	require.Equal(t, []uint64{30, 0, 10}, s.Staleness)
 	require.InDelta(t, 0.5, float64(s.MeanAge), 1e-12)
 	require.True(t, s.Converged)
-	require.False(t, s.Efficiency.Is())
+	require.False(t, s.Efficiency.Known())
 	one := Alone{Seconds: 12, Sweeps: 100}
 	s.Against(one, 1)
 	require.InDelta(t, 0.75, float64(s.Efficiency), 1e-12, "until the tolerance was met, not until the verdict")
@@ -49,13 +49,13 @@ func TestFigures(t *testing.T) {
 	require.InDelta(t, 8*1.05/1.2, float64(s.Comparable), 1e-12)
 	require.InDelta(t, 12/(2*8*1.05/1.2), float64(s.Efficiency), 1e-12)
 	s.Against(Alone{}, 4)
-	require.False(t, s.Efficiency.Is())
+	require.False(t, s.Efficiency.Known())
 
 	r.Residual = 2e-6
 	s = Figures(r, run, nil)
 	s.Against(one, 1)
 	require.False(t, s.Converged, "whatever the peers believed")
-	require.False(t, s.Efficiency.Is())
+	require.False(t, s.Efficiency.Known())
 	r.Residual = 5e-7
 	s = Figures(r, run, errors.New("peer 1 is lost"))
 	require.False(t, s.Converged)

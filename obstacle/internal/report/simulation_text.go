@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
 // Text writes the simulation for people.
@@ -20,21 +20,21 @@ func (s *Simulation) Text(w io.Writer) {
 	fmt.Fprintf(t, "model\t%s: %s, parts %s\n", s.Model, plural(s.Machines, "machine"), grid(s.Partition))
 	fmt.Fprintf(t, "method\t%s, scheme %s, order %s%s\n", s.Method, s.Scheme, s.Order, map[bool]string{true: ", faces sent late"}[s.Late])
 	fmt.Fprintf(t, "result\t%s after %.6g s of virtual time (set-up %.3g s)\n", s.Reason, s.Seconds, s.Setup)
-	if s.Met.Is() {
+	if s.Met.Known() {
 		fmt.Fprintf(t, "tolerance\tmet by the whole after %.6g s and %.1f sweeps: the rest is finding out\n", float64(s.Met), float64(s.MetSweeps))
 	}
 	fmt.Fprintf(t, "residual\t%s relative, recomputed (tolerance %g)\n", value(s.Residual), s.Tolerance)
 	fmt.Fprintf(t, "sweeps\t%.6g to %.6g, as many points as %.1f sequential sweeps", s.Fewest, s.Most, s.Equivalent)
-	if s.Steady.Is() {
+	if s.Steady.Known() {
 		fmt.Fprintf(t, "; one takes %.4g s", float64(s.Steady))
 	}
 	fmt.Fprintln(t)
-	if s.Efficiency.Is() {
+	if s.Efficiency.Known() {
 		fmt.Fprintf(t, "efficiency\t%.1f %%, of %.6g s; t(1) = %.6g s: %s\n", 100*float64(s.Efficiency), float64(s.Comparable), float64(s.Alone), s.Reference)
 	}
 	fmt.Fprintf(t, "time\trelaxing %.1f %%, protocol %.1f %%, idle %.1f %%\n", 100*s.Relaxing, 100*s.Protocol, 100*s.Idle)
 	fmt.Fprintf(t, "traffic\t%d messages, %d segments, %.1f MB, %d segments lost\n", s.Messages, s.Segments, float64(s.Bytes)/1e6, s.Lost)
-	if s.MeanAge.Is() {
+	if s.MeanAge.Known() {
 		fmt.Fprintf(t, "staleness\t%.2f sweeps; %s\n", float64(s.MeanAge), histogram(s.Staleness))
 	}
 	e := s.Simulation
@@ -105,7 +105,7 @@ func (c *SimulatedComparison) Refer(r Reference) {
 	c.References = append(c.References, r)
 	c.Costing = max(c.Costing, r.Costing)
 	if c.Reference, c.Alone = r.Reference, r.Alone; len(c.References) > 1 {
-		c.Reference, c.Alone = "one of each method, see references", finite.NaN()
+		c.Reference, c.Alone = "one of each method, see references", nullable.NaN()
 	}
 }
 
@@ -129,14 +129,14 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 			continue
 		}
 		efficiency, age, met, comparable := "–", "–", "–", "–"
-		if r.Efficiency.Is() {
+		if r.Efficiency.Known() {
 			efficiency = fmt.Sprintf("%.1f %%", 100*float64(r.Efficiency))
 			comparable = fmt.Sprintf("%.5g", float64(r.Comparable))
 		}
-		if r.Met.Is() {
+		if r.Met.Known() {
 			met = fmt.Sprintf("%.5g", float64(r.Met))
 		}
-		if r.MeanAge.Is() {
+		if r.MeanAge.Known() {
 			age = fmt.Sprintf("%.2f", float64(r.MeanAge))
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%.5g\t%s\t%s\t%s\t%.1f\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t%d\t%.1f\t%d\t%s\n", r.Method, r.Scheme, r.Machines, r.Seconds, met, comparable, efficiency, r.Equivalent, value(r.Residual),
@@ -177,7 +177,7 @@ func (s *Subject) cost() string {
 func (c *SimulatedComparison) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	number := func(v float64) string {
-		if !finite.Number(v).Is() {
+		if !nullable.Number(v).Known() {
 			return ""
 		}
 		return strconv.FormatFloat(v, 'g', -1, 64)

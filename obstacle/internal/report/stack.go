@@ -9,30 +9,30 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
 // Live is what a run is doing, as `solve --status` tells it. Of the JSON of a solve it
 // is a part.
 type Live struct {
-	Problem  string        `json:"problem"`
-	Scheme   string        `json:"scheme"`
-	Peers    int           `json:"peers"`
-	Seconds  float64       `json:"seconds"` // since the first relaxation
-	Sweep    uint64        `json:"sweep"`   // of rank 0
-	Residual finite.Number `json:"relative_residual"`
-	Sessions []Session     `json:"sessions"`
-	Version  string        `json:"version"`
+	Problem  string          `json:"problem"`
+	Scheme   string          `json:"scheme"`
+	Peers    int             `json:"peers"`
+	Seconds  float64         `json:"seconds"` // since the first relaxation
+	Sweep    uint64          `json:"sweep"`   // of rank 0
+	Residual nullable.Number `json:"relative_residual"`
+	Sessions []Session       `json:"sessions"`
+	Version  string          `json:"version"`
 }
 
 // Fill takes over what is known now.
 func (l *Live) Fill(s *launch.Status) {
 	p := s.Progress()
-	l.Seconds, l.Sweep, l.Residual = p.Elapsed.Seconds(), p.Sweep, finite.Number(p.Residual)
+	l.Seconds, l.Sweep, l.Residual = p.Elapsed.Seconds(), p.Sweep, nullable.Number(p.Residual)
 	if p.Sweep == 0 {
-		l.Residual = finite.Number(math.NaN())
+		l.Residual = nullable.Number(math.NaN())
 	}
 	l.Sessions = []Session{}
 	for rank := range l.Peers {
@@ -106,7 +106,7 @@ func sweep(k uint64) string {
 }
 
 func rtt(s Session) string {
-	if !s.RTT.Is() {
+	if !s.RTT.Known() {
 		return ""
 	}
 	return fmt.Sprintf(", %.3g ms away", 1e3*float64(s.RTT))

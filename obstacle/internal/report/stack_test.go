@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
@@ -14,8 +14,8 @@ func TestLiveText(t *testing.T) {
 	sync := []string{"TransportDriver", "Synchronous", "ReliableFIFO"}
 	l := Live{Problem: "membrane", Scheme: "async", Peers: 2, Seconds: 1.5, Sweep: 12, Residual: 0.25, Sessions: []Session{
 		{From: 0, To: 1, RTT: 2e-4, Channel: rendezvous.Channel{Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync, MessagesSent: 3}},
-		{From: 0, To: 1, RTT: finite.NaN(), Channel: rendezvous.Channel{Name: "halo/0-1", Column: "async intra ether", Locality: "same host", Why: "w", Composition: []string{"TransportDriver", "Asynchronous", "Parity"}, Protection: []string{"Seal"}, Epoch: 2, Changes: 1, Distance: "far", Lossy: true}},
-		{From: 1, To: 0, RTT: finite.NaN(), Channel: rendezvous.Channel{Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync}},
+		{From: 0, To: 1, RTT: nullable.NaN(), Channel: rendezvous.Channel{Name: "halo/0-1", Column: "async intra ether", Locality: "same host", Why: "w", Composition: []string{"TransportDriver", "Asynchronous", "Parity"}, Protection: []string{"Seal"}, Epoch: 2, Changes: 1, Distance: "far", Lossy: true}},
+		{From: 1, To: 0, RTT: nullable.NaN(), Channel: rendezvous.Channel{Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync}},
 	}}
 	var out bytes.Buffer
 	l.Text(&out)
@@ -34,6 +34,6 @@ Parity                x
 `, out.String())
 
 	out.Reset()
-	(&Live{Problem: "p", Scheme: "sync", Peers: 1, Residual: finite.NaN()}).Text(&out)
+	(&Live{Problem: "p", Scheme: "sync", Peers: 1, Residual: nullable.NaN()}).Text(&out)
 	require.Equal(t, "p, sync, 1 peer: 0.0 s, residual ?\nno session yet\n", out.String())
 }

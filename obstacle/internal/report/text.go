@@ -9,8 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/finite"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -35,16 +35,16 @@ func (s *Solution) Text(w io.Writer) {
 	}
 	s.holes(t)
 	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n", value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))
-	if s.ErrorBound.Is() {
+	if s.ErrorBound.Known() {
 		fmt.Fprintf(t, "error\tat most %s against the discrete solution (‖A⁻¹‖ ≤ %.4g by %s)\n", value(s.ErrorBound), float64(s.InverseNorm), s.ErrorBoundBy)
 	} else {
 		fmt.Fprintf(t, "error\tno bound: %s\n", s.ErrorBoundWhy)
 	}
-	if s.Option != nil && s.ErrorBound.Is() {
+	if s.Option != nil && s.ErrorBound.Known() {
 		fmt.Fprintln(t, "\tthat is the solver's part alone; the larger one, of the discretisation, stands beside the price")
 	}
 	s.Enclosure.text(t, s.HasUpper)
-	if s.MaxError.Is() {
+	if s.MaxError.Known() {
 		fmt.Fprintf(t, "\t%s against the exact solution of the continuous problem\n", value(s.MaxError))
 	}
 	s.Evolution.text(t)
@@ -54,7 +54,7 @@ func (s *Solution) Text(w io.Writer) {
 	if s.Balance != "off" && s.Balance != "" {
 		fmt.Fprintf(t, "balance\t%s\n", s.balance())
 	}
-	if s.Seconds.Is() {
+	if s.Seconds.Known() {
 		fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",
 			s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9, cmp.Or(s.Kernel, "not known"))
 	} else {
@@ -84,7 +84,7 @@ func (s *Solution) contact(w io.Writer) {
 		fmt.Fprintln(w, "contact\tnot known")
 		return
 	}
-	share := func(n finite.Count) float64 { return 100 * float64(n) / float64(s.Points) }
+	share := func(n nullable.Count) float64 { return 100 * float64(n) / float64(s.Points) }
 	fmt.Fprintf(w, "contact\t%d points (%.1f %%)", s.ContactPoints, share(s.ContactPoints))
 	if s.HasUpper {
 		fmt.Fprintf(w, " on the obstacle, %d (%.1f %%) on the upper one", s.UpperContact, share(s.UpperContact))
@@ -224,16 +224,16 @@ func tuple(v []float64) string {
 	return "(" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(v)), ", "), "[]") + ")"
 }
 
-func value(n finite.Number) string {
-	if !n.Is() {
+func value(n nullable.Number) string {
+	if !n.Known() {
 		return "?"
 	}
 	return fmt.Sprintf("%.3e", float64(n))
 }
 
 // span writes the numbers of sweeps of all peers in short.
-func span(v []finite.Count) string {
-	v = slices.DeleteFunc(slices.Clone(v), func(c finite.Count) bool { return c < 0 }) // of lost peers
+func span(v []nullable.Count) string {
+	v = slices.DeleteFunc(slices.Clone(v), func(c nullable.Count) bool { return c < 0 }) // of lost peers
 	if len(v) == 0 {
 		return "none"
 	}

@@ -1,5 +1,4 @@
-// Package spawn starts the peers of a run on this host: as processes, or as
-// goroutines of this one.
+// Package spawn starts peers on this host, as processes or as goroutines of this process.
 package spawn
 
 import (
@@ -11,20 +10,19 @@ import (
 	"time"
 )
 
-// Process is a peer in a process of its own.
+// Process is a peer that has its own process.
 type Process struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
 }
 
-// drainTime is how long after its end what a process said may still come.
+// drainTime bounds the wait for the standard error of a process after its end.
 const drainTime = time.Second
 
-// Start runs the program exe with args. The line goes to its standard input: it holds the
-// run's key, which must not be on the command line, where others can read it. The input stays open as
-// long as this process lives: its end tells the peer that the launcher is gone.
-// The process is in a group of its own, so that an interrupt typed at the
-// terminal reaches the launcher only. It inherits files as its descriptors 3, 4, ….
+// Start runs the program exe with args. It writes line, which holds the run's key, to the standard input, since other
+// users can read the command line. The input stays open while this process lives; its end tells the peer that the
+// launcher is gone. The process gets its own group, so that an interrupt typed at the terminal reaches the launcher only.
+// It inherits files as its descriptors 3, 4, ….
 func Start(exe string, args []string, line []byte, errs io.Writer, files ...*os.File) (*Process, error) {
 	c := exec.Command(exe, args...)
 	c.ExtraFiles = files
@@ -42,21 +40,21 @@ func Start(exe string, args []string, line []byte, errs io.Writer, files ...*os.
 	if _, err := stdin.Write(line); err != nil {
 		_ = c.Process.Kill()
 		_ = c.Wait()
-		return nil, fmt.Errorf("handing over the run's key: %w", err)
+		return nil, fmt.Errorf("cannot send the run's key to the peer: %w", err)
 	}
 	return &Process{c, stdin}, nil
 }
 
-// Wait returns when the process has ended. For one goroutine.
+// Wait returns when the process has ended. It may be called by one goroutine.
 func (p *Process) Wait() error {
 	defer p.stdin.Close()
 	return p.command.Wait()
 }
 
-// Kill ends the process at once, also when it is stopped.
+// Kill ends the process at once, even if it is stopped.
 func (p *Process) Kill() { _ = p.command.Process.Kill() }
 
-// Name is "pid N".
+// Name returns "pid N".
 func (p *Process) Name() string { return fmt.Sprintf("pid %d", p.command.Process.Pid) }
 
 // Routine is a peer in this process.
@@ -66,7 +64,7 @@ type Routine struct {
 	err    error
 }
 
-// Go runs a peer as a goroutine; run must return soon after its context ends.
+// Go runs a peer as a goroutine. run must return soon after its context ends.
 func Go(ctx context.Context, run func(ctx context.Context) error) *Routine {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &Routine{cancel: cancel, done: make(chan struct{})}
@@ -87,5 +85,5 @@ func (r *Routine) Wait() error {
 // Kill asks the goroutine to end.
 func (r *Routine) Kill() { r.cancel() }
 
-// Name is "in this process".
+// Name returns "in this process".
 func (r *Routine) Name() string { return "in this process" }

@@ -1,5 +1,5 @@
-// Package tracefile writes every step of every composite of a peer to a file, a
-// line each: seconds since the node's start, the session, nesting, what happened.
+// Package tracefile writes every event of every composite of a peer to a file. A line holds the seconds since the start
+// of the node, the session, the nesting and the event.
 package tracefile
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// File is a tracer. It is safe for concurrent use.
+// File is a tracer that is safe for concurrent use.
 type File struct {
 	mu   sync.Mutex
 	file *os.File
@@ -20,7 +20,7 @@ type File struct {
 	err  error // the first
 }
 
-// Create makes the file, or empties it.
+// Create creates the file or truncates it.
 func Create(name string) (*File, error) {
 	f, err := os.Create(name)
 	if err != nil {
@@ -32,8 +32,7 @@ func Create(name string) (*File, error) {
 // Trace implements microproto.Tracer.
 func (f *File) Trace(now microproto.Instant, r microproto.TraceRecord) { f.line(now, "-", r) }
 
-// Session implements p2psap.SessionTracer: the lines of a session begin with its
-// name behind the time.
+// Session implements p2psap.SessionTracer: the lines of a session hold its name after the time.
 func (f *File) Session(name string) microproto.Tracer { return session{f, name} }
 
 type session struct {
@@ -51,7 +50,7 @@ func (f *File) line(now microproto.Instant, session string, r microproto.TraceRe
 	}
 }
 
-// Close writes what is left. The first error of all is returned.
+// Close writes the rest and closes the file. It returns the first error of all writes.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package finite writes floating-point numbers to JSON, which has no word for
-// those that are not finite.
-package finite
+// Package nullable provides values that are null in JSON when they are unknown.
+package nullable
 
 import (
 	"encoding/json"
@@ -8,18 +7,18 @@ import (
 	"strconv"
 )
 
-// Number is a float64 that is null in JSON when it is infinite or not a number.
+// Number is a float64. One that is infinite or not a number is unknown and null in JSON.
 type Number float64
 
-// NaN is null.
+// NaN returns the unknown number.
 func NaN() Number { return Number(math.NaN()) }
 
-// Is tells whether n is finite.
-func (n Number) Is() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
+// Known reports whether n is finite.
+func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
-// MarshalJSON writes null for what JSON cannot say.
+// MarshalJSON writes null for an unknown number.
 func (n Number) MarshalJSON() ([]byte, error) {
-	if !n.Is() {
+	if !n.Known() {
 		return []byte("null"), nil
 	}
 	return strconv.AppendFloat(nil, float64(n), 'g', -1, 64), nil

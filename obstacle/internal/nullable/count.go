@@ -1,17 +1,17 @@
-package finite
+package nullable
 
 import (
 	"encoding/json"
 	"strconv"
 )
 
-// Count is a number of things, or of bytes, that is null in JSON when it is not known: below 0.
+// Count is a number of things or bytes. A negative one is unknown and null in JSON.
 type Count int64
 
-// Unknown is null.
+// Unknown is the count that is null in JSON.
 const Unknown Count = -1
 
-// Measured is n, or Unknown where 0 stands for what could not be measured.
+// Measured returns n, or Unknown if n is 0, which stands for a failed measurement.
 func Measured(n int64) Count {
 	if n == 0 {
 		return Unknown
@@ -19,7 +19,7 @@ func Measured(n int64) Count {
 	return Count(n)
 }
 
-// MarshalJSON writes null for what is not known.
+// MarshalJSON writes null for an unknown count.
 func (c Count) MarshalJSON() ([]byte, error) {
 	if c < 0 {
 		return []byte("null"), nil
@@ -36,11 +36,11 @@ func (c *Count) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*int64)(c))
 }
 
-// Word is a text that is null in JSON when it is not known: empty.
-type Word string
+// Text is a string. An empty one is unknown and null in JSON.
+type Text string
 
-// MarshalJSON writes null for what is not known.
-func (w Word) MarshalJSON() ([]byte, error) {
+// MarshalJSON writes null for an unknown text.
+func (w Text) MarshalJSON() ([]byte, error) {
 	if w == "" {
 		return []byte("null"), nil
 	}

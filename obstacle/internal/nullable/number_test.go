@@ -1,4 +1,4 @@
-package finite
+package nullable
 
 import (
 	"encoding/json"
@@ -23,6 +23,6 @@ func TestNumber(t *testing.T) {
 	}
 	n := Number(3)
 	require.NoError(t, json.Unmarshal([]byte("null"), &n))
-	require.False(t, n.Is())
+	require.False(t, n.Known())
 	require.Error(t, json.Unmarshal([]byte(`"x"`), &n))
 }
