@@ -75,7 +75,10 @@ func table() []row {
 		{pkg: "internal/netlab/flow", may: []string{"internal/netlab", "microproto/...", "p2psap/...", "ether", xsys}},
 		{pkg: "internal/output", may: []string{"solver", npyio, plot, "internal/npy"}},
 		{pkg: "internal/tidy", may: []string{xtools}},
-		{pkg: "cmd/obstacle/...", anyMay: true},
+		{pkg: "cmd/obstacle", may: []string{"obstacle", "obstacle/catalog"}},
+		{pkg: "obstacle", may: []string{"obstacle/..."}},
+		{pkg: "obstacle/catalog", may: []string{"microproto/...", "p2psap", "problems", "internal/spelling"}},
+		{pkg: "obstacle/internal/...", anyMay: true},
 		{pkg: "bench/...", anyMay: true},
 		{pkg: "examples/...", anyMay: true},
 	}
