@@ -133,14 +133,14 @@ func (m *machine) occupy() error {
 	}
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
 		Name: NameOf(solver.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
-		Link: contact{m}, Network: network, Cluster: r.Model.Sites[h.Site], Host: NameOf(solver.Rank(rank)),
+		Rails: []p2psap.Rail{{Network: network, Link: contact{m}}}, Cluster: r.Model.Sites[h.Site], Host: NameOf(solver.Rank(rank)),
 		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: verdictTime, Crowd: true,
 	})
 	if err != nil {
 		return err
 	}
 	m.block = peer.Box().Points() * weight(peer)
-	m.host = NewHost(m, solver.Rank(rank), node, peer, 0)
+	m.host = NewHost(m, solver.Rank(rank), node, peer, 1)
 	m.host.Late, m.host.rooms = r.Late, &e.memory.rooms
 	return nil
 }

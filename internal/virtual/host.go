@@ -51,10 +51,10 @@ type Host struct {
 	out        []p2psap.Output
 }
 
-// NewHost makes the shell of a peer over a node with that many rails beside its base link.
+// NewHost returns the shell of a peer over a node with that many rails.
 func NewHost(w World, rank solver.Rank, n *p2psap.Node, p solver.Peer, rails int) *Host {
 	h := &Host{
-		Rank: rank, Node: n, Peer: p, world: w, rails: rails + 1,
+		Rank: rank, Node: n, Peer: p, world: w, rails: rails,
 		byRank: map[solver.Rank]*neighbour{}, armed: microproto.Never, due: microproto.Never, rooms: new(rooms),
 	}
 	_, copies := p.(*standIn)
@@ -263,11 +263,11 @@ func (h *Host) Settle() {
 	for again := true; again; {
 		again = false
 		for r := range h.rails {
-			frames, taken := h.Node.RailFrames(r), 0
+			frames, taken := h.Node.Frames(r), 0
 			for taken < len(frames) && h.world.Carry(h, r, frames[taken]) {
 				taken++
 			}
-			h.Node.RailSent(r, taken)
+			h.Node.Sent(r, taken)
 		}
 		h.out = h.Node.Drain(h.out[:0])
 		for i := range h.out {
@@ -285,13 +285,13 @@ func (h *Host) Settle() {
 // carryOut does what the node orders.
 func (h *Host) carryOut(o *p2psap.Output) {
 	switch o.Kind {
-	case p2psap.OutControl, p2psap.OutDial, p2psap.OutHangup:
+	case p2psap.OutControl, p2psap.OutDial, p2psap.OutDisconnect:
 		h.world.Control(h, o)
 	case p2psap.OutPeerRefused, p2psap.OutPeerLost:
 		if h.Phase != Closed {
 			h.fail(o.Err)
 		}
-	case p2psap.OutTouched:
+	case p2psap.OutActivity:
 		if i := int(o.Session & 0xffff); i < len(h.places) && h.places[i].nb != nil {
 			p := &h.places[i]
 			p.nb.haloNews, p.nb.agreeNews, h.news = p.nb.haloNews || p.halo, p.nb.agreeNews || !p.halo, true

@@ -109,7 +109,7 @@ func (p *peer) fabric() error {
 func (p *peer) apart(node string) string {
 	for _, r := range p.node.Rails(node) {
 		if r.Network == p2psap.InfiniBand {
-			return r.Why
+			return r.Reason
 		}
 	}
 	return "one of them has none"
