@@ -1,7 +1,6 @@
 package ctp
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -108,48 +107,18 @@ func ControllerProtocol(name string, controller func(microproto.Options) (Contro
 }
 
 type controllerProtocol struct {
-	name      string
-	own, last Controller
-	shared    *Congestion
+	name   string
+	own    Controller
+	shared *Congestion
 }
-
-// TakesTrains implements microproto.TrainTaker: a controller sees no segments.
-func (p *controllerProtocol) TakesTrains() {}
 
 // Name implements microproto.MicroProtocol.
 func (p *controllerProtocol) Name() string { return p.name }
 
 // Attach implements microproto.MicroProtocol.
-func (p *controllerProtocol) Attach(b *microproto.Binder) (err error) {
-	if p.shared, err = microproto.LookupCell[Congestion](b, CellCongestion); err != nil {
-		return err
-	}
-	microproto.Bind(b, microproto.OpenSession, microproto.Late, func(x *microproto.Exec, _ struct{}) { p.replace(x) })
-	return nil
-}
-
-func (p *controllerProtocol) replace(x *microproto.Exec) {
-	p.last = p.shared.Controller
-	p.shared.Use(x.Now(), p.own)
-}
-
-// Detach gives back the controller that was in use before.
-func (p *controllerProtocol) Detach(x *microproto.Exec) (microproto.State, error) {
-	switch {
-	case p.shared.Controller != p.own:
-		return nil, errController
-	case p.last != nil:
-		p.shared.Use(x.Now(), p.last)
-	}
-	return controllerState{}, nil
-}
-
-var errController = errors.New("another controller was attached behind this one; detach that first")
-
-type controllerState struct{}
-
-// Adopt implements microproto.Adopter: window and threshold are in the shared cell.
-func (p *controllerProtocol) Adopt(x *microproto.Exec, _ microproto.State) error {
-	p.replace(x)
+func (p *controllerProtocol) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	p.shared = microproto.LookupCell[Congestion](b, CellCongestion)
+	microproto.Bind(b, microproto.OpenSession, microproto.Late, func(x *microproto.Exec, _ struct{}) { p.shared.Use(x.Now(), p.own) })
 	return nil
 }

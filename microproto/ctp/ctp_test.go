@@ -63,7 +63,7 @@ func (r *rig) sendMore(end int, tag uint32, label uint64, data []byte, more bool
 	if !more {
 		return r.send(end, tag, label, data)
 	}
-	g := r.ends[end].Endpoint().(microproto.Gatherer)
+	g := r.ends[end].Endpoint().(microproto.Coalescer)
 	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { t, err = g.SendMore(x, tag, label, data) }))
 	return t, err
 }
@@ -71,7 +71,7 @@ func (r *rig) sendMore(end int, tag uint32, label uint64, data []byte, more bool
 // flush tells whether there was room.
 func (r *rig) flush(end int) bool {
 	var err error
-	g := r.ends[end].Endpoint().(microproto.Gatherer)
+	g := r.ends[end].Endpoint().(microproto.Coalescer)
 	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { err = g.Flush(x) }))
 	return err == nil
 }
