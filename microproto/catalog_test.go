@@ -36,3 +36,37 @@ func TestCatalog(t *testing.T) {
 	_, err = c.Build([]string{"liar"}, nil)
 	require.ErrorContains(t, err, `makes a micro-protocol named "other"`)
 }
+
+func TestRows(t *testing.T) {
+	c := microproto.NewCatalog()
+	newParity := func(microproto.Options) (microproto.MicroProtocol, error) { return of("Parity", func(*binder) {}), nil }
+	parity := microproto.Row{Protocol: "Parity", New: newParity, Help: "repairs one loss in four", Columns: microproto.Columns()}
+	require.NoError(t, c.AddRow(parity))
+	require.True(t, c.Has("Parity"))
+	require.ErrorContains(t, c.AddRow(parity), `lists row "Parity" of group "" already`)
+	parity.Label = "parity"
+	require.ErrorContains(t, c.AddRow(parity), `"Parity" is in the catalog already`)
+	parity.New, parity.Group = nil, "repair"
+	require.NoError(t, c.AddRow(parity), "a second label for it")
+	require.ErrorContains(t, c.AddRow(microproto.Row{Protocol: "None"}), `row "None" needs a constructor`)
+
+	_, err := c.Row("repair", "Parity")
+	require.ErrorContains(t, err, `no row "Parity" in the catalog (it lists ["parity"])`)
+	r, err := c.Row("repair", "parity")
+	require.NoError(t, err)
+	require.Equal(t, "repairs one loss in four", r.Help)
+	require.Equal(t, []string{"Parity"}, c.Labels(""))
+	require.Len(t, c.Rows("repair"), 1)
+	require.Empty(t, c.Rows("nothing"))
+}
+
+func TestColumns(t *testing.T) {
+	var names []string
+	for _, c := range microproto.Columns() {
+		names = append(names, c.String())
+	}
+	require.Equal(t, []string{
+		"sync intra ib", "sync intra ether", "sync inter ib", "sync inter ether",
+		"async intra ib", "async intra ether", "async inter ib", "async inter ether",
+	}, names)
+}

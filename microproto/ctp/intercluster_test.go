@@ -230,9 +230,9 @@ type sevens struct{ Reno }
 
 func (s *sevens) Window() int { return 7 * 1000 }
 
-func TestControllerProtocol(t *testing.T) {
+func TestControllerRow(t *testing.T) {
 	c := Catalog()
-	require.NoError(t, c.Add("Fixed", ControllerProtocol("Fixed", func(microproto.Options) (Controller, error) { return &sevens{}, nil })))
+	require.NoError(t, c.AddRow(ControllerRow("Fixed", "a test", func(microproto.Options) (Controller, error) { return &sevens{}, nil })))
 	mps, err := c.Build(append(append([]string(nil), syncInter...), "Fixed"), microproto.Options{OptionAckEvery: 1})
 	require.NoError(t, err)
 	a, err := microproto.NewComposite(microproto.Config{Name: "a", MTU: 1060}, mps...)
@@ -247,9 +247,9 @@ func TestControllerProtocol(t *testing.T) {
 	r.run(time.Second)
 	require.EqualValues(t, 1, r.accepted(0))
 
-	_, err = ControllerProtocol("None", func(microproto.Options) (Controller, error) { return nil, nil })(nil)
-	require.ErrorContains(t, err, "None made no controller")
-	_, err = ControllerProtocol("Bad", func(microproto.Options) (Controller, error) { return nil, fmt.Errorf("no") })(nil)
+	_, err = ControllerRow("None", "a test", func(microproto.Options) (Controller, error) { return nil, nil }).New(nil)
+	require.ErrorContains(t, err, "None returned no controller")
+	_, err = ControllerRow("Bad", "a test", func(microproto.Options) (Controller, error) { return nil, fmt.Errorf("no") }).New(nil)
 	require.ErrorContains(t, err, "no")
 	_, err = microproto.NewComposite(microproto.Config{Name: "c", MTU: 1060}, build(t, append(append([]string(nil), syncEther...), CUBICCongestionAvoidance), nil)...)
 	require.ErrorContains(t, err, CellCongestion, "there is no window that it could control")
@@ -294,7 +294,7 @@ func (w *wide) Window() int { return 1 << 30 }
 // it goes behind what waited, within a cluster and between clusters.
 func TestReleasedSegmentsAreNotOvertaken(t *testing.T) {
 	c := Catalog()
-	require.NoError(t, c.Add("Wide", ControllerProtocol("Wide", func(microproto.Options) (Controller, error) { return &wide{}, nil })))
+	require.NoError(t, c.AddRow(ControllerRow("Wide", "a test", func(microproto.Options) (Controller, error) { return &wide{}, nil })))
 	for _, names := range [][]string{syncEther, append(append([]string(nil), syncInter...), "Wide")} {
 		r := &rig{tb: t}
 		for i := range r.ends {
