@@ -155,7 +155,10 @@ func (f policyFunc) Compose(c Conditions) (Composition, error) { return f(c) }
 // newer is Asynchronous in another version.
 type newer struct{ *ctp.Asynchronous }
 
-func (newer) Version() uint16 { return 77 }
+func (n newer) Attach(b *microproto.Binder) error {
+	b.Version(77)
+	return n.Asynchronous.Attach(b)
+}
 
 // What one end cannot do leaves both as they were, and both say why.
 func TestRefusedChange(t *testing.T) {
@@ -437,14 +440,7 @@ func TestPathIsRemembered(t *testing.T) {
 		d.pass(5 * ms)
 	}
 	rtt := func() time.Duration {
-		for _, p := range a.n.session(a.id).composition.Protocols {
-			if m, ok := a.n.session(a.id).channel.composite.Protocol(p).(RTTMeter); ok {
-				if got, known := m.RTT(); known {
-					return got
-				}
-			}
-		}
-		return 0
+		return valueOf(a.n.session(a.id).channel.cells.rtt)
 	}
 	before := rtt()
 	require.GreaterOrEqual(t, before, 2*ms)

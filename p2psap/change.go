@@ -154,7 +154,7 @@ func (n *Node) prepare(s *session, to Conditions, by ride) (*channel, error) {
 		return nil, err
 	}
 	for _, e := range []microproto.Endpoint{s.channel.endpoint, c.endpoint} {
-		if _, ok := e.(microproto.Successor); !ok {
+		if _, ok := e.(microproto.Migratable); !ok {
 			return nil, fmt.Errorf("p2psap: session %q: micro-protocol %s cannot be changed while the session is open", s.options.Name, e.Name())
 		}
 	}

@@ -31,13 +31,6 @@ func (n *Node) raise(now microproto.Instant, s *session) bool {
 	return p.frameLimit == 0 && n.wish(now, s, s.conditions) == nil
 }
 
-// Prober is a micro-protocol that notices when a long segment does not come through,
-// and can ask the other end for a short answer.
-type Prober interface {
-	Stuck() bool
-	Probe(x *microproto.Exec)
-}
-
 // probing is what is known of a segment that is stuck.
 type probing struct {
 	asked  bool

@@ -79,13 +79,6 @@ func (w MonitorConfig) Classify(c Conditions, p PathMetrics) Conditions {
 	return c
 }
 
-// RTTMeter is a micro-protocol that measures the round trip; false: not yet.
-type RTTMeter interface{ RTT() (time.Duration, bool) }
-
-// LeastMeter is an RTTMeter that can tell the smallest it has measured since it was asked
-// last; false: none.
-type LeastMeter interface{ LeastRTT() (time.Duration, bool) }
-
 // leastWindow is how long a round trip counts. What a session's own segments wait in
 // queues is no distance, and a second shows a queue empty once; a longer window would be
 // late to see that the path has become longer (compare RFC 8985, min_RTT).
@@ -162,18 +155,12 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 func (n *Node) measurePath(now microproto.Instant, s *session) {
 	w, p := &s.watched, &s.peer.path
 	s.tally()
-	for _, name := range s.composition.Protocols {
-		m, ok := s.channel.composite.Protocol(name).(RTTMeter)
-		if !ok {
-			continue
-		}
-		rtt, known := m.RTT()
-		if least, ok := m.(LeastMeter); ok {
-			rtt, known = least.LeastRTT()
-		}
-		if known && rtt > 0 {
-			p.RTT = s.peer.least.add(now, rtt)
-		}
+	rtt := valueOf(s.channel.cells.rtt)
+	if least := s.channel.cells.minRTT; least != nil {
+		rtt, *least = *least, 0
+	}
+	if rtt > 0 {
+		p.RTT = s.peer.least.add(now, rtt)
 	}
 	if sent := s.info.SegmentsSent - w.segments; sent >= leastSegments {
 		if s.channel.mode() == microproto.ModeSynchronous {

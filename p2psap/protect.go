@@ -207,11 +207,9 @@ type sealedHeader struct {
 // Name implements microproto.MicroProtocol.
 func (*sealedHeader) Name() string { return "SessionHeader" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (*sealedHeader) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
 func (h *sealedHeader) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	h.field = b.Header(HeaderBytes)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Early, func(_ *microproto.Exec, m *microproto.Message) {
 		to := h.c.header

@@ -34,8 +34,8 @@ type session struct {
 	watched watched
 	probing probing
 	change  change
-	legacy  microproto.Legacy // between two endpoints
-	info    SessionInfo       // counters
+	legacy  microproto.HandoverState // between two endpoints
+	info    SessionInfo              // counters
 
 	err         error // why it ended
 	options     OpenOptions
@@ -74,7 +74,7 @@ type busy struct {
 // one at a time.
 type call struct {
 	endpoint microproto.Endpoint
-	gatherer microproto.Gatherer // of a flush, or of a message that others follow at once
+	gatherer microproto.Coalescer // of a flush, or of a message that others follow at once
 	tag      uint32
 	label    uint64
 	data     []byte
@@ -291,7 +291,7 @@ func (n *Node) end(now microproto.Instant, s *session, err error) {
 // discard gives the channels and their frames up; the counters are kept.
 func (n *Node) discard(now microproto.Instant, s *session) {
 	s.kept = kept{}
-	s.legacy = microproto.Legacy{}
+	s.legacy = microproto.HandoverState{}
 	s.change.reset()
 	if s.former != nil {
 		n.retire(now, s, s.former)

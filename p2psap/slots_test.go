@@ -63,7 +63,7 @@ func TestUndeclaredSlotsAreRefused(t *testing.T) {
 			sa, sb := openAs(t, w, a, b, column.Mode)
 			i, err := a.Info(sa)
 			require.NoError(t, err)
-			require.Equal(t, column.Protocols(), i.Composition)
+			require.Equal(t, TableProtocols(column), i.Composition)
 			mode, label := column.Mode, Label(0)
 			for range 3 {
 				for range 1000 { // of 72 bytes each, more than the grant

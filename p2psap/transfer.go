@@ -90,7 +90,7 @@ const maxKeptBack = 1 << 14
 // to take is started, within the bytes that the other end has granted.
 func (s *session) keepBack(tag Tag, label Label, data []byte) error {
 	granted := s.granted
-	if e, ok := s.channel.endpoint.(microproto.Successor); ok && !s.channel.held {
+	if e, ok := s.channel.endpoint.(microproto.Migratable); ok && !s.channel.held {
 		granted = e.Granted()
 	}
 	to := s.change.mine.Mode
