@@ -26,7 +26,7 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 	if err != nil {
 		return 0, err
 	}
-	chosen, mtu, err := l.choose(o)
+	chosen, mtu, err := l.chooseCandidate(o)
 	if err != nil {
 		return 0, err
 	}
@@ -41,19 +41,19 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 			sources = append(sources, sourceOf(c.addr, 0))
 		}
 	}
-	p := &peer{to: chosen.addr, name: sockaddrOf(chosen.addr, scope, l.inet4)}
+	p := &peer{to: chosen.addr, sockaddr: sockaddrOf(chosen.addr, scope, l.inet4)}
 	p.gso.Store(true)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next, addr, err := l.roster.Load().with(p, sources[0], sources)
+	next, addr, err := l.peers.Load().withPeer(p, sources[0], sources)
 	if err != nil {
 		return 0, err
 	}
-	l.roster.Store(next)
-	if frame := int64(frameBytes(mtu, !l.inet4)); l.config.MTU == 0 && frame < l.frame.Load() {
+	l.peers.Store(next)
+	if frame := int64(frameBytes(mtu, !l.inet4)); l.config.MTU == 0 && frame < l.frameSize.Load() {
 		l.log("the route to %s carries %d bytes: frames shrink to %d", chosen.addr, mtu, frame)
-		l.frame.Store(frame)
+		l.frameSize.Store(frame)
 	}
 	return addr, nil
 }

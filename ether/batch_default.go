@@ -28,12 +28,12 @@ func newBatch(*Link) (*batch, error) { return nil, errors.ErrUnsupported }
 
 func (*batch) close() error { return nil }
 
-func (*batch) send(*roster, []microproto.Frame) (int, bool, error) { return 0, false, net.ErrClosed }
-func (*batch) recv([]microproto.Frame, bool) (int, bool, error)    { return 0, false, net.ErrClosed }
-func (*batch) tryRecv([]microproto.Frame) (int, error)             { return 0, net.ErrClosed }
-func (*batch) awaitRecv([]microproto.Frame) (int, error)           { return 0, net.ErrClosed }
-func (*batch) wake()                                               {}
-func (*batch) awaitRoom()                                          {}
+func (*batch) send(*peerTable, []microproto.Frame) (int, bool, error) { return 0, false, net.ErrClosed }
+func (*batch) recv([]microproto.Frame, bool) (int, bool, error)       { return 0, false, net.ErrClosed }
+func (*batch) tryRecv([]microproto.Frame) (int, error)                { return 0, net.ErrClosed }
+func (*batch) awaitRecv([]microproto.Frame) (int, error)              { return 0, net.ErrClosed }
+func (*batch) wake()                                                  {}
+func (*batch) awaitRoom()                                             {}
 
 func hasBatch(syscall.RawConn) bool  { return false }
 func hasGSO(syscall.RawConn) bool    { return false }

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	segmentsMax  = 64 // of one GSO datagram: the least of all kernels' UDP_MAX_SEGMENTS
-	messagesMax  = 64 // of one sendmmsg
-	framesMax    = 512
-	vectorsMax   = framesMax + 2*segmentsMax // one frame more may have pieces
-	receivesMax  = 16                        // of one recvmmsg with GRO, when each may be 64 KiB
-	receivesLone = 64                        // without
+	segmentsMax        = 64 // of one GSO datagram: the least of all kernels' UDP_MAX_SEGMENTS
+	messagesMax        = 64 // of one sendmmsg
+	framesMax          = 512
+	vectorsMax         = framesMax + 2*segmentsMax // one frame more may have pieces
+	receivesWithGRO    = 16                        // of one recvmmsg with GRO, when each may be 64 KiB
+	receivesWithoutGRO = 64                        // without
 )
 
 // sockaddr is a socket address as the kernel lays it out, and for sendto.
@@ -69,8 +69,8 @@ type batch struct {
 	l      *Link
 	socket *descriptor
 	sender
-	waiting receiver // of Recv
-	looking receiver // of TryRecv
+	blocking receiver // of Recv
+	polling  receiver // of TryRecv
 }
 
 // newBatch takes the link's socket over.
@@ -82,43 +82,43 @@ func newBatch(l *Link) (*batch, error) {
 	l.conn, l.raw = nil, d.raw
 	b := &batch{l: l, socket: d}
 	b.sender.call = b.sendmmsg
-	b.waiting.init(l, b.socket)
-	b.looking.init(l, b.socket)
+	b.blocking.init(l, b.socket)
+	b.polling.init(l, b.socket)
 	return b, nil
 }
 
 func (b *batch) recv(batch []microproto.Frame, whole bool) (n int, rung bool, err error) {
-	return b.waiting.recv(batch, true, whole)
+	return b.blocking.recv(batch, true, whole)
 }
 
 func (b *batch) tryRecv(batch []microproto.Frame) (int, error) {
-	n, _, err := b.looking.recv(batch, false, true)
+	n, _, err := b.polling.recv(batch, false, true)
 	return n, err
 }
 
 func (b *batch) awaitRecv(batch []microproto.Frame) (int, error) {
-	n, _, err := b.looking.recv(batch, true, true)
+	n, _, err := b.polling.recv(batch, true, true)
 	return n, err
 }
 
 func (b *batch) awaitRoom() { b.socket.awaitRoom() }
 
-func (b *batch) wake() { b.socket.ring() }
+func (b *batch) wake() { b.socket.wake() }
 
 func (b *batch) close() error { return b.socket.close() }
 
 type sender struct {
-	mu       sync.Mutex
-	call     func(fd uintptr) // sendmmsg, bound once
-	messages [messagesMax]mmsghdr
-	vectors  [vectorsMax]unix.Iovec
-	used     int // vectors
-	segments [messagesMax]segmentControl
-	first    [messagesMax + 1]int // index of a message's first frame in the batch
-	from, to int                  // messages to send
-	sent     int
-	errno    syscall.Errno
-	pieces   []microproto.Frame
+	mu          sync.Mutex
+	call        func(fd uintptr) // sendmmsg, bound once
+	messages    [messagesMax]mmsghdr
+	vectors     [vectorsMax]unix.Iovec
+	used        int // vectors
+	controls    [messagesMax]segmentControl
+	first       [messagesMax + 1]int // index of a message's first frame in the batch
+	from, to    int                  // messages to send
+	sent        int
+	errno       syscall.Errno
+	splitFrames []microproto.Frame
 }
 
 func (b *batch) sendmmsg(fd uintptr) {
@@ -126,7 +126,7 @@ func (b *batch) sendmmsg(fd uintptr) {
 	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 	var n uintptr
 	var errno syscall.Errno
-	if m := &s.messages[s.from]; s.to-s.from == 1 && m.hdr.Iovlen == 1 && s.small() {
+	if m := &s.messages[s.from]; s.to-s.from == 1 && m.hdr.Iovlen == 1 && s.fitsPacket() {
 		// It is over at once: the runtime need not know of it.
 		_, _, errno = syscall.RawSyscall(unix.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&m.hdr)), flags)
 		n = 1
@@ -140,23 +140,23 @@ func (b *batch) sendmmsg(fd uintptr) {
 }
 
 // small tells whether the one message that is to be sent fits one packet.
-func (s *sender) small() bool { return s.messages[s.from].hdr.Iov.Len <= smallPacket }
+func (s *sender) fitsPacket() bool { return s.messages[s.from].hdr.Iov.Len <= smallPacket }
 
 // smallPacket is the most bytes of a datagram that goes without Go's scheduler being told.
 const smallPacket = 2048
 
 // send sends a prefix of frames, all of them valid, and releases it. full tells
 // that the socket has no room.
-func (b *batch) send(r *roster, frames []microproto.Frame) (n int, full bool, err error) {
+func (b *batch) send(r *peerTable, frames []microproto.Frame) (n int, full bool, err error) {
 	s := &b.sender
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n < len(frames) && !full && err == nil {
 		var took int
-		if b.refused(r, &frames[n]) {
-			took, full, err = b.sendPieces(r, &frames[n])
+		if b.mustSplit(r, &frames[n]) {
+			took, full, err = b.sendSplit(r, &frames[n])
 		} else {
-			took, full, err = b.sendSome(r, frames[n:])
+			took, full, err = b.sendBatch(r, frames[n:])
 		}
 		n += took
 	}
@@ -164,44 +164,44 @@ func (b *batch) send(r *roster, frames []microproto.Frame) (n int, full bool, er
 }
 
 // refused tells whether a frame is a train that the kernel cannot cut.
-func (b *batch) refused(r *roster, f *microproto.Frame) bool {
+func (b *batch) mustSplit(r *peerTable, f *microproto.Frame) bool {
 	return f.Count() > 1 && !(b.l.gso.Load() && r.peer(f.Peer).gso.Load())
 }
 
 // sendPieces sends the frames of a train one by one. It takes all of them or none, so
 // that those which find no room behind the first are lost, and counted.
-func (b *batch) sendPieces(r *roster, f *microproto.Frame) (n int, full bool, err error) {
+func (b *batch) sendSplit(r *peerTable, f *microproto.Frame) (n int, full bool, err error) {
 	s := &b.sender
-	s.pieces = s.pieces[:0]
-	f.Retain().Pieces(func(p microproto.Frame) { s.pieces = append(s.pieces, p) })
+	s.splitFrames = s.splitFrames[:0]
+	f.Retain().Pieces(func(p microproto.Frame) { s.splitFrames = append(s.splitFrames, p) })
 	sent := 0
-	for sent < len(s.pieces) && !full && err == nil {
-		n, full, err = b.sendSome(r, s.pieces[sent:])
+	for sent < len(s.splitFrames) && !full && err == nil {
+		n, full, err = b.sendBatch(r, s.splitFrames[sent:])
 		sent += n
 	}
-	rest := s.pieces[sent:]
+	rest := s.splitFrames[sent:]
 	release(rest)
 	if sent == 0 {
 		return 0, full, err
 	}
 	if len(rest) > 0 {
-		b.l.count.lost(len(rest), unix.EAGAIN)
+		b.l.count.addLost(len(rest), unix.EAGAIN)
 	}
 	f.Release()
 	return 1, false, err
 }
 
 // sendSome gathers up to messagesMax messages and sends them.
-func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool, err error) {
+func (b *batch) sendBatch(r *peerTable, frames []microproto.Frame) (n int, full bool, err error) {
 	s := &b.sender
-	count := b.gather(r, frames)
-	defer s.forget()
+	count := b.fillMessages(r, frames)
+	defer s.clearVectors()
 	for s.from, s.to = 0, count; s.from < count; {
-		if err := b.socket.write(s.call); err != nil {
+		if err := b.socket.control(s.call); err != nil {
 			return s.first[s.from], false, err
 		}
 		if s.errno == 0 && s.sent > 0 {
-			b.account(frames, s.from, s.from+s.sent)
+			b.countSent(frames, s.from, s.from+s.sent)
 			s.from += s.sent
 			continue
 		}
@@ -217,7 +217,7 @@ func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool
 			b.l.log("no segmentation offload towards %s (%v): one frame a datagram", p.to, s.errno)
 			return first, false, nil // gathered again, without
 		}
-		b.l.count.lost(countFrames(frames[first:next]), s.errno)
+		b.l.count.addLost(countFrames(frames[first:next]), s.errno)
 		release(frames[first:next])
 		s.from++
 	}
@@ -226,7 +226,7 @@ func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool
 
 // gather fills the messages: a run of frames to one peer, all of one length but
 // the last, which may be shorter, is one datagram for the kernel to cut.
-func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
+func (b *batch) fillMessages(r *peerTable, frames []microproto.Frame) (count int) {
 	s, offload := &b.sender, b.l.gso.Load()
 	limit := frameBytes(MaxMTU, !b.l.inet4)
 	i := 0
@@ -234,7 +234,7 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 	for count < messagesMax && i < len(frames) && s.used < framesMax {
 		first, size, vector := i, frames[i].Bytes(), s.used
 		p := r.peer(frames[i].Peer)
-		if b.refused(r, &frames[i]) {
+		if b.mustSplit(r, &frames[i]) {
 			break // one by one
 		}
 		train := frames[i].Count() > 1
@@ -244,7 +244,7 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 			if i > first && (train || n > size || n == 0 || total+n > limit || i-first == segmentsMax || frames[i].Count() > 1) {
 				break
 			}
-			s.point(&frames[i])
+			s.addFrame(&frames[i])
 			total += n
 			i++
 			if n < size || !offload || !p.gso.Load() {
@@ -252,7 +252,7 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 			}
 		}
 		m := &s.messages[count].hdr
-		m.Name, m.Namelen = &p.name.bytes[0], p.name.size
+		m.Name, m.Namelen = &p.sockaddr.bytes[0], p.sockaddr.size
 		m.Iov = &s.vectors[vector]
 		m.SetIovlen(s.used - vector)
 		m.Control = nil
@@ -261,7 +261,7 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 			size = frames[first].Segment
 		}
 		if train || i-first > 1 {
-			c := &s.segments[count]
+			c := &s.controls[count]
 			c.set(uint16(size))
 			m.Control = (*byte)(unsafe.Pointer(c))
 			m.SetControllen(int(unsafe.Sizeof(*c)))
@@ -274,7 +274,7 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 }
 
 // account counts messages sent and releases their frames.
-func (b *batch) account(frames []microproto.Frame, from, to int) {
+func (b *batch) countSent(frames []microproto.Frame, from, to int) {
 	s, bytes, super := &b.sender, 0, 0
 	for m := from; m < to; m++ {
 		if s.first[m+1]-s.first[m] > 1 || frames[s.first[m]].Count() > 1 {
@@ -307,22 +307,22 @@ func release(frames []microproto.Frame) {
 }
 
 // forget drops the pointers into frames, so that plain ones can be collected.
-func (s *sender) forget() { clear(s.vectors[:s.used]) }
+func (s *sender) clearVectors() { clear(s.vectors[:s.used]) }
 
 // point makes vectors of a frame's bytes.
-func (s *sender) point(f *microproto.Frame) {
+func (s *sender) addFrame(f *microproto.Frame) {
 	if f.Body == nil {
-		s.vector(f.Data)
+		s.addVector(f.Data)
 		return
 	}
 	for i := range f.Count() {
 		header, payload := f.Piece(i)
-		s.vector(header)
-		s.vector(payload)
+		s.addVector(header)
+		s.addVector(payload)
 	}
 }
 
-func (s *sender) vector(b []byte) {
+func (s *sender) addVector(b []byte) {
 	v := &s.vectors[s.used]
 	v.Base = unsafe.SliceData(b)
 	v.SetLen(len(b))

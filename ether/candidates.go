@@ -26,7 +26,7 @@ func (l *Link) candidates() ([]candidate, error) {
 		for _, p := range prefixes(i) {
 			ip := p.Addr()
 			// A link-local address means nothing without its interface.
-			if ip.IsLinkLocalUnicast() || !l.speaks(ip) {
+			if ip.IsLinkLocalUnicast() || !l.supports(ip) {
 				continue
 			}
 			c := candidate{netip.AddrPortFrom(ip, port), p.Bits()}
@@ -66,7 +66,7 @@ func prefixes(i net.Interface) []netip.Prefix {
 }
 
 // speaks tells whether the socket can send to that family.
-func (l *Link) speaks(ip netip.Addr) bool {
+func (l *Link) supports(ip netip.Addr) bool {
 	if l.inet4 {
 		return ip.Is4()
 	}
@@ -76,12 +76,12 @@ func (l *Link) speaks(ip netip.Addr) bool {
 // choose picks the candidate to send to: over loopback on one host, else one in a
 // network that this host is in, else any that a route leads to; in the order
 // offered. route is what the route's own MTU and error are.
-func (l *Link) choose(o offer) (candidate, int, error) {
+func (l *Link) chooseCandidate(o offer) (candidate, int, error) {
 	const classes = 3
 	var byClass [classes][]candidate
 	var refused []string
 	for _, c := range o.candidates {
-		class, why := l.class(c, o.host)
+		class, why := l.rank(c, o.host)
 		if why != "" {
 			refused = append(refused, fmt.Sprintf("%s: %s", c.addr, why))
 			continue
@@ -105,11 +105,11 @@ func (l *Link) choose(o offer) (candidate, int, error) {
 }
 
 // class ranks a candidate, 0 the best, or says why it cannot be used.
-func (l *Link) class(c candidate, host uint64) (class int, why string) {
+func (l *Link) rank(c candidate, host uint64) (class int, why string) {
 	ip, own := c.addr.Addr(), l.local.Addr()
 	sameHost := host == l.host || host == 0 || l.host == 0
 	switch {
-	case !l.speaks(ip):
+	case !l.supports(ip):
 		return 0, fmt.Sprintf("this end speaks %s only", l.family())
 	case ip.IsLoopback() && !sameHost:
 		return 0, "a loopback address of another host"
@@ -121,7 +121,7 @@ func (l *Link) class(c candidate, host uint64) (class int, why string) {
 		return 0, "a link-local address, and this end does not listen on one"
 	case ip.IsLoopback():
 		return 0, ""
-	case l.neighbourhood(ip):
+	case l.onLocalNetwork(ip):
 		return 1, ""
 	}
 	return 2, ""
@@ -135,7 +135,7 @@ func (l *Link) family() string {
 }
 
 // neighbourhood tells whether ip is in the network of one of this host's addresses.
-func (l *Link) neighbourhood(ip netip.Addr) bool {
+func (l *Link) onLocalNetwork(ip netip.Addr) bool {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return false

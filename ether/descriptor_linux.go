@@ -30,8 +30,8 @@ import (
 type descriptor struct {
 	file     *os.File // the socket; the poller does not know it
 	raw      syscall.RawConn
-	readable watch
-	room     watch
+	readable epollWatch
+	room     epollWatch
 }
 
 // newDescriptor takes the socket over from conn and closes that.
@@ -73,47 +73,47 @@ func (d *descriptor) close() error {
 }
 
 // look calls f once, for one who does not wait: nobody shall be told of what he finds.
-func (d *descriptor) look(f func(fd uintptr)) error {
-	d.readable.idle()
+func (d *descriptor) poll(f func(fd uintptr)) error {
+	d.readable.disarm()
 	return d.raw.Control(f)
 }
 
 // write calls f once; the poller is not asked to wait.
-func (d *descriptor) write(f func(fd uintptr)) error { return d.raw.Control(f) }
+func (d *descriptor) control(f func(fd uintptr)) error { return d.raw.Control(f) }
 
 // ring ends a wait for something to receive: the present one, or the next.
-func (d *descriptor) ring() {
+func (d *descriptor) wake() {
 	_ = d.readable.file.SetReadDeadline(time.Unix(1, 0)) // fails for a closed socket only
 }
 
 // awaitRoom returns when the socket has room, or is closed.
 func (d *descriptor) awaitRoom() {
-	var w wait
+	var w readinessWait
 	w.init(d, &d.room, func(fd uintptr) bool {
 		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 		n, err := unix.Poll(p[:], 0)
 		return n > 0 || err != nil && err != unix.EINTR
 	})
 	_, _ = w.run() // the error can only be that the socket was closed
-	d.room.idle()
+	d.room.disarm()
 }
 
 // watch is a descriptor of epoll that looks at a socket for one event while somebody
 // waits for it.
-type watch struct {
-	file    *os.File
-	raw     syscall.RawConn
-	socket  int
-	events  uint32
-	mu      sync.Mutex
-	waiting int
-	event   unix.EpollEvent
-	watches atomic.Bool         // changed under mu
-	rest    func(epoll uintptr) // made once
+type epollWatch struct {
+	file       *os.File
+	raw        syscall.RawConn
+	socket     int
+	events     uint32
+	mu         sync.Mutex
+	waiters    int
+	event      unix.EpollEvent
+	armed      atomic.Bool         // changed under mu
+	disarmCall func(epoll uintptr) // made once
 }
 
-func (w *watch) open(socket int, events uint32) error {
-	w.socket, w.events, w.rest = socket, events, w.lookAway
+func (w *epollWatch) open(socket int, events uint32) error {
+	w.socket, w.events, w.disarmCall = socket, events, w.disarmUnlessWaiting
 	number, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return err
@@ -131,95 +131,95 @@ func (w *watch) open(socket int, events uint32) error {
 	return err
 }
 
-func (w *watch) close() {
+func (w *epollWatch) close() {
 	if w.file != nil {
 		_ = w.file.Close()
 	}
 }
 
 // begin counts one who waits, and makes it look; fresh tells that it did not before.
-func (w *watch) begin(epoll uintptr) (fresh bool) {
+func (w *epollWatch) addWaiter(epoll uintptr) (fresh bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting++
-	if fresh = !w.watches.Load(); fresh {
-		w.set(epoll, w.events)
+	w.waiters++
+	if fresh = !w.armed.Load(); fresh {
+		w.setEvents(epoll, w.events)
 	}
 	return fresh
 }
 
 // end counts one off. It goes on looking, for who waits often, until somebody idles it.
-func (w *watch) end() {
+func (w *epollWatch) removeWaiter() {
 	w.mu.Lock()
-	w.waiting--
+	w.waiters--
 	w.mu.Unlock()
 }
 
 // idle makes it look away, if nobody waits.
-func (w *watch) idle() {
-	if w.watches.Load() {
-		_ = w.raw.Control(w.rest)
+func (w *epollWatch) disarm() {
+	if w.armed.Load() {
+		_ = w.raw.Control(w.disarmCall)
 	}
 }
 
-func (w *watch) lookAway(epoll uintptr) {
+func (w *epollWatch) disarmUnlessWaiting(epoll uintptr) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.waiting == 0 && w.watches.Load() {
-		w.set(epoll, 0)
+	if w.waiters == 0 && w.armed.Load() {
+		w.setEvents(epoll, 0)
 	}
 }
 
-func (w *watch) set(epoll uintptr, events uint32) {
-	w.watches.Store(events != 0)
+func (w *epollWatch) setEvents(epoll uintptr, events uint32) {
+	w.armed.Store(events != 0)
 	w.event.Events = events
 	_, _, _ = syscall.RawSyscall6(unix.SYS_EPOLL_CTL, epoll, unix.EPOLL_CTL_MOD, uintptr(w.socket), uintptr(unsafe.Pointer(&w.event)), 0, 0)
 }
 
 // wait calls something now and whenever there may be something for it, until it has found
 // it. It is for one goroutine at a time and costs no allocation once it is made.
-type wait struct {
-	socket      *descriptor
-	watch       *watch
-	find        func(fd uintptr) bool
-	call        func(epoll uintptr) bool
-	try         func(fd uintptr)
-	found, hung bool // hung: it is counted among those who wait
+type readinessWait struct {
+	socket           *descriptor
+	watch            *epollWatch
+	attempt          func(fd uintptr) bool
+	readCall         func(epoll uintptr) bool
+	controlCall      func(fd uintptr)
+	done, registered bool // hung: it is counted among those who wait
 }
 
-func (w *wait) init(d *descriptor, on *watch, find func(fd uintptr) bool) {
-	w.socket, w.watch, w.find = d, on, find
-	w.try = func(fd uintptr) { w.found = w.find(fd) }
-	w.call = w.look
+func (w *readinessWait) init(d *descriptor, on *epollWatch, find func(fd uintptr) bool) {
+	w.socket, w.watch, w.attempt = d, on, find
+	w.controlCall = func(fd uintptr) { w.done = w.attempt(fd) }
+	w.readCall = w.ready
 }
 
-func (w *wait) look(epoll uintptr) bool {
-	if w.socket.raw.Control(w.try) != nil || w.found {
+func (w *readinessWait) ready(epoll uintptr) bool {
+	if w.socket.raw.Control(w.controlCall) != nil || w.done {
 		return true
 	}
-	if w.hung {
+	if w.registered {
 		return false
 	}
-	w.hung = true
-	if !w.watch.begin(epoll) {
+	w.registered = true
+	if !w.watch.addWaiter(epoll) {
 		return false
 	}
 	// What came before may never be told.
-	return w.socket.raw.Control(w.try) != nil || w.found
+	return w.socket.raw.Control(w.controlCall) != nil || w.done
 }
 
 // run does so; rung tells that ring ended the wait.
-func (w *wait) run() (rung bool, err error) {
-	w.found = false
-	err = w.watch.raw.Read(w.call)
-	if w.hung {
-		w.hung = false
-		w.watch.end()
+func (w *readinessWait) run() (rung bool, err error) {
+	w.done = false
+	err = w.watch.raw.Read(w.readCall)
+	if w.registered {
+		w.registered = false
+		w.watch.removeWaiter()
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return true, w.watch.file.SetReadDeadline(time.Time{})
-	case err == nil && !w.found:
+	case err == nil && !w.done:
 		return false, net.ErrClosed
 	}
 	return false, err

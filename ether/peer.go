@@ -13,9 +13,9 @@ const maxPeers = 1 << 16
 
 // peer is an accepted remote end.
 type peer struct {
-	to   netip.AddrPort
-	name sockaddr // the same, as system calls want it
-	gso  atomic.Bool
+	to       netip.AddrPort
+	sockaddr sockaddr // the same, as system calls want it
+	gso      atomic.Bool
 }
 
 // source identifies where a datagram came from. IPv4 is mapped; scope is the
@@ -31,12 +31,12 @@ func sourceOf(a netip.AddrPort, scope uint32) source {
 }
 
 // roster is an immutable table of peers; Accept replaces it whole.
-type roster struct {
-	peers []*peer // by LinkAddr − 1
-	from  map[source]microproto.LinkAddr
+type peerTable struct {
+	peers    []*peer // by LinkAddr − 1
+	bySource map[source]microproto.LinkAddr
 }
 
-func (r *roster) peer(a microproto.LinkAddr) *peer {
+func (r *peerTable) peer(a microproto.LinkAddr) *peer {
 	if a == 0 || int(a) > len(r.peers) {
 		return nil
 	}
@@ -46,27 +46,27 @@ func (r *roster) peer(a microproto.LinkAddr) *peer {
 // with returns a roster in which the other end at c may be sent to, and frames
 // from any of its sources are its own. An end already known under c keeps its
 // address.
-func (r *roster) with(p *peer, c source, sources []source) (*roster, microproto.LinkAddr, error) {
-	addr, known := r.from[c]
+func (r *peerTable) withPeer(p *peer, c source, sources []source) (*peerTable, microproto.LinkAddr, error) {
+	addr, known := r.bySource[c]
 	if !known {
 		if len(r.peers) >= maxPeers {
 			return nil, 0, fmt.Errorf("ether: more than %d peers", maxPeers)
 		}
 		addr = microproto.LinkAddr(len(r.peers) + 1)
 	}
-	next := &roster{
-		peers: append([]*peer(nil), r.peers...),
-		from:  make(map[source]microproto.LinkAddr, len(r.from)+len(sources)),
+	next := &peerTable{
+		peers:    append([]*peer(nil), r.peers...),
+		bySource: make(map[source]microproto.LinkAddr, len(r.bySource)+len(sources)),
 	}
-	for s, a := range r.from {
-		next.from[s] = a
+	for s, a := range r.bySource {
+		next.bySource[s] = a
 	}
 	if !known {
 		next.peers = append(next.peers, p)
 	}
 	for _, s := range sources {
-		if _, taken := next.from[s]; !taken {
-			next.from[s] = addr
+		if _, taken := next.bySource[s]; !taken {
+			next.bySource[s] = addr
 		}
 	}
 	return next, addr, nil

@@ -18,18 +18,18 @@ const (
 // pool is a bounded store of buffers. Buffers in use or free count; the free ones
 // are reused last in, first out, so that few of them are warm.
 type pool struct {
-	mu     sync.Mutex
-	free   [len(classBytes)][]*microproto.Buffer
-	give   [len(classBytes)]func(*microproto.Buffer)
-	bytes  int // of all buffers made
-	limit  int
-	misses uint64 // requests past the limit
+	mu      sync.Mutex
+	free    [len(classBytes)][]*microproto.Buffer
+	recycle [len(classBytes)]func(*microproto.Buffer)
+	bytes   int // of all buffers made
+	limit   int
+	misses  uint64 // requests past the limit
 }
 
 func newPool(limit int) *pool {
 	p := &pool{limit: limit}
-	for c := range p.give {
-		p.give[c] = func(b *microproto.Buffer) {
+	for c := range p.recycle {
+		p.recycle[c] = func(b *microproto.Buffer) {
 			p.mu.Lock()
 			p.free[c] = append(p.free[c], b)
 			p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *pool) get(class int) *microproto.Buffer {
 		return nil
 	}
 	p.bytes += size
-	return microproto.NewBuffer(make([]byte, size), p.give[class])
+	return microproto.NewBuffer(make([]byte, size), p.recycle[class])
 }
 
 // trim gives up free buffers of other classes until size more bytes fit.

@@ -20,7 +20,7 @@ type Offloads struct {
 }
 
 // probeTime bounds the exchange of a probe.
-const probeTime = time.Second
+const probeTimeout = time.Second
 
 // Probe tries the link out between two sockets on loopback. It takes a few
 // milliseconds, at most about a second.
@@ -68,7 +68,7 @@ func (o *Offloads) exchange(address string) error {
 	if n, err := a.Send(out); err != nil || n < frames {
 		return errors.Join(err, fmt.Errorf("ether: %d of %d frames sent", n, frames))
 	}
-	late := time.AfterFunc(probeTime, func() { _ = a.Close() })
+	late := time.AfterFunc(probeTimeout, func() { _ = a.Close() })
 	defer late.Stop()
 	in := make([]microproto.Frame, frames)
 	for got := 0; got < frames; {

@@ -17,8 +17,8 @@ type receiver struct {
 	l        *Link
 	mu       sync.Mutex
 	socket   *descriptor
-	wait     wait
-	peek     func(fd uintptr) // of a look, bound once
+	wait     readinessWait
+	pollCall func(fd uintptr) // of a look, bound once
 	messages []mmsghdr
 	vectors  []unix.Iovec
 	names    [][unix.SizeofSockaddrInet6]byte
@@ -30,28 +30,28 @@ type receiver struct {
 	// The datagrams of the last call, from next on, are still to be handed out;
 	// current is being cut.
 	next    int
-	current cut
+	current datagram
 }
 
 // cut is a datagram that is handed out frame by frame. guard keeps its buffer
 // until the last frame is out.
-type cut struct {
+type datagram struct {
 	buffer      *microproto.Buffer
-	guard       microproto.Frame
+	hold        microproto.Frame
 	peer        microproto.LinkAddr
 	at, end     int
 	segmentSize int
 }
 
 func (r *receiver) init(l *Link, d *descriptor) {
-	r.l, r.socket, r.peek = l, d, r.recvmmsg
+	r.l, r.socket, r.pollCall = l, d, r.recvmmsg
 	r.wait.init(d, &d.readable, func(fd uintptr) bool {
 		r.recvmmsg(fd)
 		return r.errno != unix.EAGAIN
 	})
-	n := receivesLone
+	n := receivesWithoutGRO
 	if l.gro {
-		n = receivesMax
+		n = receivesWithGRO
 	}
 	r.messages = make([]mmsghdr, n)
 	r.vectors = make([]unix.Iovec, n)
@@ -67,12 +67,12 @@ func (r *receiver) init(l *Link, d *descriptor) {
 		h.Iov = &r.vectors[i]
 		h.SetIovlen(1)
 		h.Control = &r.controls[i][0]
-		r.arm(i)
+		r.prepare(i)
 	}
 }
 
 // arm makes message i ready to receive again.
-func (r *receiver) arm(i int) {
+func (r *receiver) prepare(i int) {
 	r.vectors[i].Base = &r.buffers[i].Bytes[0]
 	r.vectors[i].SetLen(len(r.buffers[i].Bytes))
 	r.messages[i].hdr.Namelen = uint32(len(r.names[i]))
@@ -116,11 +116,11 @@ func (r *receiver) recv(batch []microproto.Frame, waits, whole bool) (n int, run
 			if r.next == r.got {
 				break
 			}
-			r.open(r.next)
+			r.openDatagram(r.next)
 			r.next++
 			continue
 		}
-		f := r.current.frame(whole)
+		f := r.current.next(whole)
 		bytes += len(f.Data)
 		count += f.Count()
 		batch[n] = f
@@ -135,13 +135,13 @@ func (r *receiver) recv(batch []microproto.Frame, waits, whole bool) (n int, run
 
 func (r *receiver) fill(waits bool) (rung bool, err error) {
 	for i := 0; i < r.got; i++ {
-		r.arm(i)
+		r.prepare(i)
 	}
 	r.next, r.got = 0, 0
 	if waits {
 		rung, err = r.wait.run()
 	} else {
-		err = r.socket.look(r.peek)
+		err = r.socket.poll(r.pollCall)
 	}
 	if err != nil {
 		return false, err
@@ -160,12 +160,12 @@ func (r *receiver) fill(waits bool) (rung bool, err error) {
 
 // open starts to cut datagram i, or drops it. What is small is copied to a small
 // buffer, so that a frame kept long does not keep 64 KiB.
-func (r *receiver) open(i int) {
+func (r *receiver) openDatagram(i int) {
 	l, m := r.l, &r.messages[i]
-	peer := l.roster.Load().from[sourceIn(&r.names[i])]
+	peer := l.peers.Load().bySource[sourceIn(&r.names[i])]
 	segment, ovf := parseControl(r.controls[i][:min(controlBytes, int(m.hdr.Controllen))])
 	if ovf != 0 {
-		l.count.overflowed(ovf)
+		l.count.addOverflow(ovf)
 	}
 	switch {
 	case peer == 0:
@@ -197,12 +197,12 @@ func (r *receiver) open(i int) {
 	} else {
 		l.count.superReceived.Add(1)
 	}
-	r.current = cut{buffer: full, guard: full.Frame(0, 0, 0), peer: peer, end: n, segmentSize: segment}
+	r.current = datagram{buffer: full, hold: full.Frame(0, 0, 0), peer: peer, end: n, segmentSize: segment}
 }
 
 // frame hands out the next frame of a datagram, or all that is left of it, and ends
 // with the last.
-func (c *cut) frame(whole bool) microproto.Frame {
+func (c *datagram) next(whole bool) microproto.Frame {
 	n := c.end - c.at
 	train := whole && n > c.segmentSize
 	if !train {
@@ -213,8 +213,8 @@ func (c *cut) frame(whole bool) microproto.Frame {
 		f.Segment = c.segmentSize
 	}
 	if c.at += n; c.at >= c.end {
-		c.guard.Release()
-		*c = cut{}
+		c.hold.Release()
+		*c = datagram{}
 	}
 	return f
 }

@@ -24,7 +24,7 @@ func (s *single) init(l *Link) {
 }
 
 // send is batch.send, one frame at a time.
-func (s *single) send(r *roster, frames []microproto.Frame) (n int, full bool, err error) {
+func (s *single) send(r *peerTable, frames []microproto.Frame) (n int, full bool, err error) {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	c := &s.l.count
@@ -42,9 +42,9 @@ func (s *single) send(r *roster, frames []microproto.Frame) (n int, full bool, e
 			case at == 0 && (full || err != nil):
 				return n, full, err
 			case full || err != nil: // what goes as one is taken as one
-				c.lost(1, errFull)
+				c.addLost(1, errFull)
 			case lost != nil:
-				c.lost(1, lost)
+				c.addLost(1, lost)
 			default:
 				c.sendCalls.Add(1)
 				c.framesSent.Add(1)
@@ -69,13 +69,13 @@ func (s *single) recv(batch []microproto.Frame) (int, error) {
 	c := &s.l.count
 	n, from, err := s.l.conn.ReadFromUDPAddrPort(s.scratch)
 	if err != nil {
-		if passing(err) && !s.l.closed.Load() {
+		if transient(err) && !s.l.closed.Load() {
 			return 0, nil
 		}
 		return 0, err
 	}
 	c.receiveCalls.Add(1)
-	peer := s.l.roster.Load().from[s.source(from)]
+	peer := s.l.peers.Load().bySource[s.source(from)]
 	if peer == 0 {
 		c.unknown.Add(1)
 		return 0, nil
@@ -101,8 +101,8 @@ func (s *single) source(from netip.AddrPort) source {
 }
 
 // passing errors of a receive tell of an earlier datagram's fate.
-func passing(err error) bool {
-	for _, e := range errsPassing {
+func transient(err error) bool {
+	for _, e := range transientErrors {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -13,7 +13,7 @@ import (
 const errInUse = syscall.Errno(10048)
 
 // WSAECONNRESET tells of an earlier datagram that found no socket.
-var errsPassing = [...]error{syscall.Errno(10054)}
+var transientErrors = [...]error{syscall.Errno(10054)}
 
 type unixSockaddr struct{}
 
@@ -33,4 +33,4 @@ func (s *singleSend) try(p *peer, data []byte) (full bool, lost, err error) {
 	return false, err, nil
 }
 
-func (l *Link) awaitWritable() {}
+func (l *Link) awaitRoom() {}

@@ -10,7 +10,7 @@ import (
 
 const errInUse = unix.EADDRINUSE
 
-var errsPassing = [...]error{unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EINTR, unix.ENOBUFS, unix.ENOMEM}
+var transientErrors = [...]error{unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EINTR, unix.ENOBUFS, unix.ENOMEM}
 
 // unixSockaddr is a destination as x/sys wants it.
 type unixSockaddr struct{ to unix.Sockaddr }
@@ -46,7 +46,7 @@ func (s *singleSend) init(l *Link) {
 // try sends one datagram: full if there is no room now, lost if the network
 // refused it, err if the socket is gone.
 func (s *singleSend) try(p *peer, data []byte) (full bool, lost, err error) {
-	s.to, s.data = p.name.to, data
+	s.to, s.data = p.sockaddr.to, data
 	err = s.l.raw.Write(s.call)
 	s.data = nil
 	switch {
@@ -60,7 +60,7 @@ func (s *singleSend) try(p *peer, data []byte) (full bool, lost, err error) {
 
 // awaitWritable returns when the socket has room, or is closed. The netpoller
 // tells of changes only, so the state is asked for first.
-func (l *Link) awaitWritable() {
+func (l *Link) awaitRoom() {
 	if l.batch != nil {
 		l.batch.awaitRoom()
 		return

@@ -23,25 +23,25 @@ type Stats struct {
 }
 
 type counters struct {
-	framesSent, bytesSent, framesReceived, bytesReceived  atomic.Uint64
-	sendCalls, receiveCalls, superSent, superReceived     atomic.Uint64
-	sendLost, sendFull, unknown, truncated, noBuffer, ovf atomic.Uint64
-	lastSend                                              atomic.Pointer[error]
+	framesSent, bytesSent, framesReceived, bytesReceived       atomic.Uint64
+	sendCalls, receiveCalls, superSent, superReceived          atomic.Uint64
+	sendLost, sendFull, unknown, truncated, noBuffer, overflow atomic.Uint64
+	lastSend                                                   atomic.Pointer[error]
 }
 
 // overflowed takes the kernel's own count, of 32 bits, which several receivers may
 // report in any order.
-func (c *counters) overflowed(now uint32) {
+func (c *counters) addOverflow(now uint32) {
 	for {
-		old := c.ovf.Load()
+		old := c.overflow.Load()
 		more := int32(now - uint32(old))
-		if more <= 0 || c.ovf.CompareAndSwap(old, old+uint64(more)) {
+		if more <= 0 || c.overflow.CompareAndSwap(old, old+uint64(more)) {
 			return
 		}
 	}
 }
 
-func (c *counters) lost(frames int, err error) {
+func (c *counters) addLost(frames int, err error) {
 	c.sendLost.Add(uint64(frames))
 	c.lastSend.Store(&err)
 }
@@ -56,7 +56,7 @@ func (l *Link) Stats() Stats {
 		SuperSent: c.superSent.Load(), SuperReceived: c.superReceived.Load(),
 		SendLost: c.sendLost.Load(), SendFull: c.sendFull.Load(),
 		Unknown: c.unknown.Load(), Truncated: c.truncated.Load(),
-		NoBuffer: c.noBuffer.Load(), KernelDropped: c.ovf.Load(),
+		NoBuffer: c.noBuffer.Load(), KernelDropped: c.overflow.Load(),
 		PlainAcquires: l.pool.missed(),
 		GSO:           l.gso.Load(), GRO: l.gro, Batch: l.batched(),
 		QueueIn: l.receiveBytes, QueueOut: l.sendBytes,

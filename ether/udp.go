@@ -29,14 +29,14 @@ type Link struct {
 	count counters
 
 	gso                     atomic.Bool // wanted and not given up
-	plain                   bool        // without batches
+	unbatched               bool        // without batches
 	gro                     bool
 	receiveBytes, sendBytes int
 
-	frame  atomic.Int64 // largest frame now
-	closed atomic.Bool
-	mu     sync.Mutex // of Accept
-	roster atomic.Pointer[roster]
+	frameSize atomic.Int64 // largest frame now
+	closed    atomic.Bool
+	mu        sync.Mutex // of Accept
+	peers     atomic.Pointer[peerTable]
 
 	batch  *batch
 	single single
@@ -77,18 +77,18 @@ func (l *Link) setUp() error {
 	bound := l.conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	l.inet4 = bound.Addr().Is4()
 	l.local = netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
-	l.roster.Store(&roster{})
+	l.peers.Store(&peerTable{})
 	mtu := l.config.MTU
 	if mtu == 0 {
 		if mtu, err = interfaceMTU(l.local.Addr()); err != nil {
 			return err
 		}
 	}
-	l.frame.Store(int64(frameBytes(mtu, !l.inet4)))
+	l.frameSize.Store(int64(frameBytes(mtu, !l.inet4)))
 	l.receiveBytes, l.sendBytes = growQueues(raw, l.config.SocketBytes)
 	allowFragments(raw)
-	l.plain = l.config.DisableBatch || !hasBatch(raw)
-	if !l.plain {
+	l.unbatched = l.config.DisableBatch || !hasBatch(raw)
+	if !l.unbatched {
 		l.gso.Store(!l.config.DisableGSO && hasGSO(raw))
 		l.gro = !l.config.DisableGRO && enableGRO(raw)
 		countOverflow(raw)
@@ -133,7 +133,7 @@ func (c *Config) listen() (*net.UDPConn, error) {
 // LocalAddr is the address and port that the link is bound to.
 func (l *Link) LocalAddr() netip.AddrPort { return l.local }
 
-func (l *Link) batched() bool { return !l.plain }
+func (l *Link) batched() bool { return !l.unbatched }
 
 func (l *Link) log(format string, args ...any) {
 	if l.config.Log != nil {
@@ -148,7 +148,7 @@ const gatherBytes = 16 << 10
 // Caps: a frame is what the MTU leaves after the IP and UDP headers. It may become
 // less with Accept, when the MTU was left to the link.
 func (l *Link) Caps(microproto.Mode) microproto.Caps {
-	c := microproto.Caps{MTU: int(l.frame.Load()), Batch: segmentsMax}
+	c := microproto.Caps{MTU: int(l.frameSize.Load()), Batch: segmentsMax}
 	if l.batched() && l.gso.Load() {
 		c.Train, c.Gather = frameBytes(MaxMTU, !l.inet4), gatherBytes
 	}
@@ -171,7 +171,7 @@ func (l *Link) Acquire(n int) microproto.Frame {
 // Send: a frame to an address that was never accepted, or larger than a datagram,
 // is an error; one that the network refuses is lost, as on the way, and counted.
 func (l *Link) Send(batch []microproto.Frame) (int, error) {
-	r := l.roster.Load()
+	r := l.peers.Load()
 	for i := range batch {
 		p := r.peer(batch[i].Peer)
 		if p != nil && batch[i].Bytes() <= frameBytes(MaxMTU, !l.inet4) {
@@ -199,7 +199,7 @@ func (l *Link) Send(batch []microproto.Frame) (int, error) {
 	if full {
 		l.count.sendFull.Add(1)
 	}
-	return n, l.errOf(err)
+	return n, l.closedError(err)
 }
 
 // Recv returns frames of accepted peers only, one by one.
@@ -221,7 +221,7 @@ func (l *Link) receive(batch []microproto.Frame, whole bool) (int, error) {
 			n, err = l.single.recv(batch)
 		}
 		if n > 0 || rung || err != nil {
-			return n, l.errOf(err)
+			return n, l.closedError(err)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
 		return 0, nil
 	}
 	n, err := l.batch.awaitRecv(batch)
-	return n, l.errOf(err)
+	return n, l.closedError(err)
 }
 
 // Wake makes a RecvTrains or AwaitRecv that waits, or else the next one, return without
@@ -253,10 +253,10 @@ func (l *Link) TryRecv(batch []microproto.Frame) (int, error) {
 		return 0, nil
 	}
 	n, err := l.batch.tryRecv(batch)
-	return n, l.errOf(err)
+	return n, l.closedError(err)
 }
 
-func (l *Link) errOf(err error) error {
+func (l *Link) closedError(err error) error {
 	if err != nil && (l.closed.Load() || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed)) {
 		return net.ErrClosed
 	}
@@ -266,7 +266,7 @@ func (l *Link) errOf(err error) error {
 // Writable: f runs on a goroutine of its own, also when the link is closed.
 func (l *Link) Writable(f func()) {
 	go func() {
-		l.awaitWritable()
+		l.awaitRoom()
 		f()
 	}()
 }

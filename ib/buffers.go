@@ -8,22 +8,22 @@ import (
 
 // buffers is a bounded store of private memory, into which received frames are copied.
 type buffers struct {
-	mu    sync.Mutex
-	free  []*microproto.Buffer // last in, first out: few of them, and warm
-	size  int
-	made  int
-	limit int
-	short bool   // somebody waits for one
-	call  func() // him, when one is given back
+	mu     sync.Mutex
+	free   []*microproto.Buffer // last in, first out: few of them, and warm
+	size   int
+	made   int
+	limit  int
+	wanted bool   // somebody waits for one
+	onFree func() // him, when one is given back
 }
 
 func (p *buffers) init(size, bytes int, call func()) {
-	p.size, p.limit, p.call = size, max(4, bytes/size), call
+	p.size, p.limit, p.onFree = size, max(4, bytes/size), call
 }
 
 // take returns a buffer without references; nil at the bound: then there is a call when
 // there is one.
-func (p *buffers) take() *microproto.Buffer {
+func (p *buffers) get() *microproto.Buffer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.free); n > 0 {
@@ -33,20 +33,20 @@ func (p *buffers) take() *microproto.Buffer {
 		return b
 	}
 	if p.made == p.limit {
-		p.short = true
+		p.wanted = true
 		return nil
 	}
 	p.made++
-	return microproto.NewBuffer(make([]byte, p.size), p.give)
+	return microproto.NewBuffer(make([]byte, p.size), p.put)
 }
 
-func (p *buffers) give(b *microproto.Buffer) {
+func (p *buffers) put(b *microproto.Buffer) {
 	p.mu.Lock()
 	p.free = append(p.free, b)
-	short := p.short
-	p.short = false
+	short := p.wanted
+	p.wanted = false
 	p.mu.Unlock()
 	if short {
-		p.call()
+		p.onFree()
 	}
 }

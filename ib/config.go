@@ -52,11 +52,11 @@ const (
 	maxSlots      = 1 << 14
 	maxNameBytes  = 255
 	// fewestReceives a pair can do with, reserve among them.
-	fewestReceives = 16
+	minReceives = 16
 	// reserve is how many receives of a pair stay for credit that comes alone.
-	reserve = 4
+	controlReceives = 4
 	// mostReceives keeps counters of 16 bits unambiguous.
-	mostReceives = 1 << 14
+	maxReceives = 1 << 14
 )
 
 const pageBytes = 4096
@@ -120,7 +120,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MessageBytes > 0 {
 		c.BlockBytes = (c.MessageBytes + headerRoom + 63) &^ 63
 		set(&c.SendBlocks, 32*c.Peers)
-		set(&c.ReceiveBlocks, 2*c.Peers*fewestReceives)
+		set(&c.ReceiveBlocks, 2*c.Peers*minReceives)
 	}
 	set(&c.SendBlocks, DefaultBlocks)
 	set(&c.ReceiveBlocks, DefaultBlocks)
@@ -135,7 +135,7 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func (c *Config) check() error {
-	share := c.share()
+	share := c.receivesPerPair()
 	switch {
 	case c.Name == "" || len(c.Name) > maxNameBytes:
 		return fmt.Errorf("ib: the name of this end must have 1 to %d bytes; %q has %d", maxNameBytes, c.Name, len(c.Name))
@@ -143,11 +143,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("ib: %d peers: must be 1 to %d", c.Peers, maxPeers)
 	case c.MessageBytes < 0 || c.BlockBytes < minBlockBytes || c.BlockBytes > maxBlockBytes:
 		return fmt.Errorf("ib: blocks of %d bytes for messages of %d: must be %d to %d bytes", c.BlockBytes, c.MessageBytes, minBlockBytes, maxBlockBytes)
-	case c.SendBlocks < fewestReceives || c.SendBlocks > maxBlocks || c.ReceiveBlocks > maxBlocks:
-		return fmt.Errorf("ib: %d send and %d receive blocks: must be %d to %d", c.SendBlocks, c.ReceiveBlocks, fewestReceives, maxBlocks)
-	case share < fewestReceives:
+	case c.SendBlocks < minReceives || c.SendBlocks > maxBlocks || c.ReceiveBlocks > maxBlocks:
+		return fmt.Errorf("ib: %d send and %d receive blocks: must be %d to %d", c.SendBlocks, c.ReceiveBlocks, minReceives, maxBlocks)
+	case share < minReceives:
 		return fmt.Errorf("ib: %d receive blocks leave %d for each of the two queue pairs of %d peers: at least %d are needed: %d blocks, or fewer peers",
-			c.ReceiveBlocks, share, c.Peers, fewestReceives, 2*c.Peers*fewestReceives)
+			c.ReceiveBlocks, share, c.Peers, minReceives, 2*c.Peers*minReceives)
 	case c.WindowSlots < 0 || c.WindowSlots > maxSlots:
 		return fmt.Errorf("ib: %d window slots: must be 0 to %d", c.WindowSlots, maxSlots)
 	case c.Port < 0 || c.Port > 255:
@@ -163,17 +163,17 @@ func (c *Config) check() error {
 }
 
 // share is how many receives each queue pair has.
-func (c *Config) share() int { return min(c.ReceiveBlocks/(2*c.Peers), mostReceives) }
+func (c *Config) receivesPerPair() int { return min(c.ReceiveBlocks/(2*c.Peers), maxReceives) }
 
 // window is how many frames a pair may have on their way.
-func (c *Config) window() int { return c.share() - reserve }
+func (c *Config) frameCredit() int { return c.receivesPerPair() - controlReceives }
 
 // depth is how many send requests a pair may have outstanding: its window, credit that
 // goes alone, and probes.
-func (c *Config) depth() int { return c.window() + 2*reserve }
+func (c *Config) sendDepth() int { return c.frameCredit() + 2*controlReceives }
 
 // ring is how many send requests a pair keeps in mind: a power of two.
-func (c *Config) ring() int { return 1 << bits.Len(uint(c.depth())) }
+func (c *Config) sendRing() int { return 1 << bits.Len(uint(c.sendDepth())) }
 
 // RegionBytes is how much memory Open would register for these settings, of which
 // RLIMIT_MEMLOCK is the bound: blocks of both directions, and stamps. Each peer's window
@@ -198,9 +198,9 @@ func (c Config) WindowBytes() (int64, error) {
 }
 
 func (c *Config) blockRegion() int {
-	n := (c.SendBlocks+c.ReceiveBlocks)*c.BlockBytes + proofBytes
+	n := (c.SendBlocks+c.ReceiveBlocks)*c.BlockBytes + patternBytes
 	if c.WindowSlots > 0 {
-		n += 2 * c.Peers * c.ring() * stampBytes(c.BlockBytes)
+		n += 2 * c.Peers * c.sendRing() * stampBytes(c.BlockBytes)
 	}
 	return pages(n)
 }

@@ -39,7 +39,7 @@ func Look() Context {
 	if err == nil {
 		driven, err = library.Devices()
 	}
-	return survey(sys, adapters(sys), driven, err, lockLimit())
+	return describeHost(sys, adapters(sys), driven, err, lockLimit())
 }
 
 // libraryProblem tells why the library cannot be used, from what its listing says;
@@ -60,7 +60,7 @@ func Present() bool {
 
 // survey puts together what is known of a host: the devices that the kernel shows, and
 // those that libibverbs lists, or its error. It depends on its arguments only.
-func survey(sys fs.FS, found []adapter, driven []string, library error, lock LockLimit) Context {
+func describeHost(sys fs.FS, found []adapter, driven []string, library error, lock LockLimit) Context {
 	_, err := fs.Stat(sys, "class/infiniband")
 	c := Context{Kernel: err == nil, Library: libraryProblem(library), Ports: readPorts(sys, found), Lock: lock}
 	if c.Ports == nil {

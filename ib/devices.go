@@ -73,9 +73,9 @@ func (p *Port) uverbs() string {
 
 // adapter is what is known of a device before its ports are looked at.
 type adapter struct {
-	name   string
-	nodes  []string       // character devices
-	shared map[string]int // network interfaces of IPoIB, and their ports
+	name       string
+	nodes      []string       // character devices
+	ipoibPorts map[string]int // network interfaces of IPoIB, and their ports
 }
 
 // readPorts reads the ports of adapters from a sysfs, in the order of their names and
@@ -96,8 +96,8 @@ func readPorts(sys fs.FS, adapters []adapter) []Port {
 			p := readPort(sys, path.Join(at, "ports", e.Name()))
 			p.Device, p.Number = a.name, number
 			p.Nodes = append([]string{}, a.nodes...)
-			p.Type, p.Firmware = named(line(sys, at+"/node_type")), line(sys, at+"/fw_ver")
-			for name, port := range a.shared {
+			p.Type, p.Firmware = textAfterColon(firstLine(sys, at+"/node_type")), firstLine(sys, at+"/fw_ver")
+			for name, port := range a.ipoibPorts {
 				if port == number && !slices.Contains(p.Netdevs, name) {
 					p.Netdevs = append(p.Netdevs, name)
 				}
@@ -119,12 +119,12 @@ func byName(a, b Port) int {
 
 func readPort(sys fs.FS, at string) Port {
 	p := Port{
-		State: named(line(sys, at+"/state")), Physical: named(line(sys, at+"/phys_state")),
-		Layer: line(sys, at+"/link_layer"), Rate: line(sys, at+"/rate"),
+		State: textAfterColon(firstLine(sys, at+"/state")), Physical: textAfterColon(firstLine(sys, at+"/phys_state")),
+		Layer: firstLine(sys, at+"/link_layer"), Rate: firstLine(sys, at+"/rate"),
 		Netdevs: []string{}, Identifiers: []Identifier{},
 	}
 	p.Gigabits = gigabits(p.Rate)
-	if lid, err := strconv.ParseUint(strings.TrimPrefix(line(sys, at+"/lid"), "0x"), 16, 16); err == nil {
+	if lid, err := strconv.ParseUint(strings.TrimPrefix(firstLine(sys, at+"/lid"), "0x"), 16, 16); err == nil {
 		p.LID = uint16(lid)
 	}
 	entries, err := fs.ReadDir(sys, at+"/gids")
@@ -136,13 +136,13 @@ func readPort(sys fs.FS, at string) Port {
 		if err != nil {
 			continue
 		}
-		address, err := netip.ParseAddr(line(sys, at+"/gids/"+e.Name()))
+		address, err := netip.ParseAddr(firstLine(sys, at+"/gids/"+e.Name()))
 		if err != nil || address.IsUnspecified() {
 			continue
 		}
 		id := Identifier{
 			Index: index, Address: address.Unmap(),
-			Kind: line(sys, at+"/gid_attrs/types/"+e.Name()), Netdev: line(sys, at+"/gid_attrs/ndevs/"+e.Name()),
+			Kind: firstLine(sys, at+"/gid_attrs/types/"+e.Name()), Netdev: firstLine(sys, at+"/gid_attrs/ndevs/"+e.Name()),
 		}
 		p.Identifiers = append(p.Identifiers, id)
 		if id.Netdev != "" && !slices.Contains(p.Netdevs, id.Netdev) {
@@ -155,7 +155,7 @@ func readPort(sys fs.FS, at string) Port {
 
 // line is the first line of a small file; empty when it cannot be read, as most
 // attributes of a GID that is not set.
-func line(sys fs.FS, name string) string {
+func firstLine(sys fs.FS, name string) string {
 	b, err := fs.ReadFile(sys, name)
 	if err != nil {
 		return ""
@@ -165,7 +165,7 @@ func line(sys fs.FS, name string) string {
 }
 
 // named is the name behind a number: "4: ACTIVE".
-func named(s string) string {
+func textAfterColon(s string) string {
 	if _, name, found := strings.Cut(s, ": "); found {
 		return name
 	}

@@ -13,25 +13,25 @@ import (
 var ErrPort = errors.New("ib: the port is down")
 
 // Watch implements microproto.Connected.
-func (l *Link) Watch(f func(microproto.LinkEvent)) { l.herald.watch(f) }
+func (l *Link) Watch(f func(microproto.LinkEvent)) { l.events.setWatcher(f) }
 
 // tell queues an event. From anywhere.
-func (l *Link) tell(e microproto.LinkEvent) { l.herald.put(e) }
+func (l *Link) notify(e microproto.LinkEvent) { l.events.put(e) }
 
 // herald tells events from a goroutine of its own, so that whoever notices one may hold
 // locks. Of one peer only the newest waits.
-type herald struct {
+type eventNotifier struct {
 	mu      sync.Mutex
 	more    sync.Cond
 	watcher func(microproto.LinkEvent)
-	waiting []microproto.LinkEvent
+	queued  []microproto.LinkEvent
 	running bool
 	closed  bool
 }
 
-func (h *herald) init() { h.more.L = &h.mu }
+func (h *eventNotifier) init() { h.more.L = &h.mu }
 
-func (h *herald) watch(f func(microproto.LinkEvent)) {
+func (h *eventNotifier) setWatcher(f func(microproto.LinkEvent)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.watcher = f
@@ -41,41 +41,41 @@ func (h *herald) watch(f func(microproto.LinkEvent)) {
 	}
 }
 
-func (h *herald) put(e microproto.LinkEvent) {
+func (h *eventNotifier) put(e microproto.LinkEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watcher == nil {
 		return
 	}
-	for i := range h.waiting {
-		if h.waiting[i].Peer == e.Peer {
-			h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
+	for i := range h.queued {
+		if h.queued[i].Peer == e.Peer {
+			h.queued = append(h.queued[:i], h.queued[i+1:]...)
 			break
 		}
 	}
-	h.waiting = append(h.waiting, e)
+	h.queued = append(h.queued, e)
 	h.more.Signal()
 }
 
-func (h *herald) run() {
+func (h *eventNotifier) run() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for {
-		for len(h.waiting) == 0 && !h.closed {
+		for len(h.queued) == 0 && !h.closed {
 			h.more.Wait()
 		}
 		if h.closed {
 			return
 		}
-		e, f := h.waiting[0], h.watcher
-		h.waiting = append(h.waiting[:0], h.waiting[1:]...)
+		e, f := h.queued[0], h.watcher
+		h.queued = append(h.queued[:0], h.queued[1:]...)
 		h.mu.Unlock()
 		f(e)
 		h.mu.Lock()
 	}
 }
 
-func (h *herald) close() {
+func (h *eventNotifier) close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
@@ -90,17 +90,17 @@ func (l *Link) watchDevice() {
 			return
 		}
 		if e.Kind == verbs.EventPairFatal {
-			l.askQueues()
+			l.drainCompletions()
 		}
 		l.mu.Lock()
 		switch {
 		case l.closed.Load():
 		case e.Kind == verbs.EventDeviceFatal:
-			l.down(fmt.Errorf("ib: device %s: %w", l.device.Name(), verbs.ErrGone))
-		case e.Kind == verbs.EventPortError && e.Port == l.at.number:
-			l.down(fmt.Errorf("%w: port %d of %s", ErrPort, e.Port, l.device.Name()))
-		case e.Kind == verbs.EventPortActive && e.Port == l.at.number:
-			l.up()
+			l.markDown(fmt.Errorf("ib: device %s: %w", l.device.Name(), verbs.ErrGone))
+		case e.Kind == verbs.EventPortError && e.Port == l.port.number:
+			l.markDown(fmt.Errorf("%w: port %d of %s", ErrPort, e.Port, l.device.Name()))
+		case e.Kind == verbs.EventPortActive && e.Port == l.port.number:
+			l.markUp()
 		case e.Kind == verbs.EventPairFatal:
 			for _, q := range l.pairs {
 				if q != nil && q.number == e.Pair {
@@ -109,13 +109,13 @@ func (l *Link) watchDevice() {
 			}
 		}
 		l.mu.Unlock()
-		l.callWriters()
+		l.callWritableIfRoom()
 	}
 }
 
 // askQueues takes in what has completed: there may be the reason why a pair failed,
 // which the event does not tell.
-func (l *Link) askQueues() {
+func (l *Link) drainCompletions() {
 	l.rx.Lock()
 	if !l.closed.Load() {
 		l.poll()
@@ -127,11 +127,11 @@ func (l *Link) askQueues() {
 		l.pump()
 	}
 	l.mu.Unlock()
-	l.nudge() // who waits looks at what has come
+	l.wakeReceiver() // who waits looks at what has come
 }
 
 // down takes all connections down. mu is held.
-func (l *Link) down(err error) {
+func (l *Link) markDown(err error) {
 	if l.downErr != nil {
 		return
 	}
@@ -141,21 +141,21 @@ func (l *Link) down(err error) {
 			p.fail(err)
 		}
 	}
-	l.tell(microproto.LinkEvent{Err: err})
+	l.notify(microproto.LinkEvent{Err: err})
 	l.log("%v", err)
 }
 
 // up: the port is active again. Connections are made by new offers.
-func (l *Link) up() {
+func (l *Link) markUp() {
 	if l.downErr == nil || !errors.Is(l.downErr, ErrPort) {
 		return
 	}
-	if err := l.at.read(l.device, &l.config); err != nil {
+	if err := l.port.read(l.device, &l.config); err != nil {
 		l.log("%v", err)
 		return
 	}
-	l.self.lid, l.self.gid, l.self.subnet, l.self.mtu = l.at.lid, l.at.gid, l.at.subnet, l.at.mtu
+	l.self.lid, l.self.gid, l.self.subnet, l.self.mtu = l.port.lid, l.port.gid, l.port.subnet, l.port.mtu
 	l.downErr = nil
-	l.tell(microproto.LinkEvent{Up: true})
-	l.log("port %d of %s is active again", l.at.number, l.device.Name())
+	l.notify(microproto.LinkEvent{Up: true})
+	l.log("port %d of %s is active again", l.port.number, l.device.Name())
 }

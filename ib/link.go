@@ -25,43 +25,43 @@ type Link struct {
 	sends    verbs.CompletionQueue // looked into when something is wanted of it
 	memory   *memory
 	buffers  buffers
-	at       port
+	port     port
 	self     offer // what all offers have in common
 	count    counters
 
-	signalEvery int // requests, of which the last leaves a completion
-	closed      atomic.Bool
-	gathers     atomic.Bool   // there is memory of Allocate
-	done        chan struct{} // closed by Close
-	generations atomic.Uint32 // of keys
+	signalEvery   int // requests, of which the last leaves a completion
+	closed        atomic.Bool
+	hasUserMemory atomic.Bool   // there is memory of Allocate
+	done          chan struct{} // closed by Close
+	keyGeneration atomic.Uint32 // of keys
 
-	rx          sync.Mutex // of receiving; taken before mu
-	arrivals    ring[arrival]
-	receiveDone [32]verbs.Completion
+	rx                 sync.Mutex // of receiving; taken before mu
+	arrivals           ring[arrival]
+	receiveCompletions [32]verbs.Completion
 
-	turn      sync.Mutex // of waiting at the channel
-	receivers atomic.Int32
-	rung      atomic.Bool
-	bell      chan struct{}
+	waitMu        sync.Mutex // of waiting at the channel
+	receivers     atomic.Int32
+	wakeRequested atomic.Bool
+	wakeup        chan struct{}
 
-	mu           sync.Mutex
-	faces        faces
-	peers        []*peer // by link address − 1; nil: forgotten
-	named        map[string]*peer
-	pairs        []*pair // by share; changed under rx and mu
-	touched      []*pair
-	refused      *pair // that Send found full
-	starvedPairs int
-	sendDone     [32]verbs.Completion
-	generation   uint32 // of offers
-	downErr      error  // the port or the device
-	tender       *time.Timer
-	tending      atomic.Bool
+	mu              sync.Mutex
+	userMemory      userMemory
+	peers           []*peer // by link address − 1; nil: forgotten
+	named           map[string]*peer
+	pairs           []*pair // by share; changed under rx and mu
+	readyPairs      []*pair
+	fullPair        *pair // that Send found full
+	starvedPairs    int
+	sendCompletions [32]verbs.Completion
+	generation      uint32 // of offers
+	downErr         error  // the port or the device
+	progressTimer   *time.Timer
+	progressArmed   atomic.Bool
 
-	writersMu sync.Mutex
-	writers   []func()
-	owing     atomic.Bool // some peer is to be told its credit
-	herald    herald
+	writableMu        sync.Mutex
+	writableCallbacks []func()
+	anyCreditOwed     atomic.Bool // some peer is to be told its credit
+	events            eventNotifier
 }
 
 var (
@@ -84,14 +84,14 @@ func Open(c Config) (*Link, error) {
 		return nil, err
 	}
 	l := &Link{
-		config: c, done: make(chan struct{}), bell: make(chan struct{}, 1),
+		config: c, done: make(chan struct{}), wakeup: make(chan struct{}, 1),
 		named: map[string]*peer{}, pairs: make([]*pair, 2*c.Peers),
 		signalEvery: max(1, min(postBatch, c.SendBlocks/(8*c.Peers))),
 	}
-	l.herald.init()
-	l.tender = time.AfterFunc(time.Hour, l.tend)
-	l.tender.Stop()
-	if l.device, l.at, err = openPort(provider, c); err != nil {
+	l.events.init()
+	l.progressTimer = time.AfterFunc(time.Hour, l.progress)
+	l.progressTimer.Stop()
+	if l.device, l.port, err = openPort(provider, c); err != nil {
 		return nil, err
 	}
 	if err := l.setUp(); err != nil {
@@ -107,7 +107,7 @@ func (l *Link) setUp() (err error) {
 	if err != nil {
 		return fmt.Errorf("ib: device %s: %w", l.device.Name(), err)
 	}
-	if n := max(c.depth(), c.share()); n > limits.PairRequests {
+	if n := max(c.sendDepth(), c.receivesPerPair()); n > limits.PairRequests {
 		return fmt.Errorf("ib: device %s takes %d outstanding requests a queue pair, and %d receive blocks for %d peers would be %d: ask for fewer blocks, or say that there are more peers",
 			l.device.Name(), limits.PairRequests, c.ReceiveBlocks, c.Peers, n)
 	}
@@ -117,16 +117,16 @@ func (l *Link) setUp() (err error) {
 	if l.memory, err = newMemory(l.domain, c); err != nil {
 		return err
 	}
-	l.buffers.init(c.BlockBytes, c.BufferBytes, l.nudge)
-	l.arrivals.grow(2 * c.Peers * c.share())
+	l.buffers.init(c.BlockBytes, c.BufferBytes, l.wakeReceiver)
+	l.arrivals.grow(2 * c.Peers * c.receivesPerPair())
 	if l.channel, err = l.device.CreateChannel(); err != nil {
 		return err
 	}
 	pairs := 2 * c.Peers
-	if l.receives, err = l.device.CreateQueue(pairs*c.share(), l.channel); err != nil {
+	if l.receives, err = l.device.CreateQueue(pairs*c.receivesPerPair(), l.channel); err != nil {
 		return err
 	}
-	if l.sends, err = l.device.CreateQueue(pairs*c.depth(), nil); err != nil {
+	if l.sends, err = l.device.CreateQueue(pairs*c.sendDepth(), nil); err != nil {
 		return err
 	}
 	var b [12]byte
@@ -135,8 +135,8 @@ func (l *Link) setUp() (err error) {
 	}
 	l.generation = binary.BigEndian.Uint32(b[8:]) >> 1
 	l.self = offer{
-		name: c.Name, layer: l.at.layer, mtu: l.at.mtu, lid: l.at.lid, gid: l.at.gid, subnet: l.at.subnet,
-		block: c.BlockBytes, window: c.window(), incarnation: binary.BigEndian.Uint64(b[:]),
+		name: c.Name, layer: l.port.layer, mtu: l.port.mtu, lid: l.port.lid, gid: l.port.gid, subnet: l.port.subnet,
+		blockBytes: c.BlockBytes, credit: c.frameCredit(), incarnation: binary.BigEndian.Uint64(b[:]),
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (l *Link) setUp() (err error) {
 // frames with a Body once it has memory of Allocate.
 func (l *Link) Caps(m microproto.Mode) microproto.Caps {
 	c := microproto.Caps{MTU: l.config.BlockBytes, Batch: postBatch, Reliable: m != microproto.ModeAsynchronous, Ordered: true}
-	if c.Reliable && l.gathers.Load() {
+	if c.Reliable && l.hasUserMemory.Load() {
 		c.Gather = gatherBytes
 	}
 	return c
@@ -159,7 +159,7 @@ const gatherBytes = 1024
 func (l *Link) Device() string { return l.device.Name() }
 
 // Port is the port's number, from 1.
-func (l *Link) Port() int { return l.at.number }
+func (l *Link) Port() int { return l.port.number }
 
 // Close destroys everything. Frames that were handed up stay valid until released;
 // memory of Allocate does not.
@@ -169,16 +169,16 @@ func (l *Link) Close() error {
 	}
 	close(l.done)
 	l.channel.Wake()
-	l.turn.Lock() // nobody waits at the channel any more
-	defer l.turn.Unlock()
+	l.waitMu.Lock() // nobody waits at the channel any more
+	defer l.waitMu.Unlock()
 	l.rx.Lock()
 	defer l.rx.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tender.Stop()
-	l.herald.close()
+	l.progressTimer.Stop()
+	l.events.close()
 	err := l.tearDown()
-	l.fireWriters()
+	l.callWritable()
 	return err
 }
 
@@ -192,7 +192,7 @@ func (l *Link) tearDown() error {
 		}
 	}
 	clear(l.named)
-	err = errors.Join(err, l.faces.close())
+	err = errors.Join(err, l.userMemory.close())
 	if l.memory != nil {
 		err = errors.Join(err, l.memory.close())
 	}

@@ -23,23 +23,23 @@ type memory struct {
 	addr   uint64
 	key    uint32
 
-	block, sends, receives, share int
-	proof                         int // offset of what proves windows
-	stamps                        int // of the first cell
+	blockBytes, sendBlocks, receiveBlocks, receivesPerPair int
+	pattern                                                int // offset of what proves windows
+	stampOffset                                            int // of the first cell
 
-	mu      sync.Mutex
-	free    ring[int32] // send blocks: taken at the head, put back at the tail
-	keep    int         // of them that Acquire leaves, for frames that must be copied
-	out     int         // blocks behind frames
-	buffers []*microproto.Buffer
-	shares  []share
-	closed  bool
+	mu       sync.Mutex
+	free     ring[int32] // send blocks: taken at the head, put back at the tail
+	reserved int         // of them that Acquire leaves, for frames that must be copied
+	inUse    int         // blocks behind frames
+	buffers  []*microproto.Buffer
+	shares   []receiveShare
+	closed   bool
 }
 
 // share is the receive blocks of one queue pair.
-type share struct {
+type receiveShare struct {
 	owner *pair // nil: none
-	out   int   // of its blocks, behind frames
+	inUse int   // of its blocks, behind frames
 }
 
 func newMemory(d verbs.Domain, c *Config) (*memory, error) {
@@ -50,25 +50,25 @@ func newMemory(d verbs.Domain, c *Config) (*memory, error) {
 	}
 	m := &memory{
 		bytes: b, base: uintptr(unsafe.Pointer(unsafe.SliceData(b))),
-		block: c.BlockBytes, sends: c.SendBlocks, receives: c.ReceiveBlocks, share: c.share(),
-		keep: max(1, c.SendBlocks/8), buffers: make([]*microproto.Buffer, c.SendBlocks+c.ReceiveBlocks),
-		shares: make([]share, 2*c.Peers),
+		blockBytes: c.BlockBytes, sendBlocks: c.SendBlocks, receiveBlocks: c.ReceiveBlocks, receivesPerPair: c.receivesPerPair(),
+		reserved: max(1, c.SendBlocks/8), buffers: make([]*microproto.Buffer, c.SendBlocks+c.ReceiveBlocks),
+		shares: make([]receiveShare, 2*c.Peers),
 	}
-	m.proof = (m.sends + m.receives) * m.block
-	m.stamps = m.proof + proofBytes
+	m.pattern = (m.sendBlocks + m.receiveBlocks) * m.blockBytes
+	m.stampOffset = m.pattern + patternBytes
 	if m.region, err = d.Register(b, verbs.LocalWrite); err != nil {
 		return nil, errors.Join(explainLimit(err), verbs.Free(b))
 	}
 	m.addr, m.key = m.region.Addr(), m.region.LocalKey()
-	m.free.grow(m.sends)
+	m.free.grow(m.sendBlocks)
 	for i := range m.buffers {
-		give := m.giveSend
-		if i >= m.sends {
-			give = m.giveReceive
+		give := m.freeSend
+		if i >= m.sendBlocks {
+			give = m.freeReceive
 		} else {
 			m.free.push(int32(i))
 		}
-		m.buffers[i] = microproto.NewBuffer(m.at(i), func(*microproto.Buffer) { give(int32(i)) })
+		m.buffers[i] = microproto.NewBuffer(m.blockAt(i), func(*microproto.Buffer) { give(int32(i)) })
 	}
 	return m, nil
 }
@@ -83,12 +83,14 @@ func explainLimit(err error) error {
 }
 
 // at is a block's memory.
-func (m *memory) at(i int) []byte { return m.bytes[i*m.block : (i+1)*m.block : (i+1)*m.block] }
+func (m *memory) blockAt(i int) []byte {
+	return m.bytes[i*m.blockBytes : (i+1)*m.blockBytes : (i+1)*m.blockBytes]
+}
 
 // offset tells where in the region b lies, if it does.
 func (m *memory) offset(b []byte) (int, bool) {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	if at < m.base || at-m.base+uintptr(len(b)) > uintptr(m.proof) {
+	if at < m.base || at-m.base+uintptr(len(b)) > uintptr(m.pattern) {
 		return 0, false
 	}
 	return int(at - m.base), true
@@ -98,32 +100,32 @@ func (m *memory) offset(b []byte) (int, bool) {
 func (m *memory) acquire(n int) (microproto.Frame, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || m.free.n <= m.keep || n > m.block {
+	if m.closed || m.free.n <= m.reserved || n > m.blockBytes {
 		return microproto.Frame{}, false
 	}
 	i := m.free.pop()
-	m.out++
+	m.inUse++
 	return m.buffers[i].Frame(0, 0, n), true
 }
 
 // take is acquire for a copy that is to be sent now: it may have the last block.
-func (m *memory) take() (int32, bool) {
+func (m *memory) acquireForCopy() (int32, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed || m.free.n == 0 {
 		return 0, false
 	}
-	m.out++
+	m.inUse++
 	return m.free.pop(), true
 }
 
 // giveSend puts a send block back at the tail.
-func (m *memory) giveSend(i int32) {
+func (m *memory) freeSend(i int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.free.push(i)
-	m.out--
-	m.unmap()
+	m.inUse--
+	m.unmapIfUnused()
 }
 
 func (m *memory) freeBlocks() int {
@@ -133,11 +135,11 @@ func (m *memory) freeBlocks() int {
 }
 
 // assign gives a share to a pair.
-func (m *memory) assign(p *pair) (int, error) {
+func (m *memory) assignShare(p *pair) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.shares {
-		if m.shares[i].owner == nil && m.shares[i].out == 0 {
+		if m.shares[i].owner == nil && m.shares[i].inUse == 0 {
 			m.shares[i].owner = p
 			return i, nil
 		}
@@ -147,32 +149,32 @@ func (m *memory) assign(p *pair) (int, error) {
 
 // resign takes a share back. It goes to somebody else when the last frame over its
 // blocks has been released.
-func (m *memory) resign(s int) {
+func (m *memory) releaseShare(s int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shares[s].owner = nil
 }
 
 // receive returns a frame over the first n bytes of a receive block.
-func (m *memory) receive(block int32, peer microproto.LinkAddr, n int) microproto.Frame {
+func (m *memory) frameOver(block int32, peer microproto.LinkAddr, n int) microproto.Frame {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.out++
-	m.shares[(int(block)-m.sends)/m.share].out++
+	m.inUse++
+	m.shares[(int(block)-m.sendBlocks)/m.receivesPerPair].inUse++
 	return m.buffers[block].Frame(peer, 0, n)
 }
 
 // giveReceive has a block posted again by the pair that owns it.
-func (m *memory) giveReceive(i int32) {
+func (m *memory) freeReceive(i int32) {
 	m.mu.Lock()
-	s := &m.shares[(int(i)-m.sends)/m.share]
-	s.out--
-	m.out--
+	s := &m.shares[(int(i)-m.sendBlocks)/m.receivesPerPair]
+	s.inUse--
+	m.inUse--
 	owner := s.owner
-	m.unmap()
+	m.unmapIfUnused()
 	m.mu.Unlock()
 	if owner != nil {
-		owner.back(i)
+		owner.returnBlock(i)
 	}
 }
 
@@ -182,13 +184,13 @@ func (m *memory) close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
-	m.unmap()
+	m.unmapIfUnused()
 	return err
 }
 
 // unmap frees the memory when nobody uses it any more. The lock is held.
-func (m *memory) unmap() {
-	if m.closed && m.out == 0 && m.bytes != nil {
+func (m *memory) unmapIfUnused() {
+	if m.closed && m.inUse == 0 && m.bytes != nil {
 		_ = verbs.Free(m.bytes)
 		m.bytes = nil
 	}

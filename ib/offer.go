@@ -44,8 +44,8 @@ type offer struct {
 	lid         uint16
 	gid         verbs.GID
 	subnet      uint64
-	block       int
-	window      int
+	blockBytes  int
+	credit      int
 	incarnation uint64
 	generation  uint32
 	rc, uc      endpoint
@@ -65,8 +65,8 @@ func (o *offer) append(b []byte) []byte {
 	gid := o.gid.Addr.As16()
 	b = append(append(b, byte(o.gid.Kind)), gid[:]...)
 	b = e.AppendUint64(b, o.subnet)
-	b = e.AppendUint32(b, uint32(o.block))
-	b = e.AppendUint16(b, uint16(o.window))
+	b = e.AppendUint32(b, uint32(o.blockBytes))
+	b = e.AppendUint16(b, uint16(o.credit))
 	b = e.AppendUint64(b, o.incarnation)
 	b = e.AppendUint32(b, o.generation)
 	for _, p := range [2]endpoint{o.rc, o.uc} {
@@ -91,7 +91,7 @@ func decodeOffer(b []byte) (offer, error) {
 	e := binary.BigEndian
 	o.layer, o.mtu, o.lid = verbs.LinkLayer(b[1]), int(e.Uint16(b[2:])), e.Uint16(b[4:])
 	o.gid = verbs.GID{Kind: verbs.GIDKind(b[6]), Addr: netip.AddrFrom16([16]byte(b[7:23]))}
-	o.subnet, o.block, o.window = e.Uint64(b[23:]), int(e.Uint32(b[31:])), int(e.Uint16(b[35:]))
+	o.subnet, o.blockBytes, o.credit = e.Uint64(b[23:]), int(e.Uint32(b[31:])), int(e.Uint16(b[35:]))
 	o.incarnation, o.generation = e.Uint64(b[37:]), e.Uint32(b[45:])
 	o.rc = endpoint{e.Uint32(b[49:]), e.Uint32(b[53:])}
 	o.uc = endpoint{e.Uint32(b[57:]), e.Uint32(b[61:])}
@@ -108,10 +108,10 @@ func (o *offer) check() error {
 		return fmt.Errorf("%w: link layer %d", errOffer, o.layer)
 	case !validMTU(o.mtu):
 		return fmt.Errorf("%w: path MTU of %d bytes", errOffer, o.mtu)
-	case o.block < minBlockBytes || o.block > maxBlockBytes:
-		return fmt.Errorf("%w: blocks of %d bytes", errOffer, o.block)
-	case o.window < 1 || o.window > mostReceives || o.slots > maxSlots:
-		return fmt.Errorf("%w: a window of %d frames, %d slots", errOffer, o.window, o.slots)
+	case o.blockBytes < minBlockBytes || o.blockBytes > maxBlockBytes:
+		return fmt.Errorf("%w: blocks of %d bytes", errOffer, o.blockBytes)
+	case o.credit < 1 || o.credit > maxReceives || o.slots > maxSlots:
+		return fmt.Errorf("%w: a window of %d frames, %d slots", errOffer, o.credit, o.slots)
 	case o.gid.Kind > verbs.GIDRoCEv2:
 		return fmt.Errorf("%w: GID of kind %d", errOffer, o.gid.Kind)
 	}
@@ -126,7 +126,7 @@ func (o *offer) check() error {
 func validMTU(n int) bool { return n >= 256 && n <= 4096 && n&(n-1) == 0 }
 
 // fits tells why two ends cannot be connected, or nil.
-func (o *offer) fits(their *offer) error {
+func (o *offer) compatible(their *offer) error {
 	switch {
 	case their.name == o.name:
 		return fmt.Errorf("ib: peer %q has this end's own name", their.name)
@@ -139,8 +139,8 @@ func (o *offer) fits(their *offer) error {
 	case o.layer == verbs.LayerEthernet && (their.gid.Kind != o.gid.Kind || their.gid.Addr.IsUnspecified()):
 		return fmt.Errorf("%w: this end uses GID %v of kind %d, %q %v of kind %d: choose entries of one kind", ErrFabric,
 			o.gid.Addr, o.gid.Kind, their.name, their.gid.Addr, their.gid.Kind)
-	case their.block != o.block:
-		return fmt.Errorf("ib: %q has blocks of %d bytes, this end of %d: use the same block or message size at both ends", their.name, their.block, o.block)
+	case their.blockBytes != o.blockBytes:
+		return fmt.Errorf("ib: %q has blocks of %d bytes, this end of %d: use the same block or message size at both ends", their.name, their.blockBytes, o.blockBytes)
 	}
 	return nil
 }

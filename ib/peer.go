@@ -22,22 +22,22 @@ type peer struct {
 	rc, uc *pair
 	window *window // into which it writes; nil: no slots
 
-	mine    offer
-	encoded []byte // mine
-	theirs  *offer // nil: not known
-	blob    []byte // theirs
-	state   peerState
-	wasUp   bool // it has been connected before: Watch is told when it is again
-	failure error
+	localOffer  offer
+	localBytes  []byte // mine
+	remoteOffer *offer // nil: not known
+	remoteBytes []byte // theirs
+	state       peerState
+	wasUp       bool // it has been connected before: Watch is told when it is again
+	failure     error
 
-	proof  bool // a request that proves the connection is outstanding
-	remote remoteWindow
+	keepalive bool // a request that proves the connection is outstanding
+	remote    remoteWindow
 
-	asked atomic.Bool // the other end wants to be told its credit
-	owed  atomic.Bool // it is to be told
-	heard atomic.Bool // it has told something
-	probe time.Time   // when it was asked last; zero: nothing is to be asked
-	quiet time.Time   // when it had told something last, while it was asked
+	creditAsked atomic.Bool // the other end wants to be told its credit
+	creditOwed  atomic.Bool // it is to be told
+	answered    atomic.Bool // it has told something
+	probedAt    time.Time   // when it was asked last; zero: nothing is to be asked
+	answeredAt  time.Time   // when it had told something last, while it was asked
 }
 
 type peerState uint8
@@ -73,10 +73,10 @@ func (l *Link) newPeer(name string) (*peer, error) {
 	if p.window, err = l.newWindow(); err != nil {
 		return nil, errors.Join(err, p.uc.close(), p.rc.close())
 	}
-	if err = p.initialise(); err != nil {
+	if err = p.initPairs(); err != nil {
 		return nil, errors.Join(fmt.Errorf("ib: connection with peer %q: %w", name, err), p.close())
 	}
-	if err = p.renew(); err != nil {
+	if err = p.makeOffer(); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	l.peers = append(l.peers, p)
@@ -85,7 +85,7 @@ func (l *Link) newPeer(name string) (*peer, error) {
 	return p, nil
 }
 
-func (p *peer) initialise() error {
+func (p *peer) initPairs() error {
 	if err := p.rc.initialise(); err != nil {
 		return err
 	}
@@ -93,46 +93,46 @@ func (p *peer) initialise() error {
 }
 
 // renew makes another offer: random first packet numbers.
-func (p *peer) renew() error {
+func (p *peer) makeOffer() error {
 	var b [8]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return fmt.Errorf("ib: random packet numbers: %w", err)
 	}
 	l := p.link
-	p.mine = l.self
-	p.mine.generation = l.generation
+	p.localOffer = l.self
+	p.localOffer.generation = l.generation
 	l.generation++
-	p.mine.rc = endpoint{p.rc.number, binary.BigEndian.Uint32(b[:]) & mask24}
-	p.mine.uc = endpoint{p.uc.number, binary.BigEndian.Uint32(b[4:]) & mask24}
+	p.localOffer.rc = endpoint{p.rc.number, binary.BigEndian.Uint32(b[:]) & mask24}
+	p.localOffer.uc = endpoint{p.uc.number, binary.BigEndian.Uint32(b[4:]) & mask24}
 	if p.window != nil {
-		p.mine.slots, p.mine.address, p.mine.key = p.window.slots, p.window.region.Addr(), p.window.region.RemoteKey()
+		p.localOffer.slots, p.localOffer.address, p.localOffer.key = p.window.slots, p.window.region.Addr(), p.window.region.RemoteKey()
 	}
-	p.encoded = p.mine.append(nil)
+	p.localBytes = p.localOffer.append(nil)
 	return nil
 }
 
 // join connects both pairs to theirs. When they were connected before, or have failed,
 // they start anew.
-func (p *peer) join() error {
+func (p *peer) connect() error {
 	if p.state != peerFresh {
 		if err := p.restart(); err != nil {
-			return p.broken(err)
+			return p.markDown(err)
 		}
 	}
-	err := p.rc.connect(p.theirs, p.theirs.rc, (p.mine.rc.psn+p.theirs.rc.psn)&mask24)
+	err := p.rc.connect(p.remoteOffer, p.remoteOffer.rc, (p.localOffer.rc.psn+p.remoteOffer.rc.psn)&mask24)
 	if err == nil {
-		err = p.uc.connect(p.theirs, p.theirs.uc, (p.mine.uc.psn+p.theirs.uc.psn)&mask24)
+		err = p.uc.connect(p.remoteOffer, p.remoteOffer.uc, (p.localOffer.uc.psn+p.remoteOffer.uc.psn)&mask24)
 	}
 	if err != nil {
-		return p.broken(err)
+		return p.markDown(err)
 	}
 	p.state, p.failure = peerUp, nil
-	p.remote.reset(p.theirs, p.link)
-	p.asked.Store(false)
-	p.owed.Store(false)
-	p.proof = false
+	p.remote.reset(p.remoteOffer, p.link)
+	p.creditAsked.Store(false)
+	p.creditOwed.Store(false)
+	p.keepalive = false
 	if p.wasUp {
-		p.prove() // its completion tells Watch
+		p.sendKeepalive() // its completion tells Watch
 	}
 	return nil
 }
@@ -145,13 +145,13 @@ func (p *peer) restart() error {
 		p.window.clear()
 	}
 	if err == nil {
-		err = p.initialise()
+		err = p.initPairs()
 	}
 	return err
 }
 
 // broken notes that a connection could not be made.
-func (p *peer) broken(err error) error {
+func (p *peer) markDown(err error) error {
 	p.state = peerDown
 	p.failure = fmt.Errorf("ib: connection with peer %q: %w", p.name, err)
 	return p.failure
@@ -162,11 +162,11 @@ func (p *peer) fail(err error) {
 	if p.state == peerDown {
 		return
 	}
-	_ = p.broken(err)
+	_ = p.markDown(err)
 	p.wasUp = true
 	p.link.count.failures.Add(1)
 	_ = errors.Join(p.rc.stop(), p.uc.stop())
-	p.link.tell(microproto.LinkEvent{Peer: p.addr, Err: p.failure})
+	p.link.notify(microproto.LinkEvent{Peer: p.addr, Err: p.failure})
 	p.link.log("the connection with %s is down: %v", p.name, err)
 }
 
@@ -193,18 +193,18 @@ func (l *Link) Offer(name string) ([]byte, error) {
 	}
 	if p.state == peerDown {
 		if err := p.restart(); err != nil {
-			return nil, p.broken(err)
+			return nil, p.markDown(err)
 		}
-		if err := p.renew(); err != nil {
+		if err := p.makeOffer(); err != nil {
 			return nil, err
 		}
-		if p.theirs != nil {
-			if err := p.join(); err != nil {
+		if p.remoteOffer != nil {
+			if err := p.connect(); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return bytes.Clone(p.encoded), nil
+	return bytes.Clone(p.localBytes), nil
 }
 
 func (l *Link) peerNamed(name string) (*peer, error) {
@@ -231,29 +231,29 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 	defer l.rx.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.self.fits(&o); err != nil {
+	if err := l.self.compatible(&o); err != nil {
 		return 0, err
 	}
 	p, err := l.peerNamed(o.name)
 	if err != nil {
 		return 0, err
 	}
-	if p.theirs != nil {
-		if bytes.Equal(p.blob, remote) && p.state != peerFresh {
+	if p.remoteOffer != nil {
+		if bytes.Equal(p.remoteBytes, remote) && p.state != peerFresh {
 			if p.state == peerDown {
 				return 0, fmt.Errorf("%w, and another needs a new Offer: %w", ErrDown, p.failure)
 			}
 			return p.addr, nil
 		}
-		if p.theirs.incarnation == o.incarnation && int32(o.generation-p.theirs.generation) < 0 {
+		if p.remoteOffer.incarnation == o.incarnation && int32(o.generation-p.remoteOffer.generation) < 0 {
 			return 0, fmt.Errorf("ib: the offer of peer %q is older than the one accepted", o.name)
 		}
 	}
-	p.theirs, p.blob = &o, bytes.Clone(remote)
+	p.remoteOffer, p.remoteBytes = &o, bytes.Clone(remote)
 	if p.state == peerDown {
 		p.wasUp = true
 	}
-	if err := p.join(); err != nil {
+	if err := p.connect(); err != nil {
 		return 0, err
 	}
 	return p.addr, nil

@@ -3,19 +3,19 @@ package ib
 import "github.com/p2pdc/p2pdc/microproto"
 
 // mostWaiting bounds the frames that wait for a pair.
-const mostWaiting = 4096
+const maxQueued = 4096
 
 // queue holds the frames of a pair that wait for credit or room, oldest first. A newer
 // frame of a value takes the place of the one that waits.
 type queue struct {
-	entries     []waiting
+	entries     []queueEntry
 	first, last int32 // of the queue; -1: it is empty
 	free        int32 // first of the entries not in use; -1: none
 	n           int
 	heads       [64]int32 // of chains of values
 }
 
-type waiting struct {
+type queueEntry struct {
 	frame microproto.Frame
 	next  int32 // in the queue, or of the free ones
 	chain int32 // of entries whose values hash alike
@@ -47,7 +47,7 @@ func (q *queue) replace(f microproto.Frame) bool {
 	return false
 }
 
-func (q *queue) full() bool { return q.n >= mostWaiting }
+func (q *queue) full() bool { return q.n >= maxQueued }
 
 func (q *queue) push(f microproto.Frame) {
 	i := q.free
@@ -55,7 +55,7 @@ func (q *queue) push(f microproto.Frame) {
 		q.free = q.entries[i].next
 	} else {
 		i = int32(len(q.entries))
-		q.entries = append(q.entries, waiting{})
+		q.entries = append(q.entries, queueEntry{})
 	}
 	e := &q.entries[i]
 	e.frame, e.next, e.chain = f, -1, -1

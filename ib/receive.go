@@ -21,10 +21,10 @@ type arrival struct {
 // TryRecv fills a prefix of batch with what has come, and never waits.
 func (l *Link) TryRecv(batch []microproto.Frame) (int, error) {
 	l.rx.Lock()
-	n := l.collect(batch)
+	n := l.takeArrivals(batch)
 	l.rx.Unlock()
 	l.payCredit()
-	l.callWriters()
+	l.callWritableIfRoom()
 	if n == 0 && l.closed.Load() {
 		return 0, errClosed
 	}
@@ -50,7 +50,7 @@ func (l *Link) Await() error {
 }
 
 // attempt is TryRecv; without a batch it tells only how much is there.
-func (l *Link) attempt(batch []microproto.Frame) (int, error) {
+func (l *Link) tryReceive(batch []microproto.Frame) (int, error) {
 	if batch != nil {
 		return l.TryRecv(batch)
 	}
@@ -61,7 +61,7 @@ func (l *Link) attempt(batch []microproto.Frame) (int, error) {
 	n := l.arrivals.n
 	l.rx.Unlock()
 	l.payCredit()
-	l.callWriters()
+	l.callWritableIfRoom()
 	if n == 0 && l.closed.Load() {
 		return 0, errClosed
 	}
@@ -71,46 +71,46 @@ func (l *Link) attempt(batch []microproto.Frame) (int, error) {
 func (l *Link) await(batch []microproto.Frame) (int, error) {
 	l.receivers.Add(1)
 	defer l.receivers.Add(-1)
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	l.waitMu.Lock()
+	defer l.waitMu.Unlock()
 	var spun time.Time
 	for {
-		n, err := l.attempt(batch)
-		if n > 0 || err != nil || l.rung.Swap(false) {
+		n, err := l.tryReceive(batch)
+		if n > 0 || err != nil || l.wakeRequested.Swap(false) {
 			return n, err
 		}
-		if l.looks(&spun) {
+		if l.keepPolling(&spun) {
 			continue
 		}
 		if err := l.receives.Arm(); err != nil {
-			l.outlast(err)
+			l.waitAfterFailure(err)
 			continue
 		}
 		// What came before it was armed raises no event.
-		if n, err := l.attempt(batch); n > 0 || err != nil || l.rung.Swap(false) {
+		if n, err := l.tryReceive(batch); n > 0 || err != nil || l.wakeRequested.Swap(false) {
 			return n, err
 		}
 		l.count.waits.Add(1)
 		if _, err := l.channel.Wait(-1); err != nil && !l.closed.Load() {
-			l.outlast(err)
+			l.waitAfterFailure(err)
 		}
 		spun = time.Time{}
 	}
 }
 
 // outlast waits at a device that works no more, until Wake or Close.
-func (l *Link) outlast(err error) {
+func (l *Link) waitAfterFailure(err error) {
 	l.mu.Lock()
-	l.down(err)
+	l.markDown(err)
 	l.mu.Unlock()
 	select {
-	case <-l.bell:
+	case <-l.wakeup:
 	case <-l.done:
 	}
 }
 
 // looks tells a receiver that has found nothing to look again. since is when it began.
-func (l *Link) looks(since *time.Time) bool {
+func (l *Link) keepPolling(since *time.Time) bool {
 	switch l.config.Completion {
 	case CompletionPolling:
 	case CompletionChannel:
@@ -131,23 +131,23 @@ func (l *Link) looks(since *time.Time) bool {
 // Wake makes a Recv or AwaitRecv that waits, or else the next one, return without a
 // frame.
 func (l *Link) Wake() {
-	l.rung.Store(true)
+	l.wakeRequested.Store(true)
 	select {
-	case l.bell <- struct{}{}:
+	case l.wakeup <- struct{}{}:
 	default:
 	}
-	l.nudge()
+	l.wakeReceiver()
 }
 
 // nudge makes who waits at the channel look again.
-func (l *Link) nudge() {
+func (l *Link) wakeReceiver() {
 	if !l.closed.Load() {
 		l.channel.Wake()
 	}
 }
 
 // collect polls, and hands up what has come. rx is held.
-func (l *Link) collect(batch []microproto.Frame) int {
+func (l *Link) takeArrivals(batch []microproto.Frame) int {
 	if l.arrivals.n == 0 {
 		l.poll()
 	}
@@ -158,7 +158,7 @@ func (l *Link) collect(batch []microproto.Frame) int {
 			l.count.discarded.Add(1)
 			continue // its connection is over, and the block posted again
 		}
-		if f, ok := l.pop(&a); ok {
+		if f, ok := l.frameOf(&a); ok {
 			l.count.framesReceived.Add(1)
 			l.count.bytesReceived.Add(uint64(len(f.Data)))
 			batch[n] = f
@@ -171,25 +171,25 @@ func (l *Link) collect(batch []microproto.Frame) int {
 // pop makes a frame of an arrival. POP: the bytes are copied out and the block is posted
 // at once; in message mode they stay, while enough receives are posted, until the frame
 // is released. They stay too where there is no memory to copy into.
-func (l *Link) pop(a *arrival) (microproto.Frame, bool) {
+func (l *Link) frameOf(a *arrival) (microproto.Frame, bool) {
 	q := a.pair
 	if a.slot >= 0 {
-		return l.arrived(q, int(a.slot))
+		return l.readSlot(q, int(a.slot))
 	}
-	stay := l.config.MessageBytes > 0 && q.held.Load() < int64(l.memory.share/2)
+	stay := l.config.MessageBytes > 0 && q.held.Load() < int64(l.memory.receivesPerPair/2)
 	var b *microproto.Buffer
 	if !stay {
-		b = l.buffers.take()
+		b = l.buffers.get()
 	}
 	if b == nil {
-		q.lend(a.block)
-		return l.memory.receive(a.block, q.peer.addr, int(a.bytes)), true
+		q.lendBlock(a.block)
+		return l.memory.frameOver(a.block, q.peer.addr, int(a.bytes)), true
 	}
 	f := b.Frame(q.peer.addr, 0, int(a.bytes))
-	copy(f.Data, l.memory.at(int(a.block)))
+	copy(f.Data, l.memory.blockAt(int(a.block)))
 	_ = q.repost(a.block) // if that fails, a completion tells
 	q.held.Add(-1)
-	if q.owes() {
+	if q.owesCredit() {
 		l.oweCredit(q.peer)
 	}
 	return f, true
@@ -198,21 +198,21 @@ func (l *Link) pop(a *arrival) (microproto.Frame, bool) {
 // poll takes completions of receives in, as many as are there. rx is held.
 func (l *Link) poll() {
 	for {
-		n, err := l.receives.Poll(l.receiveDone[:])
+		n, err := l.receives.Poll(l.receiveCompletions[:])
 		if err != nil || n == 0 {
 			return
 		}
-		for i := range l.receiveDone[:n] {
-			l.received(&l.receiveDone[i])
+		for i := range l.receiveCompletions[:n] {
+			l.handleReceive(&l.receiveCompletions[i])
 		}
-		if l.arrivals.n >= len(l.receiveDone) {
+		if l.arrivals.n >= len(l.receiveCompletions) {
 			return // enough to hand up first
 		}
 	}
 }
 
 // received acts on one completion.
-func (l *Link) received(c *verbs.Completion) {
+func (l *Link) handleReceive(c *verbs.Completion) {
 	q := l.pairOf(c.ID)
 	if q == nil {
 		return
@@ -222,43 +222,43 @@ func (l *Link) received(c *verbs.Completion) {
 	case c.Status != verbs.StatusOK:
 		l.receiveFailed(q, c)
 	case c.Kind == verbs.ReceivedImmediate:
-		q.number16(uint16(c.Immediate>>16), 1)
+		q.advanceArrived(uint16(c.Immediate>>16), 1)
 		_ = q.repost(block)
-		l.noticed(q, int(c.Immediate&0xffff))
-		if q.owes() {
+		l.queueNotice(q, int(c.Immediate&0xffff))
+		if q.owesCredit() {
 			l.oweCredit(q.peer)
 		}
 	case !c.HasImmediate:
 		l.count.malformed.Add(1)
 		_ = q.repost(block)
 	case c.Bytes == 0:
-		l.control(q, c.Immediate)
+		l.handleControl(q, c.Immediate)
 		_ = q.repost(block)
 	default:
 		if q.transport == verbs.UC {
-			q.number16(uint16(c.Immediate>>16), 1)
+			q.advanceArrived(uint16(c.Immediate>>16), 1)
 		} else {
-			q.seen.Add(1)
+			q.arrived.Add(1)
 		}
 		q.held.Add(1)
-		l.keep(arrival{q, q.key.Load(), block, int32(c.Bytes), -1})
-		l.credit(q, c.Immediate)
+		l.queueArrival(arrival{q, q.key.Load(), block, int32(c.Bytes), -1})
+		l.handleCredit(q, c.Immediate)
 	}
 }
 
 // number16 takes the number of a frame of the unreliable pair; came of those up
 // to it have come, the others are lost.
-func (q *pair) number16(low uint16, came uint64) {
-	old := q.seen.Load()
+func (q *pair) advanceArrived(low uint16, came uint64) {
+	old := q.arrived.Load()
 	now := advance(old, low)
-	q.seen.Store(now)
+	q.arrived.Store(now)
 	if now > old+came {
 		q.link.count.lost.Add(now - old - came)
 	}
 }
 
 // keep queues an arrival. Each has a receive of its own, or a slot, which bounds them.
-func (l *Link) keep(a arrival) {
+func (l *Link) queueArrival(a arrival) {
 	if l.arrivals.n == len(l.arrivals.slots) {
 		l.arrivals.grow(2 * l.arrivals.n)
 	}
@@ -267,26 +267,26 @@ func (l *Link) keep(a arrival) {
 
 // control is a message without a frame: credit on the reliable pair, on the unreliable
 // one how many frames were sent, asked by who has no credit left.
-func (l *Link) control(q *pair, immediate uint32) {
+func (l *Link) handleControl(q *pair, immediate uint32) {
 	if q.transport == verbs.UC {
-		q.number16(uint16(immediate>>16), 0)
-		q.peer.asked.Store(true)
+		q.advanceArrived(uint16(immediate>>16), 0)
+		q.peer.creditAsked.Store(true)
 		l.oweCredit(q.peer)
 	}
-	l.credit(q, immediate)
+	l.handleCredit(q, immediate)
 }
 
 // credit takes in what the other end tells, and has what waits for it posted.
-func (l *Link) credit(q *pair, immediate uint32) {
+func (l *Link) handleCredit(q *pair, immediate uint32) {
 	p := q.peer
-	p.heard.Store(true)
-	l.raise(p.uc, uint16(immediate))
+	p.answered.Store(true)
+	l.raiseLimit(p.uc, uint16(immediate))
 	if q.transport == verbs.RC {
-		l.raise(p.rc, uint16(immediate>>16))
+		l.raiseLimit(p.rc, uint16(immediate>>16))
 	}
 }
 
-func (l *Link) raise(q *pair, low uint16) {
+func (l *Link) raiseLimit(q *pair, low uint16) {
 	old := q.limit.Load()
 	now := advance(old, low)
 	if now == old {
@@ -295,7 +295,7 @@ func (l *Link) raise(q *pair, low uint16) {
 	q.limit.Store(now)
 	if q.starved.Load() {
 		l.mu.Lock()
-		l.touch(q)
+		l.markReady(q)
 		l.pump()
 		l.mu.Unlock()
 	}

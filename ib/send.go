@@ -27,27 +27,27 @@ func (l *Link) Acquire(n int) microproto.Frame {
 // peer whose connection is down are dropped and counted: Watch has told.
 func (l *Link) Send(batch []microproto.Frame) (int, error) {
 	l.mu.Lock()
-	n, err := l.take(batch)
+	n, err := l.enqueue(batch)
 	l.pump()
 	if n < len(batch) && err == nil {
 		// It may only have been what this call brought.
 		l.reap()
 		var more int
-		more, err = l.take(batch[n:])
+		more, err = l.enqueue(batch[n:])
 		n += more
 		l.pump()
 	}
 	starved := l.starvedPairs > 0
 	l.mu.Unlock()
 	if starved && l.receivers.Load() == 0 {
-		l.help()
+		l.pollIfIdle()
 	}
-	l.callWriters()
+	l.callWritableIfRoom()
 	return n, err
 }
 
 // take queues frames with their pairs. mu is held.
-func (l *Link) take(batch []microproto.Frame) (int, error) {
+func (l *Link) enqueue(batch []microproto.Frame) (int, error) {
 	for i := range batch {
 		f := &batch[i]
 		if l.closed.Load() {
@@ -55,12 +55,12 @@ func (l *Link) take(batch []microproto.Frame) (int, error) {
 		}
 		p := l.peer(f.Peer)
 		switch {
-		case p == nil || p.theirs == nil:
+		case p == nil || p.remoteOffer == nil:
 			return i, fmt.Errorf("ib: frame to link address %d, which was never accepted or was forgotten", f.Peer)
 		case len(f.Data) == 0 || f.Bytes() > l.config.BlockBytes || f.Count() > 1:
 			return i, fmt.Errorf("ib: %d frames of %d bytes in all: a frame has 1 to %d bytes, and goes alone", f.Count(), f.Bytes(), l.config.BlockBytes)
-		case f.Value != 0 && p.remote.state == unproved && p.remote.slots > 0 && p.state == peerUp:
-			p.proveWindow()
+		case f.Value != 0 && p.remote.state == unverified && p.remote.slots > 0 && p.state == peerUp:
+			p.verifyWindow()
 		}
 		if p.state != peerUp {
 			l.count.discarded.Add(1)
@@ -72,7 +72,7 @@ func (l *Link) take(batch []microproto.Frame) (int, error) {
 			q = p.uc
 		}
 		if f.Body != nil {
-			*f = l.flat(*f, q)
+			*f = l.gatherOrFlatten(*f, q)
 		}
 		switch {
 		case f.Value != 0 && q == p.uc && q.queue.replace(*f):
@@ -84,34 +84,34 @@ func (l *Link) take(batch []microproto.Frame) (int, error) {
 			f.Release()
 		default:
 			l.count.full.Add(1)
-			l.refused = q
+			l.fullPair = q
 			return i, nil
 		}
-		l.touch(q)
+		l.markReady(q)
 	}
 	return len(batch), nil
 }
 
 // touch notes that a pair may have something to post.
-func (l *Link) touch(q *pair) {
-	if !q.touched {
-		q.touched = true
-		l.touched = append(l.touched, q)
+func (l *Link) markReady(q *pair) {
+	if !q.ready {
+		q.ready = true
+		l.readyPairs = append(l.readyPairs, q)
 	}
 }
 
 // pump posts what it can of the pairs that were touched. mu is held.
 func (l *Link) pump() {
-	for i := 0; i < len(l.touched); i++ {
-		q := l.touched[i]
-		q.touched = false
+	for i := 0; i < len(l.readyPairs); i++ {
+		q := l.readyPairs[i]
+		q.ready = false
 		if q.peer.state == peerUp {
 			l.pumpPair(q)
 		}
 	}
-	l.touched = l.touched[:0]
-	if l.refused != nil && !l.refused.queue.full() {
-		l.refused = nil
+	l.readyPairs = l.readyPairs[:0]
+	if l.fullPair != nil && !l.fullPair.queue.full() {
+		l.fullPair = nil
 	}
 }
 
@@ -119,7 +119,7 @@ func (l *Link) pump() {
 func (l *Link) pumpPair(q *pair) {
 	for q.peer.state == peerUp && q.hasWork() {
 		n := l.build(q)
-		if n == 0 || int(q.outstanding()) >= q.room()/2 {
+		if n == 0 || int(q.outstanding()) >= q.sendRoom()/2 {
 			l.reap() // may take the connection down, and what was built with it
 		}
 		if n == 0 {
@@ -136,10 +136,10 @@ func (l *Link) pumpPair(q *pair) {
 		q.starved.Store(starved)
 		if starved {
 			l.starvedPairs++
-			l.tendSoon()
+			l.armProgress()
 			// Credit may have come before it could see that somebody wants it.
-			if q.mayGo() {
-				l.touch(q)
+			if q.canPost() {
+				l.markReady(q)
 			}
 		} else {
 			l.starvedPairs--
@@ -149,7 +149,7 @@ func (l *Link) pumpPair(q *pair) {
 
 // build makes requests of what may go now, and tells how many.
 func (l *Link) build(q *pair) (n int) {
-	for n < postBatch && int(q.outstanding()) < q.room() && q.peer.state == peerUp && q.hasWork() && l.next(q, n) {
+	for n < postBatch && int(q.outstanding()) < q.sendRoom() && q.peer.state == peerUp && q.hasWork() && l.buildNext(q, n) {
 		n++
 	}
 	return n
@@ -157,25 +157,25 @@ func (l *Link) build(q *pair) (n int) {
 
 // hasWork tells that frames wait, or slots that the other end was not told about.
 func (q *pair) hasWork() bool {
-	return q.queue.n > 0 || q.transport == verbs.UC && q.peer.remote.dirty.n > 0
+	return q.queue.n > 0 || q.transport == verbs.UC && q.peer.remote.unannounced.n > 0
 }
 
 func (q *pair) outstanding() uint32 { return q.head - q.tail }
 
 // room is how many requests of frames may be outstanding; a few more are for credit.
-func (q *pair) room() int { return q.link.config.depth() - reserve }
+func (q *pair) sendRoom() int { return q.link.config.sendDepth() - controlReceives }
 
 func (q *pair) hasCredit() bool { return q.sent < q.limit.Load() }
 
 // mayGo tells that what waits could be posted.
-func (q *pair) mayGo() bool {
-	return q.hasWork() && (q.hasCredit() || q.queue.n > 0 && q.oneSided(q.queue.front())) && int(q.outstanding()) < q.room()
+func (q *pair) canPost() bool {
+	return q.hasWork() && (q.hasCredit() || q.queue.n > 0 && q.oneSided(q.queue.front())) && int(q.outstanding()) < q.sendRoom()
 }
 
 // next makes request i of a batch from the oldest frame that waits, if it may go now.
-func (l *Link) next(q *pair, i int) bool {
-	if q.transport == verbs.UC && q.hasCredit() && q.peer.remote.dirty.n > 0 {
-		q.notify(i)
+func (l *Link) buildNext(q *pair, i int) bool {
+	if q.transport == verbs.UC && q.hasCredit() && q.peer.remote.unannounced.n > 0 {
+		q.buildNotice(i)
 		return true
 	}
 	if q.queue.n == 0 {
@@ -183,23 +183,23 @@ func (l *Link) next(q *pair, i int) bool {
 	}
 	f := q.queue.front()
 	if q.oneSided(f) {
-		return l.write(q, i)
+		return l.buildWrite(q, i)
 	}
 	if !q.hasCredit() {
 		return false
 	}
-	e, from, ok := l.load(f)
+	e, from, ok := l.locate(f)
 	if !ok {
 		return false
 	}
 	body := f.Body
-	e.keep(q.queue.pop())
+	e.holdFrame(q.queue.pop())
 	q.sent++
-	r := q.begin(i, e)
+	r := q.newRequest(i, e)
 	r.Operation, r.Immediate = verbs.SendImmediate, q.immediate()
 	r.Elements = append(r.Elements, from)
 	if body != nil {
-		rest, _ := l.faces.element(body)
+		rest, _ := l.userMemory.element(body)
 		r.Elements = append(r.Elements, rest)
 		r.Signaled, q.unsignaled = true, 0 // the user waits for his memory
 	}
@@ -208,25 +208,25 @@ func (l *Link) next(q *pair, i int) bool {
 
 // load finds a frame's bytes in the region, or copies them there: PUSH. false: no block
 // is free.
-func (l *Link) load(f *microproto.Frame) (posted, verbs.Element, bool) {
+func (l *Link) locate(f *microproto.Frame) (sendEntry, verbs.Element, bool) {
 	m := l.memory
 	if at, ok := m.offset(f.Data); ok {
-		return posted{block: -1}, m.element(at, len(f.Data)), true
+		return sendEntry{block: -1}, m.element(at, len(f.Data)), true
 	}
-	if e, ok := l.faces.element(f.Data); ok {
-		return posted{block: -1}, e, true
+	if e, ok := l.userMemory.element(f.Data); ok {
+		return sendEntry{block: -1}, e, true
 	}
-	b, ok := m.take()
+	b, ok := m.acquireForCopy()
 	if !ok {
-		return posted{}, verbs.Element{}, false
+		return sendEntry{}, verbs.Element{}, false
 	}
-	n := copy(m.at(int(b)), f.Data)
+	n := copy(m.blockAt(int(b)), f.Data)
 	l.count.copied.Add(1)
-	return posted{block: b}, m.element(int(b)*m.block, n), true
+	return sendEntry{block: b}, m.element(int(b)*m.blockBytes, n), true
 }
 
 // keep holds the frame until the request is done, unless its bytes were copied.
-func (e *posted) keep(f microproto.Frame) {
+func (e *sendEntry) holdFrame(f microproto.Frame) {
 	if e.block < 0 {
 		e.frame = f
 	} else {
@@ -239,7 +239,7 @@ func (m *memory) element(at, n int) verbs.Element {
 }
 
 // begin makes request i of a batch: its id names its place in the ring.
-func (q *pair) begin(i int, e posted) *verbs.SendRequest {
+func (q *pair) newRequest(i int, e sendEntry) *verbs.SendRequest {
 	number := q.head
 	q.head++
 	q.ring[number&uint32(len(q.ring)-1)] = e
@@ -255,7 +255,7 @@ func (q *pair) begin(i int, e posted) *verbs.SendRequest {
 // error.
 func (l *Link) postAll(q *pair, n int) {
 	last := &q.requests[n-1]
-	if !last.Signaled && (l.scarce() || int(q.outstanding()) >= q.room()/2) {
+	if !last.Signaled && (l.blocksScarce() || int(q.outstanding()) >= q.sendRoom()/2) {
 		last.Signaled, q.unsignaled = true, 0
 	}
 	l.count.posts.Add(1)
@@ -267,31 +267,31 @@ func (l *Link) postAll(q *pair, n int) {
 }
 
 // scarce tells that so few send blocks are free that their completions are wanted.
-func (l *Link) scarce() bool { return l.memory.freeBlocks() < l.memory.sends/4 }
+func (l *Link) blocksScarce() bool { return l.memory.freeBlocks() < l.memory.sendBlocks/4 }
 
 // immediate is what a frame carries: on the reliable pair how much the other end may
 // send by either, on the unreliable its own number, and what may be sent by it.
 func (q *pair) immediate() uint32 {
 	uc := q.peer.uc
 	ucGrant := uc.granted()
-	uc.told.Store(ucGrant)
+	uc.announced.Store(ucGrant)
 	if q.transport == verbs.UC {
 		return uint32(uint16(q.sent))<<16 | uint32(uint16(ucGrant))
 	}
 	grant := q.granted()
-	q.told.Store(grant)
+	q.announced.Store(grant)
 	return uint32(uint16(grant))<<16 | uint32(uint16(ucGrant))
 }
 
 // reap takes completions of sends in and releases what they were for. mu is held.
 func (l *Link) reap() {
 	for {
-		n, err := l.sends.Poll(l.sendDone[:])
+		n, err := l.sends.Poll(l.sendCompletions[:])
 		if err != nil || n == 0 {
 			return
 		}
-		for i := range l.sendDone[:n] {
-			l.sendCompleted(&l.sendDone[i])
+		for i := range l.sendCompletions[:n] {
+			l.sendCompleted(&l.sendCompletions[i])
 		}
 	}
 }
@@ -307,11 +307,11 @@ func (l *Link) sendCompleted(c *verbs.Completion) {
 	}
 	for number := uint32(c.ID); int32(number-q.tail) >= 0; q.tail++ {
 		e := &q.ring[q.tail&uint32(len(q.ring)-1)]
-		q.peer.completed(e.what)
-		q.release(e)
+		q.peer.completed(e.purpose)
+		q.releaseEntry(e)
 	}
 	if q.hasWork() {
-		l.touch(q)
+		l.markReady(q)
 	}
 }
 
@@ -332,4 +332,4 @@ const (
 	keyPlace = 1<<keyBits - 1
 )
 
-func (l *Link) newKey(place int) uint32 { return l.generations.Add(1)<<keyBits | uint32(place) }
+func (l *Link) newKey(place int) uint32 { return l.keyGeneration.Add(1)<<keyBits | uint32(place) }

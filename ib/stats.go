@@ -15,13 +15,13 @@ type Stats struct {
 	SendFull                      uint64 // Sends cut short because too many frames waited
 	Lost                          uint64 // asynchronous frames that never came
 	CreditsAlone, Probes          uint64 // messages without a frame
-	Written, Silent               uint64 // frames written into windows; of them without notice
+	Written, Unannounced          uint64 // frames written into windows; of them without notice
 	Stale                         uint64 // notices of slots with nothing newer in them
 	Torn                          uint64 // slots found with a frame that was not whole
 	Malformed                     uint64 // messages that no link sends
 	Failures, Reconnects          uint64 // of connections
 	Waits                         uint64 // times that a receiver began to wait at the channel
-	Tended                        uint64 // times that a timer looked after what waits
+	ProgressTicks                 uint64 // times that a timer looked after what waits
 	Peers                         int
 	FreeBlocks                    int // of SendBlocks
 }
@@ -30,8 +30,8 @@ type counters struct {
 	framesReceived, bytesReceived, requests, posts        atomic.Uint64
 	copied, gathered, plain, replaced, dropped, discarded atomic.Uint64
 	full, lost, creditsAlone, probes                      atomic.Uint64
-	written, silent, stale, torn                          atomic.Uint64
-	malformed, failures, reconnects, waits, tended        atomic.Uint64
+	written, unannounced, stale, torn                     atomic.Uint64
+	malformed, failures, reconnects, waits, progressTicks atomic.Uint64
 }
 
 // Stats returns the counters; it may be called at any time.
@@ -42,9 +42,9 @@ func (l *Link) Stats() Stats {
 		Requests: c.requests.Load(), Posts: c.posts.Load(), Copied: c.copied.Load(), Gathered: c.gathered.Load(), PlainAcquires: c.plain.Load(),
 		Replaced: c.replaced.Load(), Dropped: c.dropped.Load(), Discarded: c.discarded.Load(),
 		SendFull: c.full.Load(), Lost: c.lost.Load(), CreditsAlone: c.creditsAlone.Load(), Probes: c.probes.Load(),
-		Written: c.written.Load(), Silent: c.silent.Load(), Stale: c.stale.Load(), Torn: c.torn.Load(),
+		Written: c.written.Load(), Unannounced: c.unannounced.Load(), Stale: c.stale.Load(), Torn: c.torn.Load(),
 		Malformed: c.malformed.Load(),
-		Failures:  c.failures.Load(), Reconnects: c.reconnects.Load(), Waits: c.waits.Load(), Tended: c.tended.Load(), FreeBlocks: l.memory.freeBlocks(),
+		Failures:  c.failures.Load(), Reconnects: c.reconnects.Load(), Waits: c.waits.Load(), ProgressTicks: c.progressTicks.Load(), FreeBlocks: l.memory.freeBlocks(),
 	}
 	l.mu.Lock()
 	s.Peers = len(l.named)

@@ -24,11 +24,11 @@ import (
 // what was copied is summed. A frame goes up when all rows match one stamp. That takes
 // for granted only that 2^-32 is rare enough for rows half old and half new.
 const (
-	windowHead = 64
-	windowTail = 64
-	proofBytes = 64 // written into head and tail
-	rowBytes   = 1024
-	stampFixed = 16
+	windowHead   = 64
+	windowTail   = 64
+	patternBytes = 64 // written into head and tail
+	rowBytes     = 1024
+	stampFixed   = 16
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -60,13 +60,13 @@ func stamp(cell []byte, version uint64, frame []byte) []byte {
 
 // window is this end's.
 type window struct {
-	bytes   []byte
-	region  verbs.Region
-	slots   int
-	block   int
-	noticed []bool   // slots whose notice waits
-	seen    []uint64 // version last handed up, by slot
-	sums    []byte   // copy of a slot's stamp and sums
+	bytes        []byte
+	region       verbs.Region
+	slots        int
+	blockBytes   int
+	noticeQueued []bool   // slots whose notice waits
+	delivered    []uint64 // version last handed up, by slot
+	sums         []byte   // copy of a slot's stamp and sums
 }
 
 func (l *Link) newWindow() (*window, error) {
@@ -85,8 +85,8 @@ func (l *Link) newWindow() (*window, error) {
 	}
 	c := &l.config
 	return &window{
-		bytes: b, region: r, slots: c.WindowSlots, block: c.BlockBytes,
-		seen: make([]uint64, c.WindowSlots), noticed: make([]bool, c.WindowSlots), sums: make([]byte, stampBytes(c.BlockBytes)),
+		bytes: b, region: r, slots: c.WindowSlots, blockBytes: c.BlockBytes,
+		delivered: make([]uint64, c.WindowSlots), noticeQueued: make([]bool, c.WindowSlots), sums: make([]byte, stampBytes(c.BlockBytes)),
 	}, nil
 }
 
@@ -100,8 +100,8 @@ func (w *window) close() error {
 
 // clear forgets what another connection has left. Nobody writes now.
 func (w *window) clear() {
-	clear(w.seen)
-	clear(w.noticed)
+	clear(w.delivered)
+	clear(w.noticeQueued)
 	for i := range w.slots {
 		clear(w.fixed(i))
 	}
@@ -109,39 +109,39 @@ func (w *window) clear() {
 
 // data is a slot's room for frames.
 func (w *window) data(slot int) []byte {
-	at := windowHead + slot*slotBytes(w.block) + stampBytes(w.block)
-	return w.bytes[at : at+w.block]
+	at := windowHead + slot*slotBytes(w.blockBytes) + stampBytes(w.blockBytes)
+	return w.bytes[at : at+w.blockBytes]
 }
 
 // fixed is a slot's stamp without the sums of rows.
 func (w *window) fixed(slot int) []byte {
-	at := windowHead + slot*slotBytes(w.block) + stampBytes(w.block) - stampFixed
+	at := windowHead + slot*slotBytes(w.blockBytes) + stampBytes(w.blockBytes) - stampFixed
 	return w.bytes[at : at+stampFixed]
 }
 
 // reading is what became of looking into a slot.
-type reading uint8
+type readResult uint8
 
 const (
-	readWhole reading = iota
-	readStale         // nothing newer than what was handed up
-	readTorn          // not whole, now
+	readWhole readResult = iota
+	readStale            // nothing newer than what was handed up
+	readTorn             // not whole, now
 )
 
 // attempts of reading a slot that is being written.
-const attempts = 4
+const readAttempts = 4
 
 // read copies the newest frame of a slot into dst, which has room for any.
-func (w *window) read(slot int, dst []byte) (int, reading) {
-	for range attempts {
-		version, n, ok := w.stamped(slot)
+func (w *window) read(slot int, dst []byte) (int, readResult) {
+	for range readAttempts {
+		version, n, ok := w.readStamp(slot)
 		switch {
 		case !ok:
 			continue
-		case version == w.seen[slot]:
+		case version == w.delivered[slot]:
 			return 0, readStale
-		case w.rows(slot, dst[:n]):
-			w.seen[slot] = version
+		case w.copyRows(slot, dst[:n]):
+			w.delivered[slot] = version
 			return n, readWhole
 		}
 	}
@@ -149,15 +149,15 @@ func (w *window) read(slot int, dst []byte) (int, reading) {
 }
 
 // stamped copies a slot's stamp and sums and tells whether they belong together.
-func (w *window) stamped(slot int) (version uint64, n int, ok bool) {
-	at := windowHead + slot*slotBytes(w.block)
-	room := stampBytes(w.block)
+func (w *window) readStamp(slot int) (version uint64, n int, ok bool) {
+	at := windowHead + slot*slotBytes(w.blockBytes)
+	room := stampBytes(w.blockBytes)
 	fixed := w.sums[room-stampFixed:]
 	copy(fixed, w.bytes[at+room-stampFixed:])
 	version = binary.BigEndian.Uint64(fixed)
 	length := uint64(binary.BigEndian.Uint32(fixed[8:]))
-	if length == 0 || length > uint64(w.block) {
-		return version, 0, version == 0 && w.seen[slot] == 0 // never written
+	if length == 0 || length > uint64(w.blockBytes) {
+		return version, 0, version == 0 && w.delivered[slot] == 0 // never written
 	}
 	used := stampFixed + 4*rowsOf(int(length))
 	copy(w.sums[room-used:room-stampFixed], w.bytes[at+room-used:])
@@ -166,7 +166,7 @@ func (w *window) stamped(slot int) (version uint64, n int, ok bool) {
 }
 
 // rows copies a frame out row by row, as far as they match the sums.
-func (w *window) rows(slot int, dst []byte) bool {
+func (w *window) copyRows(slot int, dst []byte) bool {
 	data, rows := w.data(slot), rowsOf(len(dst))
 	sums := w.sums[len(w.sums)-stampFixed-4*rows:]
 	for i := range rows {
@@ -181,17 +181,17 @@ func (w *window) rows(slot int, dst []byte) bool {
 
 // remoteWindow is the other end's, as this end uses it. Guarded by Link.mu.
 type remoteWindow struct {
-	slots    int
-	address  uint64
-	key      uint32
-	state    proving
-	slot     map[uint64]int32 // of a value
-	values   []slotUse
-	writes   uint64 // of all slots: versions
-	misses   uint64 // frames for which there was no slot: the age of use
-	search   uint64 // misses, before which no slot can change hands
-	dirty    ring[int32]
-	silently []bool // slots in dirty: written without notice
+	slots         int
+	address       uint64
+	key           uint32
+	state         verification
+	slotOf        map[uint64]int32 // of a value
+	uses          []slotUse
+	writes        uint64 // of all slots: versions
+	misses        uint64 // frames for which there was no slot: the age of use
+	retryAt       uint64 // misses, before which no slot can change hands
+	unannounced   ring[int32]
+	isUnannounced []bool // slots in dirty: written without notice
 }
 
 type slotUse struct {
@@ -200,12 +200,12 @@ type slotUse struct {
 }
 
 // proving is how far it is known that the other end's address and key are right.
-type proving uint8
+type verification uint8
 
 const (
-	unproved proving = iota
-	provingNow
-	proved
+	unverified verification = iota
+	verifying
+	verified
 )
 
 // reset begins a connection.
@@ -217,53 +217,53 @@ func (r *remoteWindow) reset(o *offer, l *Link) {
 	}
 	*r = remoteWindow{
 		slots: o.slots, address: o.address, key: o.key, writes: writes,
-		slot: make(map[uint64]int32, o.slots), silently: make([]bool, o.slots),
+		slotOf: make(map[uint64]int32, o.slots), isUnannounced: make([]bool, o.slots),
 	}
-	r.dirty.grow(o.slots)
+	r.unannounced.grow(o.slots)
 }
 
 // restedMisses is how many frames must have found no slot since a value was sent before
 // its slot may go to another: that many for each slot.
-const restedMisses = 4
+const idleMisses = 4
 
 // find is the slot of a value: its own, a new one, or that of a value which seems to be
 // sent no more. -1: there is none.
-func (r *remoteWindow) find(value uint64) int32 {
-	if i, ok := r.slot[value]; ok {
+func (r *remoteWindow) slotFor(value uint64) int32 {
+	if i, ok := r.slotOf[value]; ok {
 		return i
 	}
-	if len(r.values) < r.slots {
-		i := int32(len(r.values))
-		r.values = append(r.values, slotUse{value, r.misses})
-		r.slot[value] = i
+	if len(r.uses) < r.slots {
+		i := int32(len(r.uses))
+		r.uses = append(r.uses, slotUse{value, r.misses})
+		r.slotOf[value] = i
 		return i
 	}
-	if r.misses++; r.misses < r.search {
+	if r.misses++; r.misses < r.retryAt {
 		return -1
 	}
 	oldest := 0
-	for i := range r.values {
-		if r.values[i].last < r.values[oldest].last {
+	for i := range r.uses {
+		if r.uses[i].last < r.uses[oldest].last {
 			oldest = i
 		}
 	}
-	if r.search = r.values[oldest].last + uint64(restedMisses*r.slots); r.misses < r.search {
+	if r.retryAt = r.uses[oldest].last + uint64(idleMisses*r.slots); r.misses < r.retryAt {
 		return -1
 	}
-	delete(r.slot, r.values[oldest].value)
-	r.values[oldest] = slotUse{value, r.misses}
-	r.slot[value] = int32(oldest)
+	delete(r.slotOf, r.uses[oldest].value)
+	r.uses[oldest] = slotUse{value, r.misses}
+	r.slotOf[value] = int32(oldest)
 	return int32(oldest)
 }
 
 // at is the remote address of a slot's frame.
-func (r *remoteWindow) at(slot int32, block int) uint64 {
+func (r *remoteWindow) addressOf(slot int32, block int) uint64 {
 	return r.address + windowHead + uint64(slot)*uint64(slotBytes(block)) + uint64(stampBytes(block))
 }
 
 // checkWindow refuses a descriptor that cannot be one.
 func checkWindow(o *offer) error {
-	size := uint64(windowHead + windowTail + o.slots*slotBytes(o.block))
+	size := uint64(windowHead + windowTail + o.slots*slotBytes(o.blockBytes))
 	if o.slots > 0 && o.address+size < o.address {
 		return fmt.Errorf("%w: a window of %d bytes at %#x", errOffer, size, o.address)
 	}

@@ -22,9 +22,9 @@ func (l *Link) Allocate(n int) ([]byte, error) {
 	if l.closed.Load() {
 		return nil, errClosed
 	}
-	b, err := l.faces.allocate(l.domain, n)
+	b, err := l.userMemory.allocate(l.domain, n)
 	if err == nil {
-		l.gathers.Store(true)
+		l.hasUserMemory.Store(true)
 	}
 	return b, err
 }
@@ -34,15 +34,15 @@ func (l *Link) Allocate(n int) ([]byte, error) {
 func (l *Link) Free(b []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.faces.free(b)
+	return l.userMemory.free(b)
 }
 
 // flat makes a frame independent of memory that is not the link's to read later: all
 // but a header in a block and a payload in registered memory, for the reliable pair.
-func (l *Link) flat(f microproto.Frame, q *pair) microproto.Frame {
+func (l *Link) gatherOrFlatten(f microproto.Frame, q *pair) microproto.Frame {
 	if q.transport == verbs.RC {
 		if _, ok := l.memory.offset(f.Data); ok {
-			if _, ok := l.faces.element(f.Body); ok {
+			if _, ok := l.userMemory.element(f.Body); ok {
 				l.count.gathered.Add(1)
 				return f
 			}
@@ -52,19 +52,19 @@ func (l *Link) flat(f microproto.Frame, q *pair) microproto.Frame {
 }
 
 // faces are pieces of memory registered for the user.
-type faces struct{ all []face }
+type userMemory struct{ regions []userRegion }
 
-type face struct {
+type userRegion struct {
 	bytes  []byte
 	base   uintptr
 	region verbs.Region
 }
 
 // mostFaces bounds them: the sender looks through all of them.
-const mostFaces = 64
+const maxUserRegions = 64
 
-func (f *faces) allocate(d verbs.Domain, n int) ([]byte, error) {
-	if len(f.all) == mostFaces {
+func (f *userMemory) allocate(d verbs.Domain, n int) ([]byte, error) {
+	if len(f.regions) == maxUserRegions {
 		return nil, errors.New("ib: 64 pieces of registered memory are allocated already: take fewer, larger ones")
 	}
 	b, err := verbs.Allocate(n)
@@ -76,15 +76,15 @@ func (f *faces) allocate(d verbs.Domain, n int) ([]byte, error) {
 		_ = verbs.Free(b)
 		return nil, explainLimit(err)
 	}
-	f.all = append(f.all, face{b, uintptr(unsafe.Pointer(unsafe.SliceData(b))), r})
+	f.regions = append(f.regions, userRegion{b, uintptr(unsafe.Pointer(unsafe.SliceData(b))), r})
 	return b, nil
 }
 
 // element finds registered memory that holds b.
-func (f *faces) element(b []byte) (verbs.Element, bool) {
+func (f *userMemory) element(b []byte) (verbs.Element, bool) {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	for i := range f.all {
-		x := &f.all[i]
+	for i := range f.regions {
+		x := &f.regions[i]
 		if x.region != nil && at >= x.base && at-x.base+uintptr(len(b)) <= uintptr(len(x.bytes)) {
 			return verbs.Element{Addr: x.region.Addr() + uint64(at-x.base), Length: uint32(len(b)), Key: x.region.LocalKey()}, true
 		}
@@ -93,9 +93,9 @@ func (f *faces) element(b []byte) (verbs.Element, bool) {
 }
 
 // free unmaps a piece, and ends its registration if it still has one.
-func (f *faces) free(b []byte) error {
-	for i := range f.all {
-		x := &f.all[i]
+func (f *userMemory) free(b []byte) error {
+	for i := range f.regions {
+		x := &f.regions[i]
 		if len(b) == 0 || unsafe.SliceData(x.bytes) != unsafe.SliceData(b) {
 			continue
 		}
@@ -105,19 +105,19 @@ func (f *faces) free(b []byte) error {
 			}
 		}
 		err := verbs.Free(x.bytes)
-		f.all = slices.Delete(f.all, i, i+1)
+		f.regions = slices.Delete(f.regions, i, i+1)
 		return err
 	}
 	return errors.New("ib: memory that Allocate has not returned, or that was freed before")
 }
 
 // close ends all registrations; the memory stays.
-func (f *faces) close() error {
+func (f *userMemory) close() error {
 	var err error
-	for i := range f.all {
-		if r := f.all[i].region; r != nil {
+	for i := range f.regions {
+		if r := f.regions[i].region; r != nil {
 			err = errors.Join(err, r.Close())
-			f.all[i].region = nil
+			f.regions[i].region = nil
 		}
 	}
 	return err
