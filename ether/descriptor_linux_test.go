@@ -21,7 +21,7 @@ func openPair(t *testing.T) (a, b *Link, toA, toB microproto.LinkAddr) {
 		links[i] = l
 	}
 	a, b = links[0], links[1]
-	if !a.batched() {
+	if a.batch == nil {
 		t.Skip("the kernel has no batches")
 	}
 	oa, err := a.Offer("b")
@@ -65,8 +65,8 @@ func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
 		sendOne(t, b, toA, 1000)
 	}
 	for _, l := range []*Link{a, b} {
-		require.False(t, wouldWake(t, &l.batch.socket.readable), "there is something to receive, and nobody waits for it")
-		require.False(t, wouldWake(t, &l.batch.socket.room), "there is room, and nobody waits for it")
+		require.False(t, wouldWake(t, &l.batch.readable), "there is something to receive, and nobody waits for it")
+		require.False(t, wouldWake(t, &l.batch.room), "there is room, and nobody waits for it")
 	}
 	batch := make([]microproto.Frame, 8)
 	for got := 0; got < 100; { // the first finds, and does not wait
@@ -82,7 +82,7 @@ func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
 		done <- err
 	}()
 	watched := func() bool {
-		w := &b.batch.socket.readable
+		w := &b.batch.readable
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.waiters == 1
@@ -95,7 +95,7 @@ func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 	sendOne(t, a, toB, 1000)
-	require.False(t, wouldWake(t, &b.batch.socket.readable))
+	require.False(t, wouldWake(t, &b.batch.readable))
 }
 
 // Whoever waits is woken, whatever came between his look and his wait, and whoever else
@@ -154,8 +154,8 @@ func TestAwaitRoom(t *testing.T) {
 	over := make(chan struct{})
 	a.Writable(func() { close(over) })
 	<-over
-	require.Zero(t, a.batch.socket.room.waiters)
-	require.False(t, wouldWake(t, &a.batch.socket.room))
+	require.Zero(t, a.batch.room.waiters)
+	require.False(t, wouldWake(t, &a.batch.room))
 	require.NoError(t, a.Close())
 	over = make(chan struct{})
 	a.Writable(func() { close(over) })
@@ -168,7 +168,7 @@ func TestAwaitRoom(t *testing.T) {
 // by one: the kernel does not tell of it, since it holds that somebody has been told.
 func TestWaitLooksAgainOnceItIsWatched(t *testing.T) {
 	a, b, _, toB := openPair(t)
-	d, batch := b.batch.socket, make([]microproto.Frame, 4)
+	d, batch := b.batch.descriptor, make([]microproto.Frame, 4)
 	for range 20 {
 		last := make(chan error) // the last wait
 		go func() {

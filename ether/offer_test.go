@@ -53,7 +53,7 @@ func TestOfferRefused(t *testing.T) {
 		"too many": {9, 33, "33 addresses"},
 		"size":     {10, 5, "5 bytes long"},
 		"prefix":   {11, 33, "33 bits"},
-		"group":    {12, 224, "not the address of one host"},
+		"group":    {12, 224, "not a unicast address"},
 	} {
 		b := good.append(nil)
 		b[c.at] = c.to

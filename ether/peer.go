@@ -2,24 +2,26 @@ package ether
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// maxPeers bounds the table of accepted ends.
+// maxPeers bounds the number of accepted peers.
 const maxPeers = 1 << 16
 
 // peer is an accepted remote end.
 type peer struct {
 	to       netip.AddrPort
-	sockaddr sockaddr // the same, as system calls want it
+	sockaddr sockaddr // the same, in the layout of system calls
 	gso      atomic.Bool
 }
 
-// source identifies where a datagram came from. IPv4 is mapped; scope is the
-// interface of a link-local address, else 0.
+// source is the address of a datagram's sender. ip is IPv4-mapped where it is IPv4. scope is
+// the interface of a link-local address, else 0.
 type source struct {
 	ip    [16]byte
 	port  uint16
@@ -30,7 +32,7 @@ func sourceOf(a netip.AddrPort, scope uint32) source {
 	return source{ip: a.Addr().As16(), port: a.Port(), scope: scope}
 }
 
-// roster is an immutable table of peers; Accept replaces it whole.
+// peerTable is an immutable table of peers; Accept replaces the whole table.
 type peerTable struct {
 	peers    []*peer // by LinkAddr − 1
 	bySource map[source]microproto.LinkAddr
@@ -43,9 +45,8 @@ func (r *peerTable) peer(a microproto.LinkAddr) *peer {
 	return r.peers[a-1]
 }
 
-// with returns a roster in which the other end at c may be sent to, and frames
-// from any of its sources are its own. An end already known under c keeps its
-// address.
+// withPeer returns a table that also contains peer p, whose frames come from any of sources.
+// A peer that is known under source c already keeps its link address.
 func (r *peerTable) withPeer(p *peer, c source, sources []source) (*peerTable, microproto.LinkAddr, error) {
 	addr, known := r.bySource[c]
 	if !known {
@@ -55,12 +56,10 @@ func (r *peerTable) withPeer(p *peer, c source, sources []source) (*peerTable, m
 		addr = microproto.LinkAddr(len(r.peers) + 1)
 	}
 	next := &peerTable{
-		peers:    append([]*peer(nil), r.peers...),
+		peers:    slices.Clone(r.peers),
 		bySource: make(map[source]microproto.LinkAddr, len(r.bySource)+len(sources)),
 	}
-	for s, a := range r.bySource {
-		next.bySource[s] = a
-	}
+	maps.Copy(next.bySource, r.bySource)
 	if !known {
 		next.peers = append(next.peers, p)
 	}
