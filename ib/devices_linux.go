@@ -9,8 +9,8 @@ import (
 	"github.com/Mellanox/rdmamap"
 )
 
-// adapters lists the RDMA adapters of this host, with their character devices and the
-// IPoIB interfaces on them. Interfaces of Ethernet ports stand in the tables of GIDs.
+// adapters returns the RDMA adapters of this host, with their character devices and IPoIB
+// interfaces. The interfaces of Ethernet ports are named in the GID tables.
 func adapters(sys fs.FS) []adapter {
 	names := rdmamap.GetRdmaDeviceList()
 	slices.Sort(names)

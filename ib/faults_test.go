@@ -333,7 +333,7 @@ func TestFramesOutliveTheirLink(t *testing.T) {
 	require.True(t, inBlock, "it was not copied")
 	b.Forget(toA)
 	_, err := b.Offer("a")
-	require.ErrorContains(t, err, "raise the number of peers", "their blocks are in use")
+	require.ErrorContains(t, err, "allow more peers", "their blocks are in use")
 	check()
 	kept[0].Release()
 	kept[1].Release()

@@ -76,7 +76,7 @@ func TestOfferRefused(t *testing.T) {
 	require.ErrorIs(t, err, errOffer)
 	whole[0]++
 	_, err = decodeOffer(whole)
-	require.ErrorContains(t, err, "version 2, this end speaks 1")
+	require.ErrorContains(t, err, "version 2, this end needs 1")
 }
 
 func FuzzOffer(f *testing.F) {
@@ -125,7 +125,7 @@ func TestFits(t *testing.T) {
 		{func(m, their *offer) { ether(m); ether(their) }, false, ""},
 		{func(_, their *offer) { their.mtu = 1024 }, false, ""}, // the smaller counts
 		{func(_, their *offer) { their.credit = 3; their.slots = 0 }, false, ""},
-		{func(_, their *offer) { their.name = "me" }, false, "own name"},
+		{func(_, their *offer) { their.name = "me" }, false, "same name as this end"},
 		{func(_, their *offer) { ether(their) }, true, "runs on InfiniBand, that of \"peer-7\" on Ethernet"},
 		{func(_, their *offer) { their.subnet++ }, true, "fe80000000000001"},
 		{func(_, their *offer) { their.lid = 0 }, true, "subnet manager"},

@@ -5,15 +5,15 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// oneSided tells that a frame goes into a slot of the other end's window.
+// oneSided reports whether a frame is to be written into the other end's window.
 func (q *pair) oneSided(f *microproto.Frame) bool {
 	r := &q.peer.remote
 	return f.Value != 0 && r.state == verified && q.transport == verbs.UC && r.slotFor(f.Value) >= 0
 }
 
-// write makes request i of the oldest frame: its bytes into the slot of its value, its
-// stamp before them. With credit the other end is told which slot; without, when there
-// is some again.
+// buildWrite builds request i from the oldest frame: a write of the frame, preceded by its
+// stamp, into the slot of its value. With credit it carries a notice of the slot. Without
+// credit the notice follows later.
 func (l *Link) buildWrite(q *pair, i int) bool {
 	f := q.queue.front()
 	e, from, ok := l.locate(f)
@@ -32,7 +32,7 @@ func (l *Link) buildWrite(q *pair, i int) bool {
 	w.RemoteAddr, w.RemoteKey = r.addressOf(slot, m.blockBytes)-uint64(len(used)), r.key
 	if q.hasCredit() {
 		q.sent++
-		w.Operation, w.Immediate = verbs.WriteImmediate, uint32(uint16(q.sent))<<16|uint32(slot)
+		w.Operation, w.Immediate = verbs.WriteImmediate, q.noticeOf(slot)
 	} else {
 		w.Operation = verbs.Write
 		if !r.isUnannounced[slot] {
@@ -45,37 +45,39 @@ func (l *Link) buildWrite(q *pair, i int) bool {
 	return true
 }
 
-// notify makes request i tell about a slot that was written without notice.
+// buildNotice builds request i as the notice of a slot that was written without one.
 func (q *pair) buildNotice(i int) {
 	r := &q.peer.remote
 	slot := r.unannounced.pop()
 	r.isUnannounced[slot] = false
 	q.sent++
 	w := q.newRequest(i, sendEntry{block: -1})
-	w.Operation, w.Immediate = verbs.WriteImmediate, uint32(uint16(q.sent))<<16|uint32(slot)
+	w.Operation, w.Immediate = verbs.WriteImmediate, q.noticeOf(slot)
 	w.RemoteAddr, w.RemoteKey = r.addressOf(slot, q.link.memory.blockBytes), r.key
 }
 
-// cell is the offset of the memory that stamps the request of that number.
+// noticeOf returns the immediate data of a notice: the number of the frame and the slot.
+func (q *pair) noticeOf(slot int32) uint32 { return uint32(uint16(q.sent))<<16 | uint32(slot) }
+
+// stampCell returns the offset of the cell for the stamp of a request.
 func (m *memory) stampCell(q *pair, number uint32) int {
 	return m.stampOffset + (q.share*len(q.ring)+int(number)&(len(q.ring)-1))*stampBytes(m.blockBytes)
 }
 
-// proveWindow writes into head and tail of the other end's window by the reliable pair:
-// a wrong address or key takes the connection down with its reason, where an unreliable
-// pair would lose every write without a word. Until it is done frames go as others do.
+// verifyWindow writes a pattern into head and tail of the other end's window through the
+// reliable pair. A wrong address or key then takes the connection down with a reason, where an
+// unreliable pair would lose every write silently. Until it completes, frames are sent.
 func (p *peer) verifyWindow() {
-	r, m := &p.remote, p.link.memory
+	q, r, m := p.rc, &p.remote, p.link.memory
+	if int(q.outstanding())+2 > p.link.config.sendDepth() {
+		return // the next frame tries again
+	}
 	r.state = verifying
 	last := r.address + windowHead + uint64(r.slots)*uint64(slotBytes(m.blockBytes))
-	q := p.rc
-	if int(q.outstanding())+2 > p.link.config.sendDepth() {
-		r.state = unverified
-		return
-	}
 	for i, to := range [2]uint64{r.address, last} {
 		w := q.newRequest(i, sendEntry{block: -1})
-		w.Operation, w.RemoteAddr, w.RemoteKey = verbs.Write, to, r.key
+		w.Operation = verbs.Write
+		w.RemoteAddr, w.RemoteKey = to, r.key
 		w.Elements = append(w.Elements, m.element(m.pattern, min(patternBytes, windowTail)))
 	}
 	q.ring[(q.head-1)&uint32(len(q.ring)-1)].purpose = forWindowCheck
@@ -83,7 +85,7 @@ func (p *peer) verifyWindow() {
 	p.link.postAll(q, 2)
 }
 
-// completed acts on a request that has succeeded.
+// completed handles the successful completion of a request.
 func (p *peer) completed(what purpose) {
 	switch what {
 	case forWindowCheck:
@@ -99,7 +101,7 @@ func (p *peer) completed(what purpose) {
 	}
 }
 
-// noticed queues the notice of a slot, unless one waits already. Link.rx is held.
+// queueNotice queues the notice of a slot unless one is queued. Link.rx is held.
 func (l *Link) queueNotice(q *pair, slot int) {
 	w := q.peer.window
 	switch {
@@ -113,12 +115,11 @@ func (l *Link) queueNotice(q *pair, slot int) {
 	}
 }
 
-// arrived takes the notice of a slot and returns the newest frame in it. Link.rx is
-// held.
+// readSlot takes the notice of a slot and returns the newest frame in it. Link.rx is held.
 func (l *Link) readSlot(q *pair, slot int) (microproto.Frame, bool) {
 	w := q.peer.window
 	b := l.buffers.get()
-	if b == nil { // until a frame is released
+	if b == nil { // try again when a frame is released
 		l.queueArrival(arrival{q, q.key.Load(), -1, 0, int32(slot)})
 		return microproto.Frame{}, false
 	}

@@ -9,65 +9,64 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// pair is a queue pair and what belongs to it at this end.
+// pair is a queue pair with this end's state.
 type pair struct {
 	link      *Link
 	peer      *peer
 	qp        verbs.Pair
 	transport verbs.Transport
 	number    uint32
-	// key is in the upper half of the ids of its work requests: its place among the
-	// link's pairs, and how often it was connected, so that completions of before are
-	// told apart.
+	// key is the upper half of the IDs of its work requests: its index among the link's pairs
+	// and a generation, which tells completions of earlier connections apart.
 	key atomic.Uint32
 
 	// Sending, under Link.mu.
 	queue      queue
 	ring       []sendEntry // outstanding requests, by number modulo its length, a power of two
-	head, tail uint32      // number of the next, and of the oldest outstanding
+	head, tail uint32      // number of the next request, and of the oldest outstanding one
 	unsignaled int
-	ready      bool          // pump will look at it
-	starved    atomic.Bool   // frames wait
-	sent       uint64        // frames: those that take a receive of the other end
-	announced  atomic.Uint64 // granted, as the other end was last told
+	ready      bool          // in Link.readyPairs
+	starved    atomic.Bool   // frames wait for credit or room
+	sent       uint64        // frames that consumed a receive of the other end
+	announced  atomic.Uint64 // credit granted, as last sent to the other end
 	requests   [postBatch]verbs.SendRequest
 	elements   [postBatch][2]verbs.Element
-	// limit is how many may have been sent, by the other end's word.
-	limit atomic.Uint64
+	limit      atomic.Uint64 // number of frames that the other end allows
 
-	// Receiving. seen is written under Link.rx.
+	// Receiving. arrived is written under Link.rx.
 	share   int
-	arrived atomic.Uint64 // frames that have come, or are known to be lost
-	held    atomic.Int64  // receives behind frames that were handed up, or wait to be
+	arrived atomic.Uint64 // frames received or known to be lost
+	held    atomic.Int64  // receives in use by frames, delivered or not
 
 	rmu     sync.Mutex
 	posting bool   // receives may be posted
-	lent    []bool // by block of the share: not posted
+	lent    []bool // by block of the share: in use by a delivered frame
 	request [1]verbs.ReceiveRequest
 	element [1]verbs.Element
 }
 
-// postBatch is how many requests are posted at a time.
+// postBatch is the number of requests posted at a time.
 const postBatch = 16
 
-// posted is a send request that is outstanding.
+// sendEntry is an outstanding send request.
 type sendEntry struct {
-	frame   microproto.Frame // whose memory it reads; zero: none
-	block   int32            // copied into; -1: not
+	frame   microproto.Frame // whose memory the request reads; zero: none
+	block   int32            // into which the frame was copied; -1: none
 	purpose purpose
 }
 
-// request is what a posted request was for.
+// purpose is the reason for a send request.
 type purpose uint8
 
 const (
-	forFrame       purpose = iota
-	forKeepalive           // that the other end is there
-	forWindowCheck         // that its window is
+	forFrame purpose = iota
+	forKeepalive
+	forWindowCheck
 )
 
 func (l *Link) newPair(p *peer, t verbs.Transport) (*pair, error) {
-	q := &pair{link: l, peer: p, transport: t, ring: make([]sendEntry, l.config.sendRing()), lent: make([]bool, l.memory.receivesPerPair)}
+	q := &pair{link: l, peer: p, transport: t, ring: make([]sendEntry, l.config.sendRing())}
+	q.lent = make([]bool, l.memory.receivesPerPair)
 	q.queue.init()
 	for i := range q.requests {
 		q.requests[i].Elements = q.elements[i][:0]
@@ -80,7 +79,8 @@ func (l *Link) newPair(p *peer, t verbs.Transport) (*pair, error) {
 	l.pairs[share] = q
 	q.qp, err = l.domain.CreatePair(verbs.PairConfig{
 		Transport: t, Send: l.sends, Receive: l.receives,
-		SendRequests: l.config.sendDepth(), ReceiveRequests: l.memory.receivesPerPair, SendElements: 2, ReceiveElements: 1,
+		SendRequests: l.config.sendDepth(), ReceiveRequests: l.memory.receivesPerPair,
+		SendElements: 2, ReceiveElements: 1,
 	})
 	if err != nil {
 		l.pairs[share] = nil
@@ -92,8 +92,8 @@ func (l *Link) newPair(p *peer, t verbs.Transport) (*pair, error) {
 	return q, nil
 }
 
-// initialise moves a pair from Reset to Init and posts its receives. Link.rx and
-// Link.mu are held.
+// initialise moves a pair from Reset to Init and posts its receives. Link.rx and Link.mu are
+// held.
 func (p *pair) initialise() error {
 	err := p.qp.Modify(verbs.Attributes{
 		Mask:  verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess,
@@ -107,8 +107,8 @@ func (p *pair) initialise() error {
 	p.posting = true
 	held := 0
 	first := int32(p.link.memory.sendBlocks + p.share*p.link.memory.receivesPerPair)
-	for i, out := range p.lent {
-		if out {
+	for i, lent := range p.lent {
+		if lent {
 			held++
 			continue
 		}
@@ -144,7 +144,8 @@ func (p *pair) connect(to *offer, their endpoint, psn uint32) error {
 	b := verbs.Attributes{Mask: verbs.MaskState | verbs.MaskSendPSN, State: verbs.ReadyToSend, SendPSN: psn}
 	if p.transport == verbs.RC {
 		b.Mask |= verbs.MaskTimeout | verbs.MaskRetries | verbs.MaskRNRRetries | verbs.MaskInitiatedReads
-		b.Timeout, b.Retries, b.RNRRetries = timeoutCode(l.config.Timeout), retries, rnrUnlimited
+		b.Timeout = timeoutCode(l.config.Timeout)
+		b.Retries, b.RNRRetries = retries, rnrUnlimited
 	}
 	p.limit.Store(uint64(to.credit))
 	return p.qp.Modify(b)
@@ -152,23 +153,28 @@ func (p *pair) connect(to *offer, their endpoint, psn uint32) error {
 
 const (
 	hopLimit     = 64
-	rnrTimer     = 8 // 0.16 ms, IBTA table 45
-	retries      = 6 // some adapters (rxe) take 7 for retries without end
+	rnrTimer     = 8 // 0.16 ms (IBTA table 45)
+	retries      = 6 // with 7 some adapters (rxe) retry for ever
 	rnrUnlimited = 7
 )
 
-// stop takes a pair back to Reset: the adapter touches no memory of it any more. What
-// was on its way or waits is released and counted. Link.rx and Link.mu are held.
+// stop moves a pair to Reset, after which the adapter uses none of its memory. It releases and
+// counts the outstanding and queued frames. Link.rx and Link.mu are held.
 func (p *pair) stop() error {
-	p.rmu.Lock()
-	p.posting = false
-	p.rmu.Unlock()
+	p.stopPosting()
 	err := p.qp.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Reset})
 	p.discard()
 	return err
 }
 
-// discard releases what a pair that does nothing any more has.
+func (p *pair) stopPosting() {
+	p.rmu.Lock()
+	p.posting = false
+	p.rmu.Unlock()
+}
+
+// discard releases the frames of a pair that is stopped or closed.
+
 func (p *pair) discard() {
 	p.key.Store(p.link.newKey(p.share))
 	for p.tail != p.head {
@@ -187,9 +193,7 @@ func (p *pair) discard() {
 
 // close destroys a pair. Link.rx and Link.mu are held.
 func (p *pair) close() error {
-	p.rmu.Lock()
-	p.posting = false
-	p.rmu.Unlock()
+	p.stopPosting()
 	err := p.qp.Close()
 	p.discard()
 	p.link.pairs[p.share] = nil
@@ -214,7 +218,7 @@ func (p *pair) post(block int32) error {
 	return err
 }
 
-// repost posts a block whose bytes have been copied out.
+// repost posts a block whose frame was copied out.
 func (p *pair) repost(block int32) error {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()
@@ -224,15 +228,15 @@ func (p *pair) repost(block int32) error {
 	return p.post(block)
 }
 
-// lend notes that a block goes up behind a frame.
+// lendBlock marks a block as in use by a delivered frame.
 func (p *pair) lendBlock(block int32) {
 	p.rmu.Lock()
 	p.lent[p.index(block)] = true
 	p.rmu.Unlock()
 }
 
-// back posts a lent block again, from any goroutine. If that fails the pair is in
-// error, and a completion tells.
+// returnBlock posts a lent block again, from any goroutine. If posting fails, the pair is in
+// error and a completion reports it.
 func (p *pair) returnBlock(block int32) {
 	p.rmu.Lock()
 	p.lent[p.index(block)] = false
@@ -253,17 +257,17 @@ func (p *pair) index(block int32) int {
 	return (int(block) - m.sendBlocks) % m.receivesPerPair
 }
 
-// granted is how many frames the other end may have sent.
+// granted returns the number of frames that the other end may have sent.
 func (p *pair) granted() uint64 {
 	return p.arrived.Load() + uint64(max(0, int64(p.link.config.frameCredit())-p.held.Load()))
 }
 
-// owes tells that the other end should be told how much it may send.
+// owesCredit reports whether the other end lacks half of its credit or more.
 func (p *pair) owesCredit() bool {
 	return p.granted()-p.announced.Load() >= uint64(max(1, p.link.config.frameCredit()/2))
 }
 
-// advance takes the lower 16 bits of a counter that only grows.
+// advance returns a counter that has grown from old to the given lower 16 bits.
 func advance(old uint64, low uint16) uint64 {
 	if d := int16(low - uint16(old)); d > 0 {
 		return old + uint64(d)

@@ -2,20 +2,19 @@ package ib
 
 import (
 	"errors"
+	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Allocate returns n bytes of registered memory for what will be sent: the faces of a
-// subdomain. Sessions opened later send synchronous messages that lie in it without a
-// copy: the adapter reads them where they are. Close ends the registration and leaves the
-// memory, which is the caller's until Free.
+// Allocate returns n bytes of registered memory for data to send, such as the faces of a
+// subdomain. Sessions opened later send synchronous messages from it without a copy: the
+// adapter reads them in place. Close ends the registration. The memory stays valid until Free.
 func (l *Link) Allocate(n int) ([]byte, error) {
 	if n <= 0 {
-		return nil, errors.New("ib: memory of no bytes asked for")
+		return nil, errors.New("ib: cannot allocate less than one byte of memory")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,16 +28,15 @@ func (l *Link) Allocate(n int) ([]byte, error) {
 	return b, err
 }
 
-// Free gives memory of Allocate back, before or after Close, when nothing sends from it
-// any more.
+// Free frees memory of Allocate, before or after Close. Nothing may send from it any more.
 func (l *Link) Free(b []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.userMemory.free(b)
 }
 
-// flat makes a frame independent of memory that is not the link's to read later: all
-// but a header in a block and a payload in registered memory, for the reliable pair.
+// gatherOrFlatten copies a frame into one piece unless the adapter can gather it: a header in
+// a block and a body in registered memory, on the reliable pair.
 func (l *Link) gatherOrFlatten(f microproto.Frame, q *pair) microproto.Frame {
 	if q.transport == verbs.RC {
 		if _, ok := l.memory.offset(f.Data); ok {
@@ -51,67 +49,58 @@ func (l *Link) gatherOrFlatten(f microproto.Frame, q *pair) microproto.Frame {
 	return f.Flatten(l)
 }
 
-// faces are pieces of memory registered for the user.
+// userMemory is memory registered for the user.
 type userMemory struct{ regions []userRegion }
 
 type userRegion struct {
 	bytes  []byte
-	base   uintptr
-	region verbs.Region
+	region verbs.Region // nil after close
 }
 
-// mostFaces bounds them: the sender looks through all of them.
+// maxUserRegions bounds the regions, which the sender searches linearly.
 const maxUserRegions = 64
 
 func (f *userMemory) allocate(d verbs.Domain, n int) ([]byte, error) {
 	if len(f.regions) == maxUserRegions {
-		return nil, errors.New("ib: 64 pieces of registered memory are allocated already: take fewer, larger ones")
+		return nil, fmt.Errorf("ib: %d pieces of registered memory are allocated: allocate fewer, larger ones", maxUserRegions)
 	}
-	b, err := verbs.Allocate(n)
-	if err != nil {
-		return nil, err
+	b, r, err := register(d, n, verbs.LocalWrite)
+	if err == nil {
+		f.regions = append(f.regions, userRegion{b, r})
 	}
-	r, err := d.Register(b, verbs.LocalWrite)
-	if err != nil {
-		_ = verbs.Free(b)
-		return nil, explainLimit(err)
-	}
-	f.regions = append(f.regions, userRegion{b, uintptr(unsafe.Pointer(unsafe.SliceData(b))), r})
-	return b, nil
+	return b, err
 }
 
-// element finds registered memory that holds b.
+// element returns the element for b if b lies in registered memory.
 func (f *userMemory) element(b []byte) (verbs.Element, bool) {
-	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	for i := range f.regions {
 		x := &f.regions[i]
-		if x.region != nil && at >= x.base && at-x.base+uintptr(len(b)) <= uintptr(len(x.bytes)) {
-			return verbs.Element{Addr: x.region.Addr() + uint64(at-x.base), Length: uint32(len(b)), Key: x.region.LocalKey()}, true
+		at := address(b) - address(x.bytes) // huge if b lies before
+		if x.region != nil && at <= uintptr(len(x.bytes)) && uintptr(len(b)) <= uintptr(len(x.bytes))-at {
+			r := x.region
+			return verbs.Element{Addr: r.Addr() + uint64(at), Length: uint32(len(b)), Key: r.LocalKey()}, true
 		}
 	}
 	return verbs.Element{}, false
 }
 
-// free unmaps a piece, and ends its registration if it still has one.
+// free unmaps a region, and ends its registration if it is still registered.
 func (f *userMemory) free(b []byte) error {
-	for i := range f.regions {
-		x := &f.regions[i]
-		if len(b) == 0 || unsafe.SliceData(x.bytes) != unsafe.SliceData(b) {
-			continue
-		}
-		if x.region != nil {
-			if err := x.region.Close(); err != nil {
-				return err
-			}
-		}
-		err := verbs.Free(x.bytes)
-		f.regions = slices.Delete(f.regions, i, i+1)
-		return err
+	i := slices.IndexFunc(f.regions, func(x userRegion) bool { return len(b) > 0 && address(x.bytes) == address(b) })
+	if i < 0 {
+		return errors.New("ib: cannot free memory that Allocate has not returned, or that was freed before")
 	}
-	return errors.New("ib: memory that Allocate has not returned, or that was freed before")
+	if r := f.regions[i].region; r != nil {
+		if err := r.Close(); err != nil {
+			return err
+		}
+	}
+	err := verbs.Free(f.regions[i].bytes)
+	f.regions = slices.Delete(f.regions, i, i+1)
+	return err
 }
 
-// close ends all registrations; the memory stays.
+// close ends all registrations and leaves the memory.
 func (f *userMemory) close() error {
 	var err error
 	for i := range f.regions {

@@ -8,21 +8,20 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// A window is memory of this end into which one peer writes frames of asynchronous
-// values in place: a slot for each value, chosen by the writer. Laid out as
+// A window is memory of this end into which one peer writes frames of asynchronous values in
+// place, each value into a slot that the writer chooses. Its layout is
 //
-//	head    64 bytes that the writer writes once, reliably, to prove address and key
-//	slots   each: sums of the rows, growing downwards; a stamp; the frame's bytes
+//	head    64 bytes that the writer writes once, reliably, to verify address and key
+//	slots   each: row sums, growing downwards; a stamp; the frame's bytes
 //	tail    64 bytes, as the head
 //
-//	stamp   version 8: grows with every write into the slot, never 0
-//	        length 4 of the frame; sum 4 of version, length and the sums of the rows
+//	stamp   version, 8 bytes: grows with every write into the slot, never 0
+//	        length of the frame, 4 bytes; sum of version, length and row sums, 4 bytes
 //
-// A row is 1024 bytes of the frame and its sum CRC-32C. An unreliable write may land in
-// part, in any order as far as this end is concerned, and the next may begin to land
-// while this end reads. So nothing is believed but sums: a row is copied out first, and
-// what was copied is summed. A frame goes up when all rows match one stamp. That takes
-// for granted only that 2^-32 is rare enough for rows half old and half new.
+// A row is 1024 bytes of the frame, and its sum is CRC-32C. An unreliable write may land in
+// part and in any order, and the next one may begin to land while this end reads. Only sums
+// show that a frame is complete: the reader copies a row and sums the copy. It delivers a
+// frame when all rows match one stamp. A frame of mixed rows passes with probability 2^-32.
 const (
 	windowHead   = 64
 	windowTail   = 64
@@ -35,14 +34,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func rowsOf(n int) int { return (n + rowBytes - 1) / rowBytes }
 
-// stampBytes is the room for the stamp and sums of a frame of n bytes.
+// stampBytes returns the room for the stamp and row sums of a frame of n bytes.
 func stampBytes(n int) int { return (stampFixed + 4*rowsOf(n) + 63) &^ 63 }
 
-// slotBytes is what a slot for frames of up to n bytes takes.
+// slotBytes returns the size of a slot for frames of up to n bytes.
 func slotBytes(n int) int { return stampBytes(n) + (n+63)&^63 }
 
-// stamp writes stamp and sums of a frame into the end of cell and returns the part of
-// the cell used.
+// stamp writes the stamp and row sums of a frame to the end of cell and returns that part.
 func stamp(cell []byte, version uint64, frame []byte) []byte {
 	rows := rowsOf(len(frame))
 	used := cell[len(cell)-stampFixed-4*rows:]
@@ -58,15 +56,15 @@ func stamp(cell []byte, version uint64, frame []byte) []byte {
 	return used
 }
 
-// window is this end's.
+// window is memory of this end that one peer writes into.
 type window struct {
 	bytes        []byte
 	region       verbs.Region
 	slots        int
 	blockBytes   int
-	noticeQueued []bool   // slots whose notice waits
-	delivered    []uint64 // version last handed up, by slot
-	sums         []byte   // copy of a slot's stamp and sums
+	noticeQueued []bool   // by slot
+	delivered    []uint64 // version of the last frame delivered, by slot
+	sums         []byte   // copy of a slot's stamp and row sums
 }
 
 func (l *Link) newWindow() (*window, error) {
@@ -74,31 +72,27 @@ func (l *Link) newWindow() (*window, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	b, err := verbs.Allocate(n)
+	b, r, err := register(l.domain, n, verbs.LocalWrite|verbs.RemoteWrite)
 	if err != nil {
 		return nil, err
-	}
-	r, err := l.domain.Register(b, verbs.LocalWrite|verbs.RemoteWrite)
-	if err != nil {
-		_ = verbs.Free(b)
-		return nil, explainLimit(err)
 	}
 	c := &l.config
 	return &window{
 		bytes: b, region: r, slots: c.WindowSlots, blockBytes: c.BlockBytes,
-		delivered: make([]uint64, c.WindowSlots), noticeQueued: make([]bool, c.WindowSlots), sums: make([]byte, stampBytes(c.BlockBytes)),
+		noticeQueued: make([]bool, c.WindowSlots), delivered: make([]uint64, c.WindowSlots),
+		sums: make([]byte, stampBytes(c.BlockBytes)),
 	}, nil
 }
 
-// close revokes the other end's right to write. Its queue pairs are gone.
+// close ends the other end's right to write. The queue pairs are destroyed.
 func (w *window) close() error {
 	if err := w.region.Close(); err != nil {
-		return err // the memory is the adapter's still
+		return err // the adapter still uses the memory
 	}
 	return verbs.Free(w.bytes)
 }
 
-// clear forgets what another connection has left. Nobody writes now.
+// clear removes what an earlier connection has left. The peer is disconnected.
 func (w *window) clear() {
 	clear(w.delivered)
 	clear(w.noticeQueued)
@@ -107,31 +101,30 @@ func (w *window) clear() {
 	}
 }
 
-// data is a slot's room for frames.
-func (w *window) data(slot int) []byte {
-	at := windowHead + slot*slotBytes(w.blockBytes) + stampBytes(w.blockBytes)
-	return w.bytes[at : at+w.blockBytes]
+// frameOffset returns the offset of a slot's frame; its stamp lies in front.
+func (w *window) frameOffset(slot int) int {
+	return windowHead + slot*slotBytes(w.blockBytes) + stampBytes(w.blockBytes)
 }
 
-// fixed is a slot's stamp without the sums of rows.
+// fixed returns a slot's stamp without the row sums.
 func (w *window) fixed(slot int) []byte {
-	at := windowHead + slot*slotBytes(w.blockBytes) + stampBytes(w.blockBytes) - stampFixed
-	return w.bytes[at : at+stampFixed]
+	at := w.frameOffset(slot)
+	return w.bytes[at-stampFixed : at]
 }
 
-// reading is what became of looking into a slot.
+// readResult is the outcome of reading a slot.
 type readResult uint8
 
 const (
 	readWhole readResult = iota
-	readStale            // nothing newer than what was handed up
-	readTorn             // not whole, now
+	readStale            // nothing newer than what was delivered
+	readTorn             // incomplete at present
 )
 
-// attempts of reading a slot that is being written.
+// readAttempts bounds the attempts to read a slot that is being written.
 const readAttempts = 4
 
-// read copies the newest frame of a slot into dst, which has room for any.
+// read copies the newest frame of a slot into dst, which holds blockBytes.
 func (w *window) read(slot int, dst []byte) (int, readResult) {
 	for range readAttempts {
 		version, n, ok := w.readStamp(slot)
@@ -148,7 +141,7 @@ func (w *window) read(slot int, dst []byte) (int, readResult) {
 	return 0, readTorn
 }
 
-// stamped copies a slot's stamp and sums and tells whether they belong together.
+// readStamp copies a slot's stamp and row sums and reports whether their sum is right.
 func (w *window) readStamp(slot int) (version uint64, n int, ok bool) {
 	at := windowHead + slot*slotBytes(w.blockBytes)
 	room := stampBytes(w.blockBytes)
@@ -165,9 +158,9 @@ func (w *window) readStamp(slot int) (version uint64, n int, ok bool) {
 	return version, int(length), sum == binary.BigEndian.Uint32(fixed[12:])
 }
 
-// rows copies a frame out row by row, as far as they match the sums.
+// copyRows copies a frame row by row, and stops at a row that does not match its sum.
 func (w *window) copyRows(slot int, dst []byte) bool {
-	data, rows := w.data(slot), rowsOf(len(dst))
+	data, rows := w.bytes[w.frameOffset(slot):], rowsOf(len(dst))
 	sums := w.sums[len(w.sums)-stampFixed-4*rows:]
 	for i := range rows {
 		row := dst[i*rowBytes : min((i+1)*rowBytes, len(dst))]
@@ -179,27 +172,27 @@ func (w *window) copyRows(slot int, dst []byte) bool {
 	return true
 }
 
-// remoteWindow is the other end's, as this end uses it. Guarded by Link.mu.
+// remoteWindow is the other end's window, for writing. Link.mu guards it.
 type remoteWindow struct {
 	slots         int
 	address       uint64
 	key           uint32
 	state         verification
-	slotOf        map[uint64]int32 // of a value
-	uses          []slotUse
-	writes        uint64 // of all slots: versions
-	misses        uint64 // frames for which there was no slot: the age of use
-	retryAt       uint64 // misses, before which no slot can change hands
-	unannounced   ring[int32]
-	isUnannounced []bool // slots in dirty: written without notice
+	slotOf        map[uint64]int32 // by value
+	uses          []slotUse        // by slot
+	writes        uint64           // into all slots: the next version
+	misses        uint64           // frames for which there was no slot: the clock of uses
+	retryAt       uint64           // count of misses before which no slot can be reassigned
+	unannounced   ring[int32]      // slots written without a notice
+	isUnannounced []bool           // by slot
 }
 
 type slotUse struct {
 	value uint64
-	last  uint64 // misses, when it was used last
+	last  uint64 // misses at the last use
 }
 
-// proving is how far it is known that the other end's address and key are right.
+// verification is the state of the check of the other end's address and key.
 type verification uint8
 
 const (
@@ -208,7 +201,7 @@ const (
 	verified
 )
 
-// reset begins a connection.
+// reset prepares for a new connection.
 func (r *remoteWindow) reset(o *offer, l *Link) {
 	writes := r.writes
 	*r = remoteWindow{}
@@ -222,12 +215,12 @@ func (r *remoteWindow) reset(o *offer, l *Link) {
 	r.unannounced.grow(o.slots)
 }
 
-// restedMisses is how many frames must have found no slot since a value was sent before
-// its slot may go to another: that many for each slot.
+// idleMisses is the number of misses per slot after which the slot of an unused value may be
+// reassigned.
 const idleMisses = 4
 
-// find is the slot of a value: its own, a new one, or that of a value which seems to be
-// sent no more. -1: there is none.
+// slotFor returns the slot of a value: its own, a new one, or that of a value that seems to be
+// sent no more. It returns -1 if there is none.
 func (r *remoteWindow) slotFor(value uint64) int32 {
 	if i, ok := r.slotOf[value]; ok {
 		return i
@@ -256,12 +249,12 @@ func (r *remoteWindow) slotFor(value uint64) int32 {
 	return int32(oldest)
 }
 
-// at is the remote address of a slot's frame.
+// addressOf returns the remote address of a slot's frame.
 func (r *remoteWindow) addressOf(slot int32, block int) uint64 {
 	return r.address + windowHead + uint64(slot)*uint64(slotBytes(block)) + uint64(stampBytes(block))
 }
 
-// checkWindow refuses a descriptor that cannot be one.
+// checkWindow returns an error if the offer describes an impossible window.
 func checkWindow(o *offer) error {
 	size := uint64(windowHead + windowTail + o.slots*slotBytes(o.blockBytes))
 	if o.slots > 0 && o.address+size < o.address {
