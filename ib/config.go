@@ -144,8 +144,8 @@ func (c *Config) check() error {
 	case c.Completion > CompletionPolling:
 		return fmt.Errorf("ib: unknown way to wait for completions: %d", c.Completion)
 	case c.Spin < 0 || c.Timeout < 0 || c.Timeout > time.Minute || c.BufferBytes < 0:
-		return fmt.Errorf("ib: spin %v, time-out %v and %d bytes of buffers must not be negative, nor the time-out above a minute",
-			c.Spin, c.Timeout, c.BufferBytes)
+		return fmt.Errorf("ib: spin %v, time-out %v and %d bytes of buffers must not be negative, "+
+			"nor the time-out above a minute", c.Spin, c.Timeout, c.BufferBytes)
 	}
 	return nil
 }

@@ -108,8 +108,8 @@ func (c *Context) Choose(w Want) (Choice, error) {
 	if !c.Lock.Allows(w.Bytes) {
 		needed := fmt.Sprintf("%d KiB", (w.Bytes+1023)>>10) // the unit of ulimit
 		missing = append(missing, Missing{
-			fmt.Sprintf("the limit on locked memory, %d KiB (ulimit -l, RLIMIT_MEMLOCK), is below the %s that the link registers",
-				c.Lock.Bytes>>10, needed),
+			fmt.Sprintf("the limit on locked memory, %d KiB (ulimit -l, RLIMIT_MEMLOCK), is below the %s "+
+				"that the link registers", c.Lock.Bytes>>10, needed),
 			fmt.Sprintf("raise it to %s or more, in /etc/security/limits.conf or by LimitMEMLOCK= of a service, "+
 				"or register less with --ib-blocks or --ib-block-bytes", needed),
 		})

@@ -3,23 +3,21 @@ package ib
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// ErrPort tells that the link's port is not active.
+// ErrPort reports that the link's port is not active.
 var ErrPort = errors.New("ib: the port is down")
 
 // Watch implements microproto.Connected.
 func (l *Link) Watch(f func(microproto.LinkEvent)) { l.events.setWatcher(f) }
 
-// tell queues an event. From anywhere.
-func (l *Link) notify(e microproto.LinkEvent) { l.events.put(e) }
-
-// herald tells events from a goroutine of its own, so that whoever notices one may hold
-// locks. Of one peer only the newest waits.
+// eventNotifier calls the watcher from a goroutine of its own, so that the reporting goroutine
+// may hold locks. Only the newest event of each peer is queued.
 type eventNotifier struct {
 	mu      sync.Mutex
 	more    sync.Cond
@@ -29,60 +27,55 @@ type eventNotifier struct {
 	closed  bool
 }
 
-func (h *eventNotifier) init() { h.more.L = &h.mu }
+func (n *eventNotifier) init() { n.more.L = &n.mu }
 
-func (h *eventNotifier) setWatcher(f func(microproto.LinkEvent)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.watcher = f
-	if !h.running && !h.closed {
-		h.running = true
-		go h.run()
+func (n *eventNotifier) setWatcher(f func(microproto.LinkEvent)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.watcher = f
+	if !n.running && !n.closed {
+		n.running = true
+		go n.run()
 	}
 }
 
-func (h *eventNotifier) put(e microproto.LinkEvent) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.watcher == nil {
+func (n *eventNotifier) notify(e microproto.LinkEvent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.watcher == nil {
 		return
 	}
-	for i := range h.queued {
-		if h.queued[i].Peer == e.Peer {
-			h.queued = append(h.queued[:i], h.queued[i+1:]...)
-			break
-		}
-	}
-	h.queued = append(h.queued, e)
-	h.more.Signal()
+	n.queued = slices.DeleteFunc(n.queued, func(q microproto.LinkEvent) bool { return q.Peer == e.Peer })
+	n.queued = append(n.queued, e)
+	n.more.Signal()
 }
 
-func (h *eventNotifier) run() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (n *eventNotifier) run() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for {
-		for len(h.queued) == 0 && !h.closed {
-			h.more.Wait()
+		for len(n.queued) == 0 && !n.closed {
+			n.more.Wait()
 		}
-		if h.closed {
+		if n.closed {
 			return
 		}
-		e, f := h.queued[0], h.watcher
-		h.queued = append(h.queued[:0], h.queued[1:]...)
-		h.mu.Unlock()
+		e, f := n.queued[0], n.watcher
+		n.queued = slices.Delete(n.queued, 0, 1)
+		n.mu.Unlock()
 		f(e)
-		h.mu.Lock()
+		n.mu.Lock()
 	}
 }
 
-func (h *eventNotifier) close() {
-	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
-	h.more.Broadcast()
+func (n *eventNotifier) close() {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.more.Broadcast()
 }
 
-// watchDevice acts on what happens to the device, until it is closed.
+// watchDevice handles the device's events until the device is closed.
 func (l *Link) watchDevice() {
 	for {
 		e, err := l.device.NextEvent()
@@ -104,7 +97,7 @@ func (l *Link) watchDevice() {
 		case e.Kind == verbs.EventPairFatal:
 			for _, q := range l.pairs {
 				if q != nil && q.number == e.Pair {
-					q.peer.fail(fmt.Errorf("%v queue pair: the adapter tells of a fatal error", q.transport))
+					q.peer.fail(fmt.Errorf("%v queue pair: the adapter reports a fatal error", q.transport))
 				}
 			}
 		}
@@ -113,24 +106,22 @@ func (l *Link) watchDevice() {
 	}
 }
 
-// askQueues takes in what has completed: there may be the reason why a pair failed,
-// which the event does not tell.
+// drainCompletions handles all completions. One may tell why a pair failed, which the event of
+// the failure does not.
 func (l *Link) drainCompletions() {
 	l.rx.Lock()
-	if !l.closed.Load() {
-		l.poll()
-	}
+	l.poll()
 	l.rx.Unlock()
 	l.mu.Lock()
+	l.reap()
 	if !l.closed.Load() {
-		l.reap()
 		l.pump()
 	}
 	l.mu.Unlock()
-	l.wakeReceiver() // who waits looks at what has come
+	l.wakeReceiver() // to deliver the arrivals
 }
 
-// down takes all connections down. mu is held.
+// markDown takes all connections down. mu is held.
 func (l *Link) markDown(err error) {
 	if l.downErr != nil {
 		return
@@ -141,11 +132,11 @@ func (l *Link) markDown(err error) {
 			p.fail(err)
 		}
 	}
-	l.notify(microproto.LinkEvent{Err: err})
+	l.events.notify(microproto.LinkEvent{Err: err})
 	l.log("%v", err)
 }
 
-// up: the port is active again. Connections are made by new offers.
+// markUp handles the return of the port. New offers then make new connections.
 func (l *Link) markUp() {
 	if l.downErr == nil || !errors.Is(l.downErr, ErrPort) {
 		return
@@ -154,8 +145,9 @@ func (l *Link) markUp() {
 		l.log("%v", err)
 		return
 	}
-	l.self.lid, l.self.gid, l.self.subnet, l.self.mtu = l.port.lid, l.port.gid, l.port.subnet, l.port.mtu
+	l.self.lid, l.self.gid = l.port.lid, l.port.gid
+	l.self.subnet, l.self.mtu = l.port.subnet, l.port.mtu
 	l.downErr = nil
-	l.notify(microproto.LinkEvent{Up: true})
+	l.events.notify(microproto.LinkEvent{Up: true})
 	l.log("port %d of %s is active again", l.port.number, l.device.Name())
 }

@@ -107,7 +107,8 @@ func (l *Link) setUp() (err error) {
 		return fmt.Errorf("ib: device %s: %w", l.device.Name(), err)
 	}
 	if n := max(c.sendDepth(), c.receivesPerPair()); n > limits.PairRequests {
-		return fmt.Errorf("ib: device %s allows %d outstanding requests per queue pair, but %d receive blocks for %d peers need %d: "+
+		return fmt.Errorf("ib: device %s allows %d outstanding requests per queue pair, "+
+			"but %d receive blocks for %d peers need %d: "+
 			"register fewer blocks, or allow more peers", l.device.Name(), limits.PairRequests, c.ReceiveBlocks, c.Peers, n)
 	}
 	if l.domain, err = l.device.AllocDomain(); err != nil {

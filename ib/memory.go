@@ -149,7 +149,7 @@ func (m *memory) assignShare(p *pair) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("ib: all %d connections are in use: allow more peers, which share the receive blocks", len(m.shares)/2)
+	return 0, fmt.Errorf("ib: all %d connections are in use: allow more peers (Config.Peers)", len(m.shares)/2)
 }
 
 // releaseShare releases a share. It becomes free when the last frame over its blocks has been

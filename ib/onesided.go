@@ -95,7 +95,7 @@ func (p *peer) completed(what purpose) {
 		if p.wasUp && p.state == peerUp {
 			p.wasUp = false
 			p.link.count.reconnects.Add(1)
-			p.link.notify(microproto.LinkEvent{Peer: p.addr, Up: true})
+			p.link.events.notify(microproto.LinkEvent{Peer: p.addr, Up: true})
 			p.link.log("the connection with %s is up again", p.name)
 		}
 	}

@@ -246,12 +246,12 @@ func (p *pair) returnBlock(block int32) {
 		p.held.Add(-1)
 	}
 	p.rmu.Unlock()
-	if posting && p.owesCredit() {
-		p.link.oweCredit(p.peer)
+	if posting && p.checkCredit() {
 		p.link.armProgress()
 	}
 }
 
+// index returns a block's index in the pair's share.
 func (p *pair) index(block int32) int {
 	m := p.link.memory
 	return (int(block) - m.sendBlocks) % m.receivesPerPair
@@ -262,9 +262,18 @@ func (p *pair) granted() uint64 {
 	return p.arrived.Load() + uint64(max(0, int64(p.link.config.frameCredit())-p.held.Load()))
 }
 
-// owesCredit reports whether the other end lacks half of its credit or more.
+// owesCredit reports whether at least half of the credit was granted and not announced yet.
 func (p *pair) owesCredit() bool {
 	return p.granted()-p.announced.Load() >= uint64(max(1, p.link.config.frameCredit()/2))
+}
+
+// checkCredit has the credit announced if enough is owed, and reports whether it is.
+func (p *pair) checkCredit() bool {
+	owes := p.owesCredit()
+	if owes {
+		p.link.oweCredit(p.peer)
+	}
+	return owes
 }
 
 // advance returns a counter that has grown from old to the given lower 16 bits.

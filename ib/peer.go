@@ -163,7 +163,7 @@ func (p *peer) fail(err error) {
 	p.wasUp = true
 	p.link.count.failures.Add(1)
 	_ = errors.Join(p.rc.stop(), p.uc.stop())
-	p.link.notify(microproto.LinkEvent{Peer: p.addr, Err: p.failure})
+	p.link.events.notify(microproto.LinkEvent{Peer: p.addr, Err: p.failure})
 	p.link.log("the connection with %s is down: %v", p.name, err)
 }
 

@@ -7,20 +7,20 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// What waits is normally set free by whoever receives. Where nobody does, and where
-// credit was lost with the frame that it would have come for, a timer looks after it;
-// it runs only while something waits.
+// Receiving normally makes progress for frames that wait. A timer makes progress while nobody
+// receives and where credit was lost together with its frame. It runs only while something
+// waits.
 const (
 	progressInterval = time.Millisecond
 	probeInterval    = 20 * time.Millisecond
-	// patience is for how many of Config.Timeout a peer may leave the question for
-	// credit unanswered that reaches it: it may have stopped for a while.
+	// maxUnanswered is the time for which a peer that is reachable may leave probes for credit
+	// unanswered, in units of Config.Timeout. It is generous since a process may be stopped.
 	maxUnanswered = 5
 )
 
-var errUnanswered = errors.New("the other end does not answer when it is asked for credit")
+var errUnanswered = errors.New("the other end does not answer requests for credit")
 
-// tendSoon has tend run. From anywhere.
+// armProgress lets progress run soon. It may be called from any goroutine.
 func (l *Link) armProgress() {
 	if !l.closed.Load() && l.progressArmed.CompareAndSwap(false, true) {
 		l.progressTimer.Reset(progressInterval)
@@ -30,7 +30,7 @@ func (l *Link) armProgress() {
 func (l *Link) progress() {
 	l.count.progressTicks.Add(1)
 	l.rx.Lock()
-	if !l.closed.Load() && l.receivers.Load() == 0 {
+	if l.receivers.Load() == 0 {
 		l.poll()
 	}
 	l.rx.Unlock()
@@ -55,7 +55,7 @@ func (l *Link) progress() {
 	l.callWritableIfRoom()
 }
 
-// tendPeer asks a peer for credit that may have been lost, and whether it is there.
+// progressPeer posts what waits, probes for credit that may be lost, and sends keepalives.
 func (l *Link) progressPeer(p *peer, now time.Time) {
 	for _, q := range [...]*pair{p.rc, p.uc} {
 		if q.hasWork() {
@@ -78,7 +78,7 @@ func (l *Link) progressPeer(p *peer, now time.Time) {
 	}
 	p.probedAt = now
 	if p.keepalive {
-		p.answeredAt = now // the reliable pair finds out first
+		p.answeredAt = now // the reliable pair detects a failure earlier
 	}
 	if p.sendKeepalive(); now.Sub(p.answeredAt) > maxUnanswered*l.config.Timeout {
 		p.fail(errUnanswered)
@@ -92,16 +92,16 @@ func (l *Link) progressPeer(p *peer, now time.Time) {
 	}
 }
 
-// prove asks the reliable pair whether the other end is there: if it is not, its retries
-// run out and the connection is down. mu is held.
+// sendKeepalive sends a message on the reliable pair. If the other end is gone, the retries
+// run out and the connection goes down. mu is held.
 func (p *peer) sendKeepalive() {
 	if !p.keepalive && p.sendCredit(forKeepalive) {
 		p.keepalive = true
-		p.link.armProgress() // to see the answer
+		p.link.armProgress() // to handle the completion
 	}
 }
 
-// tell sends credit alone. false: there is no room for it now. mu is held.
+// sendCredit sends credit without a frame. It returns false if there is no room. mu is held.
 func (p *peer) sendCredit(what purpose) bool {
 	q := p.rc
 	if p.state != peerUp {
@@ -115,22 +115,22 @@ func (p *peer) sendCredit(what purpose) bool {
 	r := q.newRequest(0, sendEntry{block: -1, purpose: what})
 	r.Operation, r.Immediate = verbs.SendImmediate, q.immediate()
 	if what != forFrame {
-		r.Signaled, q.unsignaled = true, 0
+		q.signal(r)
 	}
 	p.link.count.creditsAlone.Add(1)
 	p.link.postAll(q, 1)
 	return true
 }
 
-// oweCredit has a peer told its credit, by who comes by next or by tend. From anywhere,
-// also under Link.mu.
+// oweCredit notes that a peer is to receive its credit: the next receive or progress sends it.
+// It may be called from any goroutine, also under Link.mu.
 func (l *Link) oweCredit(p *peer) {
 	if !p.creditOwed.Swap(true) {
 		l.anyCreditOwed.Store(true)
 	}
 }
 
-// payCredit tells the peers that are owed.
+// payCredit sends credit to the peers that are owed some.
 func (l *Link) payCredit() {
 	if !l.anyCreditOwed.Load() {
 		return
@@ -144,8 +144,9 @@ func (l *Link) payCredit() {
 		if p == nil || !p.creditOwed.Swap(false) {
 			continue
 		}
-		if asked := p.creditAsked.Swap(false); !asked && !p.rc.owesCredit() && !p.uc.owesCredit() || p.state != peerUp {
-			continue // a frame has told since
+		asked := p.creditAsked.Swap(false)
+		if p.state != peerUp || !asked && !p.rc.owesCredit() && !p.uc.owesCredit() {
+			continue // a frame has carried it since
 		}
 		if !p.sendCredit(forFrame) && p.state == peerUp {
 			l.oweCredit(p)
@@ -154,18 +155,16 @@ func (l *Link) payCredit() {
 	}
 }
 
-// help polls where nobody receives.
+// pollIfIdle polls unless another goroutine receives.
 func (l *Link) pollIfIdle() {
 	if l.rx.TryLock() {
-		if !l.closed.Load() {
-			l.poll()
-		}
+		l.poll()
 		l.rx.Unlock()
 		l.payCredit()
 	}
 }
 
-// Writable calls f when Send takes frames again.
+// Writable calls f once Send may take frames again.
 func (l *Link) Writable(f func()) {
 	l.writableMu.Lock()
 	l.writableCallbacks = append(l.writableCallbacks, f)
@@ -173,7 +172,7 @@ func (l *Link) Writable(f func()) {
 	l.callWritableIfRoom()
 }
 
-// callWriters calls those who wait for room, if there is some.
+// callWritableIfRoom calls the callbacks of Writable unless a queue is still full.
 func (l *Link) callWritableIfRoom() {
 	l.writableMu.Lock()
 	wanted := len(l.writableCallbacks) > 0

@@ -7,9 +7,9 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Acquire returns a frame over a registered block: Send then copies nothing. Where none
-// is free it takes plain memory, and Send copies. It panics when n is larger than
-// Caps.MTU.
+// Acquire returns a frame over a registered block, which Send does not copy. If no block is
+// free, it returns a frame over unregistered memory, which Send copies. It panics if n is
+// larger than Caps.MTU.
 func (l *Link) Acquire(n int) microproto.Frame {
 	if n > l.config.BlockBytes {
 		panic(fmt.Sprintf("ib: frame of %d bytes: larger than Caps.MTU", n))
@@ -21,16 +21,16 @@ func (l *Link) Acquire(n int) microproto.Frame {
 	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
 }
 
-// Send takes frames for accepted peers in the order given. One that has no credit, or no
-// room in its pair's queue, waits at the link. Frames of ModeAsynchronous may be dropped,
-// and counted, where too many wait; of the others Send then takes no more. Frames for a
-// peer whose connection is down are dropped and counted: Watch has told.
+// Send takes frames for accepted peers in the order given. A frame without credit or room waits
+// in its pair's queue. If the queue is full, a frame of ModeAsynchronous is dropped and
+// counted, and for others Send stops. Frames for a peer whose connection is down are dropped
+// and counted; Watch has reported it.
 func (l *Link) Send(batch []microproto.Frame) (int, error) {
 	l.mu.Lock()
 	n, err := l.enqueue(batch)
 	l.pump()
 	if n < len(batch) && err == nil {
-		// It may only have been what this call brought.
+		// The queue may be full only because of the frames of this call.
 		l.reap()
 		var more int
 		more, err = l.enqueue(batch[n:])
@@ -46,7 +46,7 @@ func (l *Link) Send(batch []microproto.Frame) (int, error) {
 	return n, err
 }
 
-// take queues frames with their pairs. mu is held.
+// enqueue queues frames with their pairs. mu is held.
 func (l *Link) enqueue(batch []microproto.Frame) (int, error) {
 	for i := range batch {
 		f := &batch[i]
@@ -58,7 +58,8 @@ func (l *Link) enqueue(batch []microproto.Frame) (int, error) {
 		case p == nil || p.remoteOffer == nil:
 			return i, fmt.Errorf("ib: frame to link address %d, which was never accepted or was forgotten", f.Peer)
 		case len(f.Data) == 0 || f.Bytes() > l.config.BlockBytes || f.Count() > 1:
-			return i, fmt.Errorf("ib: %d frames of %d bytes in all: a frame has 1 to %d bytes, and goes alone", f.Count(), f.Bytes(), l.config.BlockBytes)
+			return i, fmt.Errorf("ib: %d frames of %d bytes in all: a frame must be single, of 1 to %d bytes",
+				f.Count(), f.Bytes(), l.config.BlockBytes)
 		case f.Value != 0 && p.remote.state == unverified && p.remote.slots > 0 && p.state == peerUp:
 			p.verifyWindow()
 		}
@@ -92,7 +93,7 @@ func (l *Link) enqueue(batch []microproto.Frame) (int, error) {
 	return len(batch), nil
 }
 
-// touch notes that a pair may have something to post.
+// markReady adds a pair to those that may have requests to post.
 func (l *Link) markReady(q *pair) {
 	if !q.ready {
 		q.ready = true
@@ -100,7 +101,7 @@ func (l *Link) markReady(q *pair) {
 	}
 }
 
-// pump posts what it can of the pairs that were touched. mu is held.
+// pump posts what the ready pairs can send. mu is held.
 func (l *Link) pump() {
 	for i := 0; i < len(l.readyPairs); i++ {
 		q := l.readyPairs[i]
@@ -115,12 +116,12 @@ func (l *Link) pump() {
 	}
 }
 
-// pumpPair posts a pair's frames, as many as have credit, room and memory.
+// pumpPair posts a pair's frames as long as there is credit, room and memory.
 func (l *Link) pumpPair(q *pair) {
 	for q.peer.state == peerUp && q.hasWork() {
 		n := l.build(q)
 		if n == 0 || int(q.outstanding()) >= q.sendRoom()/2 {
-			l.reap() // may take the connection down, and what was built with it
+			l.reap() // may take the connection down, and discard what was built
 		}
 		if n == 0 {
 			if n = l.build(q); n == 0 {
@@ -137,7 +138,7 @@ func (l *Link) pumpPair(q *pair) {
 		if starved {
 			l.starvedPairs++
 			l.armProgress()
-			// Credit may have come before it could see that somebody wants it.
+			// Credit that came before starved was set has not marked the pair ready.
 			if q.canPost() {
 				l.markReady(q)
 			}
@@ -147,32 +148,36 @@ func (l *Link) pumpPair(q *pair) {
 	}
 }
 
-// build makes requests of what may go now, and tells how many.
+// build builds a batch of requests that can be posted now, and returns its length.
 func (l *Link) build(q *pair) (n int) {
-	for n < postBatch && int(q.outstanding()) < q.sendRoom() && q.peer.state == peerUp && q.hasWork() && l.buildNext(q, n) {
+	for n < postBatch && int(q.outstanding()) < q.sendRoom() && q.peer.state == peerUp && q.hasWork() {
+		if !l.buildNext(q, n) {
+			break
+		}
 		n++
 	}
 	return n
 }
 
-// hasWork tells that frames wait, or slots that the other end was not told about.
+// hasWork reports whether frames or notices of slots wait.
 func (q *pair) hasWork() bool {
 	return q.queue.n > 0 || q.transport == verbs.UC && q.peer.remote.unannounced.n > 0
 }
 
 func (q *pair) outstanding() uint32 { return q.head - q.tail }
 
-// room is how many requests of frames may be outstanding; a few more are for credit.
+// sendRoom returns the number of frames that may be outstanding. More requests carry credit.
 func (q *pair) sendRoom() int { return q.link.config.sendDepth() - controlReceives }
 
 func (q *pair) hasCredit() bool { return q.sent < q.limit.Load() }
 
-// mayGo tells that what waits could be posted.
+// canPost reports whether the oldest waiting frame or notice could be posted.
 func (q *pair) canPost() bool {
-	return q.hasWork() && (q.hasCredit() || q.queue.n > 0 && q.oneSided(q.queue.front())) && int(q.outstanding()) < q.sendRoom()
+	return q.hasWork() && int(q.outstanding()) < q.sendRoom() &&
+		(q.hasCredit() || q.queue.n > 0 && q.oneSided(q.queue.front()))
 }
 
-// next makes request i of a batch from the oldest frame that waits, if it may go now.
+// buildNext builds request i of a batch, if the oldest waiting frame or notice can be sent now.
 func (l *Link) buildNext(q *pair, i int) bool {
 	if q.transport == verbs.UC && q.hasCredit() && q.peer.remote.unannounced.n > 0 {
 		q.buildNotice(i)
@@ -201,13 +206,13 @@ func (l *Link) buildNext(q *pair, i int) bool {
 	if body != nil {
 		rest, _ := l.userMemory.element(body)
 		r.Elements = append(r.Elements, rest)
-		r.Signaled, q.unsignaled = true, 0 // the user waits for his memory
+		q.signal(r) // the user waits for its memory
 	}
 	return true
 }
 
-// load finds a frame's bytes in the region, or copies them there: PUSH. false: no block
-// is free.
+// locate returns the registered element of a frame's bytes, copying them into a block if
+// necessary (PUSH). It returns false if no block is free.
 func (l *Link) locate(f *microproto.Frame) (sendEntry, verbs.Element, bool) {
 	m := l.memory
 	if at, ok := m.offset(f.Data); ok {
@@ -225,7 +230,7 @@ func (l *Link) locate(f *microproto.Frame) (sendEntry, verbs.Element, bool) {
 	return sendEntry{block: b}, m.element(int(b)*m.blockBytes, n), true
 }
 
-// keep holds the frame until the request is done, unless its bytes were copied.
+// holdFrame keeps the frame until the request completes, unless its bytes were copied.
 func (e *sendEntry) holdFrame(f microproto.Frame) {
 	if e.block < 0 {
 		e.frame = f
@@ -238,7 +243,7 @@ func (m *memory) element(at, n int) verbs.Element {
 	return verbs.Element{Addr: m.addr + uint64(at), Length: uint32(n), Key: m.key}
 }
 
-// begin makes request i of a batch: its id names its place in the ring.
+// newRequest adds request i of a batch to the ring. Its ID holds the pair's key and its number.
 func (q *pair) newRequest(i int, e sendEntry) *verbs.SendRequest {
 	number := q.head
 	q.head++
@@ -246,31 +251,34 @@ func (q *pair) newRequest(i int, e sendEntry) *verbs.SendRequest {
 	r := &q.requests[i]
 	*r = verbs.SendRequest{ID: uint64(q.key.Load())<<32 | uint64(number), Elements: q.elements[i][:0]}
 	if q.unsignaled++; q.unsignaled >= q.link.signalEvery {
-		r.Signaled, q.unsignaled = true, 0
+		q.signal(r)
 	}
 	return r
 }
 
-// postAll posts the n requests made. The adapter refuses none unless the pair is in
-// error.
+// signal requests a completion.
+func (q *pair) signal(r *verbs.SendRequest) { r.Signaled, q.unsignaled = true, 0 }
+
+// postAll posts the n requests built. The adapter refuses requests only after an error.
 func (l *Link) postAll(q *pair, n int) {
 	last := &q.requests[n-1]
 	if !last.Signaled && (l.blocksScarce() || int(q.outstanding()) >= q.sendRoom()/2) {
-		last.Signaled, q.unsignaled = true, 0
+		q.signal(last)
 	}
 	l.count.posts.Add(1)
 	l.count.requests.Add(uint64(n))
 	done, err := q.qp.PostSend(q.requests[:n])
 	if err != nil || done < n {
-		q.peer.fail(fmt.Errorf("posting to the %v queue pair: %w", q.transport, err))
+		q.peer.fail(fmt.Errorf("cannot post to the %v queue pair: %w", q.transport, err))
 	}
 }
 
-// scarce tells that so few send blocks are free that their completions are wanted.
+// blocksScarce reports whether so few send blocks are free that completions should free some.
 func (l *Link) blocksScarce() bool { return l.memory.freeBlocks() < l.memory.sendBlocks/4 }
 
-// immediate is what a frame carries: on the reliable pair how much the other end may
-// send by either, on the unreliable its own number, and what may be sent by it.
+// immediate returns the immediate data of a frame. The upper half is the credit of the reliable
+// pair, or on the unreliable pair the frame's number. The lower half is the credit of the
+// unreliable pair.
 func (q *pair) immediate() uint32 {
 	uc := q.peer.uc
 	ucGrant := uc.granted()
@@ -283,9 +291,9 @@ func (q *pair) immediate() uint32 {
 	return uint32(uint16(grant))<<16 | uint32(uint16(ucGrant))
 }
 
-// reap takes completions of sends in and releases what they were for. mu is held.
+// reap polls completions of sends and releases their frames. mu is held.
 func (l *Link) reap() {
-	for {
+	for !l.closed.Load() {
 		n, err := l.sends.Poll(l.sendCompletions[:])
 		if err != nil || n == 0 {
 			return
@@ -299,7 +307,7 @@ func (l *Link) reap() {
 func (l *Link) sendCompleted(c *verbs.Completion) {
 	q := l.pairOf(c.ID)
 	if q == nil {
-		return // of a connection that is over
+		return // from an earlier connection
 	}
 	if c.Status != verbs.StatusOK {
 		q.peer.fail(fmt.Errorf("%v queue pair: %v", q.transport, c.Status))
@@ -315,10 +323,10 @@ func (l *Link) sendCompleted(c *verbs.Completion) {
 	}
 }
 
-// pairOf finds the pair of a work request; nil when it was connected anew since.
+// pairOf returns the pair of a work request, or nil if it was reconnected since.
 func (l *Link) pairOf(id uint64) *pair {
 	key := uint32(id >> 32)
-	if i := int(key & keyPlace); i < len(l.pairs) {
+	if i := int(key & keyIndex); i < len(l.pairs) {
 		if q := l.pairs[i]; q != nil && q.key.Load() == key {
 			return q
 		}
@@ -326,10 +334,10 @@ func (l *Link) pairOf(id uint64) *pair {
 	return nil
 }
 
-// The lower bits of a pair's key are its place.
+// The lower bits of a pair's key are its index.
 const (
 	keyBits  = 12
-	keyPlace = 1<<keyBits - 1
+	keyIndex = 1<<keyBits - 1
 )
 
-func (l *Link) newKey(place int) uint32 { return l.keyGeneration.Add(1)<<keyBits | uint32(place) }
+func (l *Link) newKey(index int) uint32 { return l.keyGeneration.Add(1)<<keyBits | uint32(index) }

@@ -62,7 +62,7 @@ const maxUserRegions = 64
 
 func (f *userMemory) allocate(d verbs.Domain, n int) ([]byte, error) {
 	if len(f.regions) == maxUserRegions {
-		return nil, fmt.Errorf("ib: %d pieces of registered memory are allocated: allocate fewer, larger ones", maxUserRegions)
+		return nil, fmt.Errorf("ib: %d pieces of registered memory are allocated: use fewer, larger ones", maxUserRegions)
 	}
 	b, r, err := register(d, n, verbs.LocalWrite)
 	if err == nil {
