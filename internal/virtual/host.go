@@ -55,7 +55,7 @@ type Config struct {
 	Rank solver.Rank
 	Node *p2psap.Node
 	Peer solver.Peer
-	// Rails is the number of the node's links beside the base link.
+	// Rails is the number of the node's rails.
 	Rails int
 	// NoOverlap sends the faces of a sweep only after the whole block has been relaxed.
 	NoOverlap bool
@@ -295,12 +295,12 @@ func (h *Host) blame(nb *neighbour, err error) {
 func (h *Host) Settle() {
 	for again := true; again; {
 		again = false
-		for r := range h.config.Rails + 1 {
-			frames, taken := h.Node.RailFrames(r), 0
+		for r := range h.config.Rails {
+			frames, taken := h.Node.Frames(r), 0
 			for taken < len(frames) && h.world.Carry(h, r, frames[taken]) {
 				taken++
 			}
-			h.Node.RailSent(r, taken)
+			h.Node.Sent(r, taken)
 		}
 		h.out = h.Node.Drain(h.out[:0])
 		for i := range h.out {
@@ -318,13 +318,13 @@ func (h *Host) Settle() {
 // carryOut does what the node orders.
 func (h *Host) carryOut(o *p2psap.Output) {
 	switch o.Kind {
-	case p2psap.OutControl, p2psap.OutDial, p2psap.OutHangup:
+	case p2psap.OutControl, p2psap.OutDial, p2psap.OutDisconnect:
 		h.world.Control(h, o)
 	case p2psap.OutPeerRefused, p2psap.OutPeerLost:
 		if h.Phase != Closed {
 			h.fail(o.Err)
 		}
-	case p2psap.OutTouched:
+	case p2psap.OutActivity:
 		if i := int(o.Session & 0xffff); i < len(h.places) && h.places[i].nb != nil {
 			p := &h.places[i]
 			p.nb.haloNews, p.nb.agreeNews, h.news = p.nb.haloNews || p.halo, p.nb.agreeNews || !p.halo, true

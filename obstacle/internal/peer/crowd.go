@@ -24,7 +24,7 @@ func (p *peer) makeRoom(scheme solver.Scheme) (crowded bool) {
 	if crowded = p.crowded(runtime.NumCPU()); !crowded {
 		return false
 	}
-	p.node.WaitAtOnce()
+	p.node.DisableBusyPoll()
 	if p.OwnProcess && solver.Lockstep(scheme) {
 		// A peer that a message wakes would push aside one that relaxes, and all wait
 		// for the last: 8 peers on 2 processors take up to a third less time. Without

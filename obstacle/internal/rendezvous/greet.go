@@ -53,7 +53,7 @@ const GreetingTime = 10 * time.Second
 // refused or was no peer at all.
 func (c *Conn) Admit(id Identity) (Join, error) {
 	if err := c.secure(id.keys.Server); err != nil {
-		if errors.Is(err, driver.ErrStranger) {
+		if errors.Is(err, driver.ErrUnauthenticated) {
 			return Join{}, fmt.Errorf("refused the peer at %s: it does not know the run's secret (--secret-file)", c.Remote())
 		}
 		return Join{}, fmt.Errorf("%s sent no greeting: %w", c.Remote(), driver.Explain(err))
@@ -100,7 +100,7 @@ func (c *Conn) unanswered(err error) error {
 // answers. j needs Seat, Host and Pid.
 func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	if err := c.secure(id.keys.Client); err != nil {
-		if errors.Is(err, driver.ErrStranger) {
+		if errors.Is(err, driver.ErrUnauthenticated) {
 			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file), or has another one", c.Remote())
 		}
 		return Welcome{}, c.unanswered(err)

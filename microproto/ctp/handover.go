@@ -10,8 +10,8 @@ import (
 // What the endpoints hand on when a session changes its composition. Messages that
 // are not accepted are not their business: the session keeps them and sends them again.
 
-// Leave implements microproto.Successor: the queues, tag by tag.
-func (s *Synchronous) Leave(l *microproto.Legacy) {
+// Export implements microproto.Migratable: the queues, tag by tag.
+func (s *Synchronous) Export(l *microproto.HandoverState) {
 	s.Withdraw() // nothing is written to a user's memory any more
 	for i := range s.queues {
 		q := &s.queues[i]
@@ -24,8 +24,8 @@ func (s *Synchronous) Leave(l *microproto.Legacy) {
 	l.Stored, l.Consumed, l.Credit = s.stored, *s.consumed, *s.consumed+s.limit
 }
 
-// Take implements microproto.Successor.
-func (s *Synchronous) Take(l *microproto.Legacy) error {
+// Import implements microproto.Migratable.
+func (s *Synchronous) Import(l *microproto.HandoverState) error {
 	if l.Stored-l.Consumed > s.limit {
 		return fmt.Errorf("%w: %d bytes are unread and the receive queue has %d", ErrQueueFull, l.Stored-l.Consumed, s.limit)
 	}
@@ -41,14 +41,16 @@ func (s *Synchronous) Take(l *microproto.Legacy) error {
 	return nil
 }
 
-// Resume implements microproto.Successor.
-func (s *Synchronous) Resume(sent, granted uint64) { *s.sent, *s.grant = sent, max(*s.grant, granted) }
+// SetCredit implements microproto.Migratable.
+func (s *Synchronous) SetCredit(sent, granted uint64) {
+	*s.sent, *s.grant = sent, max(*s.grant, granted)
+}
 
-// Granted implements microproto.Successor.
+// Granted implements microproto.Migratable.
 func (s *Synchronous) Granted() uint64 { return *s.grant }
 
-// Leave implements microproto.Successor: the slots.
-func (a *Asynchronous) Leave(l *microproto.Legacy) {
+// Export implements microproto.Migratable: the slots.
+func (a *Asynchronous) Export(l *microproto.HandoverState) {
 	l.Slots = slotsState{a.slots, *a.segment}
 	a.slots = nil
 }
@@ -58,9 +60,9 @@ type slotsState struct {
 	segment int
 }
 
-// Take implements microproto.Successor. A slot keeps what it held, also when the new
+// Import implements microproto.Migratable. A slot keeps what it held, also when the new
 // composition has segments of another size, unless messages have come since.
-func (a *Asynchronous) Take(l *microproto.Legacy) error {
+func (a *Asynchronous) Import(l *microproto.HandoverState) error {
 	if l.Slots == nil {
 		return nil
 	}
@@ -83,10 +85,10 @@ func (a *Asynchronous) Take(l *microproto.Legacy) error {
 	return nil
 }
 
-// Resume implements microproto.Successor.
-func (a *Asynchronous) Resume(_, _ uint64) {}
+// SetCredit implements microproto.Migratable.
+func (a *Asynchronous) SetCredit(_, _ uint64) {}
 
-// Granted implements microproto.Successor.
+// Granted implements microproto.Migratable.
 func (a *Asynchronous) Granted() uint64 { return 0 }
 
 // empty forgets what has come. Labels that were sent are remembered.
@@ -125,38 +127,33 @@ func (s *slot) recut(segment int) {
 	}
 }
 
-// Bequeath implements microproto.Heir: what is known of the path's round trip.
-func (r *RTTEstimation) Bequeath() microproto.State { return r.rttState }
+// ExportState implements microproto.StateExporter: the round trip of the path.
+func (r *RTTEstimation) ExportState() microproto.State { return r.rttState }
 
-// Inherit implements microproto.Heir.
-func (r *RTTEstimation) Inherit(state microproto.State) error {
-	return r.Adopt(nil, state)
-}
-
-// RTT is the smoothed round trip; false before the first sample.
-func (r *RTTEstimation) RTT() (time.Duration, bool) { return r.srtt, r.sampled }
-
-// LeastRTT is the smallest round trip that was measured since it was asked last; false:
-// none was.
-func (r *RTTEstimation) LeastRTT() (time.Duration, bool) {
-	least := r.least
-	r.least = 0
-	return least, least > 0
+// ImportState implements microproto.StateExporter.
+func (r *RTTEstimation) ImportState(state microproto.State) error {
+	s, ok := state.(rttState)
+	if !ok {
+		return fmt.Errorf("ctp: RTTEstimation cannot import %T", state)
+	}
+	r.rttState = s
+	*r.rtt = s.srtt
+	return nil
 }
 
 // drainFloor takes the place of the time-out's floor and granularity while a channel drains.
 const drainFloor = time.Millisecond
 
-// Drain implements microproto.Drainer: the time-out follows the round trip alone.
-func (r *RTTEstimation) Drain(*microproto.Exec) {
+// drain makes the time-out follow the round trip alone.
+func (r *RTTEstimation) drain(*microproto.Exec, struct{}) {
 	r.floor, r.granularity = min(r.floor, drainFloor), min(r.granularity, drainFloor)
 	if r.sampled {
 		*r.rto = r.timeout()
 	}
 }
 
-// Drain implements microproto.Drainer: the timer is set anew.
-func (r *Retransmit) Drain(x *microproto.Exec) {
+// drain sets the timer anew.
+func (r *Retransmit) drain(x *microproto.Exec, _ struct{}) {
 	if r.inCount > 0 {
 		r.arm(x, true)
 	}

@@ -30,34 +30,66 @@ func labels(letter byte) *proto {
 	})
 }
 
-func layered(t *testing.T, depth, headroom int, frames *mptest.Frames) *microproto.Stack {
+// layers are composites that stand on one another: the frames of one are the messages of
+// the next, as where frames are protected.
+type layers []*microproto.Composite
+
+func layered(t *testing.T, depth, headroom int, frames *mptest.Frames) (s layers) {
 	t.Helper()
-	var layers []*microproto.Composite
 	for i := range depth {
 		c, err := microproto.NewComposite(microproto.Config{
 			Name: fmt.Sprintf("layer%d", i), MTU: 100 + 3*i, Headroom: headroom, Frames: frames,
 		}, mptest.Top(), labels('A'+byte(i)), mptest.Bottom(nil))
 		require.NoError(t, err)
-		layers = append(layers, c)
+		require.NoError(t, c.Open(0))
+		s = append(s, c)
 	}
-	s, err := microproto.NewStack(layers[0], layers[1:]...)
-	require.NoError(t, err)
 	return s
 }
 
-// TestStacks sends through two and three composites: with headroom the lower ones
-// write their headers in front of the upper frame, without it they copy.
-func TestStacks(t *testing.T) {
+func (s layers) submit(t *testing.T, payload []byte) []microproto.Output {
+	m, err := s[0].Message()
+	require.NoError(t, err)
+	m.Payload = payload
+	require.NoError(t, s[0].Submit(0, m))
+	return s.down(t)
+}
+
+// down passes the frames of each composite to the one below and returns those of the lowest.
+func (s layers) down(t *testing.T) (out []microproto.Output) {
+	for _, lower := range s[1:] {
+		for _, o := range s[0].Drain(nil) {
+			require.NoError(t, lower.SubmitFrame(0, o.Frame))
+		}
+		s = s[1:]
+	}
+	return s[0].Drain(nil)
+}
+
+// input passes a frame up through all composites and returns what the highest puts out.
+func (s layers) input(t *testing.T, f microproto.Frame) []microproto.Output {
+	low := s[len(s)-1]
+	require.NoError(t, low.Input(0, f))
+	out := low.Drain(nil)
+	if len(s) == 1 {
+		return out
+	}
+	var up []microproto.Output
+	for _, o := range out {
+		require.Equal(t, microproto.OutMessage, o.Kind)
+		up = append(up, s[:len(s)-1].input(t, low.RecycleFrame(o.Message))...)
+	}
+	return up
+}
+
+// With headroom a lower composite writes its header in front of the upper frame, without
+// it copies the frame.
+func TestLayersUseHeadroom(t *testing.T) {
 	for _, c := range []struct{ depth, headroom, frames int }{{1, 0, 1}, {2, 3, 1}, {3, 6, 1}, {2, 0, 2}, {3, 3, 2}} {
 		t.Run(fmt.Sprintf("%d composites, headroom %d", c.depth, c.headroom), func(t *testing.T) {
 			mem := &mptest.Frames{Headroom: c.headroom}
 			s := layered(t, c.depth, c.headroom, mem)
-			require.NoError(t, s.Open(0))
-			m, err := s.Message()
-			require.NoError(t, err)
-			m.Payload = []byte("payload")
-			require.NoError(t, s.Submit(0, m))
-			out := s.Drain(nil)
+			out := s.submit(t, []byte("payload"))
 			require.Len(t, out, 1)
 			want := "payload"
 			for i := range c.depth {
@@ -67,31 +99,41 @@ func TestStacks(t *testing.T) {
 			require.Equal(t, c.frames, mem.Acquired, "frames taken")
 			out[0].Frame.Release()
 			require.Equal(t, mem.Acquired, mem.Released)
-			require.NoError(t, s.Close(0))
 		})
 	}
 }
 
-func TestStacksTalk(t *testing.T) {
+// Frames that are duplicated and corrupted on the way pass both stacks of composites:
+// what is not genuine is dropped for one reason, and every message is accounted for.
+func TestLayersTalk(t *testing.T) {
 	var mem [2]*mptest.Frames
-	var ends [2]*microproto.Stack
+	var ends [2]layers
 	for i := range ends {
 		mem[i] = &mptest.Frames{Headroom: 16}
 		ends[i] = layered(t, 3, 16, mem[i])
 	}
-	p := mptest.NewPair(ends[0], ends[1], 1, mptest.Faults{Delay: time.Millisecond, Duplicate: 0.2, Corrupt: 0.2})
-	require.NoError(t, p.Open())
-	for i := range 400 {
-		require.NoError(t, p.Send(i%2, bytes.Repeat([]byte{byte(i)}, 1+i%5)))
+	clock, received := mptest.NewClock(), 0
+	link := mptest.NewLink(clock, 1, mptest.Faults{Delay: time.Millisecond, Duplicate: 0.2, Corrupt: 0.2})
+	for i, e := range ends {
+		link.Receive(i, func(f microproto.Frame) {
+			for _, o := range e.input(t, f) {
+				received++
+				e[0].Recycle(o.Message)
+			}
+		})
 	}
-	quiet, err := p.Run(time.Second)
-	require.NoError(t, err)
-	require.True(t, quiet)
-	require.Greater(t, len(p.Received[0])+len(p.Received[1]), 300)
-	require.NoError(t, p.Close())
+	for i := range 400 {
+		for _, o := range ends[i%2].submit(t, bytes.Repeat([]byte{byte(i)}, 1+i%5)) {
+			link.Send(i%2, o.Frame)
+		}
+	}
+	for clock.Step() {
+	}
+	require.Greater(t, received, 300)
 	letters := uint64(0)
 	for i, e := range ends {
-		for _, c := range e.Layers() {
+		for _, c := range e {
+			require.NoError(t, c.Close(0))
 			n := c.Counters()
 			require.True(t, n.Balanced(), "%s: %+v", c.Name(), n)
 			require.Zero(t, n.Live)
@@ -103,19 +145,6 @@ func TestStacksTalk(t *testing.T) {
 		require.Equal(t, mem[i].Acquired, mem[i].Released)
 	}
 	require.Positive(t, letters, "corrupted headers were noticed")
-}
-
-func TestStacksThatDoNotFit(t *testing.T) {
-	c := func(name string, mtu int) *microproto.Composite {
-		c, err := microproto.NewComposite(microproto.Config{Name: name, MTU: mtu}, mptest.Top(), labels('x'), mptest.Bottom(nil))
-		require.NoError(t, err)
-		return c
-	}
-	_, err := microproto.NewStack(c("up", 98), c("down", 100))
-	require.ErrorContains(t, err, "the MTU of composite up is 98; composite down below takes payloads of 97 bytes")
-	both := c("both", 100)
-	_, err = microproto.NewStack(both, both)
-	require.ErrorContains(t, err, "twice")
 }
 
 func TestTransmitAgainDoesNotTouchTheFrameInFlight(t *testing.T) {
@@ -132,14 +161,9 @@ func TestTransmitAgainDoesNotTouchTheFrameInFlight(t *testing.T) {
 		})
 	}))
 	require.NoError(t, err)
-	s, err := microproto.NewStack(upper, lower)
-	require.NoError(t, err)
-	require.NoError(t, s.Open(0))
-	m, err := s.Message()
-	require.NoError(t, err)
-	m.Payload = []byte("x")
-	require.NoError(t, s.Submit(0, m))
-	first := s.Drain(nil)
+	require.NoError(t, upper.Open(0))
+	require.NoError(t, lower.Open(0))
+	first := layers{upper, lower}.submit(t, []byte("x"))
 	require.NoError(t, lower.Do(0, func(x *exec) {
 		number.Set(kept, 2)
 		require.NoError(t, x.Transmit(kept))
@@ -147,33 +171,4 @@ func TestTransmitAgainDoesNotTouchTheFrameInFlight(t *testing.T) {
 	second := lower.Drain(nil)
 	require.Equal(t, []byte{1, 'x'}, first[0].Frame.Data)
 	require.Equal(t, []byte{2, 'x'}, second[0].Frame.Data)
-}
-
-func TestCatalog(t *testing.T) {
-	c := microproto.NewCatalog()
-	make1 := func(name string) microproto.Constructor {
-		return func(o microproto.Options) (microproto.MicroProtocol, error) {
-			if o["bad"] != 0 {
-				return nil, fmt.Errorf("bad is %d", o["bad"])
-			}
-			return of(name, func(*binder) {}), nil
-		}
-	}
-	require.NoError(t, c.Add("b", make1("b")))
-	require.NoError(t, c.Add("a", make1("a")))
-	require.ErrorContains(t, c.Add("a", make1("a")), "already")
-	require.Error(t, c.Add("", make1("")))
-	require.NoError(t, c.Add("liar", make1("other")))
-	require.Equal(t, []string{"a", "b", "liar"}, c.Names())
-	require.True(t, c.Has("a"))
-	require.False(t, c.Has("z"))
-	mps, err := c.Build([]string{"b", "a"}, nil)
-	require.NoError(t, err)
-	require.Equal(t, "b", mps[0].Name())
-	_, err = c.Build([]string{"z"}, nil)
-	require.ErrorContains(t, err, `no micro-protocol "z" in the catalog (it lists ["a" "b" "liar"])`)
-	_, err = c.Build([]string{"a"}, microproto.Options{"bad": 1})
-	require.ErrorContains(t, err, "make a: bad is 1")
-	_, err = c.Build([]string{"liar"}, nil)
-	require.ErrorContains(t, err, `makes a micro-protocol named "other"`)
 }
