@@ -122,7 +122,9 @@ func (m *machine) occupy() error {
 	if err != nil {
 		return err
 	}
-	c := virtual.Config{Config: exchange.Config{Rank: config.Rank, Scale: 1, NoOverlap: r.NoOverlap, Memory: &e.memory.rooms}}
+	c := virtual.Config{
+		Config: exchange.Config{Rank: config.Rank, Scale: 1, NoOverlap: r.NoOverlap, Memory: &e.memory.rooms}, Rails: 1,
+	}
 	switch {
 	case r.Scale > 1:
 		s := stand(peer, r.Scale, r.Solver.Problem.Dimension)
@@ -137,7 +139,7 @@ func (m *machine) occupy() error {
 	}
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
 		Name: virtual.NameOf(solver.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
-		Link: contact{m}, Network: network, Cluster: r.Model.Sites[h.Site], Host: virtual.NameOf(solver.Rank(rank)),
+		Rails: []p2psap.Rail{{Network: network, Link: contact{m}}}, Cluster: r.Model.Sites[h.Site], Host: virtual.NameOf(solver.Rank(rank)),
 		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: virtual.VerdictTime, Crowd: true,
 	})
 	if err != nil {

@@ -392,7 +392,7 @@ func (m *machine) input(fl *flight) {
 		f.Release()
 		return
 	case lost == 0:
-		m.host.Node.Frame(m.now, f)
+		m.host.Node.Input(m.now, 0, f)
 	default:
 		for at := 0; at < count; at++ {
 			end := at
@@ -402,7 +402,7 @@ func (m *machine) input(fl *flight) {
 			if end > at {
 				run := f.Retain()
 				run.Data = f.Data[at*unit : min(end*unit, len(f.Data))]
-				m.host.Node.Frame(m.now, run)
+				m.host.Node.Input(m.now, 0, run)
 			}
 			at = end
 		}

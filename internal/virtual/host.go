@@ -49,7 +49,7 @@ type Host struct {
 type Config struct {
 	exchange.Config // Name is set by NewHost
 	Node            *p2psap.Node
-	// Rails is the number of the node's links beside the base link.
+	// Rails is the number of the node's rails.
 	Rails int
 }
 
@@ -57,7 +57,7 @@ type Config struct {
 func NewHost(w World, c Config) *Host {
 	c.Name = NameOf
 	return &Host{
-		Rank: c.Rank, Node: c.Node, Peer: c.Peer, Exchange: exchange.New(c.Config), world: w, rails: c.Rails + 1,
+		Rank: c.Rank, Node: c.Node, Peer: c.Peer, Exchange: exchange.New(c.Config), world: w, rails: c.Rails,
 		armed: microproto.Never, due: microproto.Never, ages: exchange.Never,
 	}
 }
@@ -297,11 +297,11 @@ func (h *Host) Settle() {
 	for again := true; again; {
 		again = false
 		for r := range h.rails {
-			frames, taken := h.Node.RailFrames(r), 0
+			frames, taken := h.Node.Frames(r), 0
 			for taken < len(frames) && h.world.Carry(h, r, frames[taken]) {
 				taken++
 			}
-			h.Node.RailSent(r, taken)
+			h.Node.Sent(r, taken)
 		}
 		h.out = h.Node.Drain(h.out[:0])
 		for i := range h.out {
@@ -319,13 +319,13 @@ func (h *Host) Settle() {
 // carryOut does what the node orders.
 func (h *Host) carryOut(o *p2psap.Output) {
 	switch o.Kind {
-	case p2psap.OutControl, p2psap.OutDial, p2psap.OutHangup:
+	case p2psap.OutControl, p2psap.OutDial, p2psap.OutDisconnect:
 		h.world.Control(h, o)
 	case p2psap.OutPeerRefused, p2psap.OutPeerLost:
 		if h.Phase != Closed {
 			h.fail(o.Err)
 		}
-	case p2psap.OutTouched:
+	case p2psap.OutActivity:
 		if i := place(o.Session); i < len(h.sessions) && h.sessions[i] != nil {
 			h.Exchange.Touch(h.sessions[i].to, h.sessions[i].halo)
 		}

@@ -18,7 +18,7 @@ type World interface {
 	// Carry takes a frame or a train that leaves by a rail; rail 0 is the base link. It returns
 	// false if the rail is full; then Host.Settle is called when there is room.
 	Carry(h *Host, rail int, f microproto.Frame) bool
-	// Control carries out an OutControl, OutDial or OutHangup. o is valid only during the call.
+	// Control carries out an OutControl, OutDial or OutDisconnect. o is valid only during the call.
 	Control(h *Host, o *p2psap.Output)
 	// Relax starts a relaxation and returns how long it takes, at least a nanosecond, so that
 	// time passes. It must be complete when Relaxed is called.

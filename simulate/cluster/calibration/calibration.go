@@ -105,7 +105,7 @@ func messages(ctx context.Context, b Workload, peers []*relaxer, cores int) (t t
 	}
 	if b.Peers > cores { // as peers do on a machine that has fewer cores than they are
 		for _, n := range w.nodes {
-			n.WaitAtOnce()
+			n.DisableBusyPoll()
 		}
 	}
 	busy := turns{peers: peers[:min(len(peers), perCore(b, cores))]}

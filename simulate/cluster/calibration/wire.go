@@ -28,16 +28,20 @@ type Path struct {
 }
 
 // link gives a node's configuration its link.
-func (w *Path) link(c *driver.Config, end, mtu int) (err error) {
-	if w == nil {
-		c.Link, err = ether.Open(ether.Config{Listen: "127.0.0.1", MTU: mtu})
+func (w *Path) link(c *driver.Config, end, mtu int) error {
+	open := func() (microproto.Link, error) { return ether.Open(ether.Config{Listen: "127.0.0.1", MTU: mtu}) }
+	if w != nil {
+		open = func() (microproto.Link, error) { return w.Open(end, mtu) }
+		if w.Identity != nil {
+			c.Identity, c.Protect = w.Identity, p2psap.ProtectAlways
+		}
+	}
+	link, err := open()
+	if err != nil {
 		return err
 	}
-	if w.Identity != nil {
-		c.Identity, c.Protect = w.Identity, p2psap.ProtectAlways
-	}
-	c.Link, err = w.Open(end, mtu)
-	return err
+	c.Rails = []driver.Rail{{Link: link}}
+	return nil
 }
 
 func (w *Path) threads() int {
