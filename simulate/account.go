@@ -13,7 +13,7 @@ import (
 
 // read is called when a sweep begins: it reads the newest faces that have come.
 func (m *machine) read() {
-	iterate := m.host.Peer.Outcome().Iterate
+	iterate := m.peer.Outcome().Iterate
 	for _, n := range m.host.Exchange.Neighbours() {
 		if len(n.Slots) == 0 {
 			continue
@@ -73,7 +73,7 @@ func (e *engine) result() (*Result, error) {
 		r.Setup = time.Duration(e.began)
 	}
 	if int(e.done.Load()) == len(e.hosts) {
-		r.Reason = e.hosts[0].host.Peer.Outcome().Reason
+		r.Reason = e.hosts[0].peer.Outcome().Reason
 	}
 	for _, p := range e.processes {
 		r.Events += p.events
@@ -108,6 +108,10 @@ func (e *engine) result() (*Result, error) {
 		slices.Sort(steady)
 		r.Steady = steady[len(steady)/2]
 	}
+	if e.run.New != nil {
+		r.Residual = e.hosts[0].peer.Outcome().Residual
+		return r, nil
+	}
 	r.U = e.assemble()
 	v, err := solver.Evaluate(e.run.Solver.Problem, r.U, nil)
 	if err != nil {
@@ -120,15 +124,21 @@ func (e *engine) result() (*Result, error) {
 	return r, nil
 }
 
+// settled returns the machine's solver.Peer once no relaxation of it is going on.
+func (m *machine) settled() solver.Peer {
+	m.peer.Outcome()
+	return m.solution
+}
+
 // assemble puts the blocks of all ranks together, [z][y][x].
 func (e *engine) assemble() []float64 {
 	p := e.run.Solver.Problem
 	u := make([]float64, p.Points())
 	var v []float64
 	for _, m := range e.hosts {
-		box := m.host.Peer.Box()
+		box := m.settled().Box()
 		v = slices.Grow(v[:0], box.Points())[:box.Points()]
-		m.host.Peer.Solution(v)
+		m.settled().Solution(v)
 		virtual.Place(u, p.N, box, v)
 	}
 	return u

@@ -66,7 +66,7 @@ const longestSetup = time.Hour
 // which fails (a machine is lost: a *p2psap.PeerLostError) comes with the Result as far as it
 // got. ctx ends it early, with its error.
 func Run(ctx context.Context, r Config) (*Result, error) {
-	if err := r.check(); err != nil {
+	if err := r.complete(); err != nil {
 		return nil, err
 	}
 	e, err := newEngine(&r)
@@ -83,7 +83,7 @@ func Run(ctx context.Context, r Config) (*Result, error) {
 }
 
 func newEngine(r *Config) (*engine, error) {
-	n := r.Solver.Partition.Peers()
+	n := r.ranks()
 	e := &engine{
 		run: r, model: r.Model, began: microproto.Never, end: microproto.Instant(longestSetup),
 		slow: make([]float64, n), lost: make([]bool, n), hosts: make([]*machine, n),
@@ -115,22 +115,9 @@ func (e *engine) join(p *process, owner interface{ happen(ev *event) }) {
 func (m *machine) occupy() error {
 	e, rank := m.e, int(m.index)
 	r := e.run
-	config := r.Solver
-	config.Rank, config.Executor = solver.Rank(rank), nil
-	config.Method.Together = 1 // sweeps are counted, and looked at, one by one
-	peer, err := solver.New(config)
-	if err != nil {
+	c := virtual.Config{Config: exchange.Config{Rank: solver.Rank(rank), Memory: &e.memory.rooms}, Rails: 1}
+	if err := m.makePeer(&c.Config); err != nil {
 		return err
-	}
-	c := virtual.Config{
-		Config: exchange.Config{Rank: config.Rank, Scale: 1, NoOverlap: r.NoOverlap, Memory: &e.memory.rooms}, Rails: 1,
-	}
-	switch {
-	case r.Scale > 1:
-		s := stand(peer, r.Scale, r.Solver.Problem.Dimension)
-		peer, c.Memory, c.OneSlot, c.Scale = s, &s.sending, true, s.volume
-	case e.crew.helpers:
-		peer = deferredBy(e.crew, peer)
 	}
 	h := &r.Model.Hosts[rank]
 	network := p2psap.Ethernet
@@ -145,9 +132,42 @@ func (m *machine) occupy() error {
 	if err != nil {
 		return err
 	}
-	m.block = peer.Box().Points() * c.Scale
-	c.Node, c.Peer = node, peer
+	c.Node = node
 	m.host = virtual.NewHost(m, c)
+	return nil
+}
+
+// makePeer makes the peer of a machine, and sets what the exchange has to know of it.
+func (m *machine) makePeer(c *exchange.Config) (err error) {
+	r := m.e.run
+	if r.New != nil {
+		if m.peer, m.block, err = r.New(c.Rank); err == nil && m.block < 1 {
+			err = fmt.Errorf("its block has %d points; there must be 1 or more", m.block)
+		}
+	} else {
+		config := r.Solver
+		config.Rank, config.Executor = c.Rank, nil
+		config.Method.Together = 1 // sweeps are counted, and evaluated, one by one
+		if m.solution, err = solver.New(config); err == nil {
+			m.peer, m.block = m.solution, m.solution.Box().Points()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.Scale > 1:
+		s := stand(m.solution, r.Scale, r.Solver.Problem.Dimension)
+		m.peer = s
+		m.block *= s.volume
+		c.Memory, c.OneSlot = &s.sending, true
+	case m.e.crew.helpers:
+		m.peer = deferredBy(m.e.crew, m.peer, m.block)
+	}
+	c.Peer = m.peer
+	if r.NoOverlap {
+		c.Late = func() int { return m.block }
+	}
 	return nil
 }
 
@@ -256,7 +276,7 @@ func (e *engine) stuck() error {
 	e.now = e.latest()
 	out := ""
 	for _, m := range e.hosts[:min(16, len(e.hosts))] {
-		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", m.index, m.host.Phase, m.host.Peer.Progress().Sweep, m.host.Peer.Outcome().Reason)
+		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", m.index, m.host.Phase, m.peer.Progress().Sweep, m.peer.Outcome().Reason)
 	}
 	return fmt.Errorf("simulate: stuck at %v, nothing is left to happen: %s", time.Duration(e.now), out)
 }
@@ -277,7 +297,7 @@ func (e *engine) watch() {
 	if e.began != microproto.Never {
 		p.Virtual = e.latest().Sub(e.began)
 	}
-	p.Residual = e.hosts[0].host.Peer.Progress().Residual
+	p.Residual = e.hosts[0].peer.Progress().Residual
 	p.Sweeps = float64(points) / float64(all)
 	e.run.Watch(p)
 }

@@ -13,7 +13,7 @@ import (
 // windows are too small for several threads, but relaxations need not wait for windows.
 type errand struct {
 	stage atomic.Int32
-	peer  solver.Peer
+	peer  Peer
 	op    solver.Op
 	over  chan struct{}
 }
@@ -46,7 +46,7 @@ func (r *errand) do() bool {
 // one sweep are many windows apart, in which the other hosts' blocks take the caches.
 type farsighted interface{ RelaxAhead(op solver.Op) }
 
-func relaxAhead(p solver.Peer, op solver.Op) {
+func relaxAhead(p Peer, op solver.Op) {
 	if f, ok := p.(farsighted); ok {
 		f.RelaxAhead(op)
 		return
@@ -64,16 +64,16 @@ type deferring struct {
 }
 
 // deferredBy has the relaxations of a peer done by a crew.
-func deferredBy(c *crew, p solver.Peer) *deferring {
+func deferredBy(c *crew, p Peer, block int) *deferring {
 	d := &deferring{crew: c, errand: errand{peer: p, over: make(chan struct{}, 1)}}
 	if _, ok := p.(farsighted); ok {
-		d.block = p.Box().Points()
+		d.block = block
 	}
 	return d
 }
 
 // settled is the peer when its errand is over.
-func (d *deferring) settled() solver.Peer {
+func (d *deferring) settled() Peer {
 	r := &d.errand
 	for r.stage.Load() != errandOver && !r.do() {
 		if d.crew.help() {
@@ -132,20 +132,11 @@ func (d *deferring) Agree(now time.Duration, q solver.Rank, msg []byte) error {
 	return d.settled().Agree(now, q, msg)
 }
 
-// Stop implements solver.Peer.
-func (d *deferring) Stop(now time.Duration, why solver.Reason) { d.settled().Stop(now, why) }
-
 // Outcome implements solver.Peer.
 func (d *deferring) Outcome() solver.Outcome { return d.settled().Outcome() }
 
 // Progress implements solver.Peer.
 func (d *deferring) Progress() solver.Progress { return d.settled().Progress() }
-
-// Solution implements solver.Peer.
-func (d *deferring) Solution(dst []float64) { d.settled().Solution(dst) }
-
-// Box implements solver.Peer.
-func (d *deferring) Box() solver.Box { return d.settled().Box() }
 
 // Links implements solver.Peer.
 func (d *deferring) Links() []solver.Link { return d.settled().Links() }

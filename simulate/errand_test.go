@@ -54,7 +54,7 @@ func TestErrandIsDoneOnce(t *testing.T) {
 	crew := newCrew(1, 1) // nobody helps
 	defer crew.close()
 	p := &counted{}
-	d := deferredBy(crew, p)
+	d := deferredBy(crew, p, 0)
 	op := solver.Op{Kind: solver.OpRelax, Points: errandPoints}
 	d.relax(op, true)
 	require.Zero(t, p.relaxed)
@@ -71,10 +71,13 @@ func TestErrandIsDoneOnce(t *testing.T) {
 
 // counted is a peer that counts.
 type counted struct {
-	solver.Peer
+	Peer
 	relaxed int
 }
 
 func (c *counted) Links() []solver.Link    { return nil }
 func (c *counted) Relax(solver.Op)         { c.relaxed++ }
 func (c *counted) Outcome() solver.Outcome { return solver.Outcome{} }
+
+// ownPeer makes a peer of Config.New.
+func ownPeer(solver.Rank) (p Peer, points int, err error) { return &counted{}, 1, nil }

@@ -16,13 +16,15 @@ import (
 // It is the host's World.
 type machine struct {
 	process
-	e      *engine
-	host   *virtual.Host
-	class  *cluster.Class
-	shared bool   // the protocol takes the relaxing thread's time
-	costly bool   // it takes any
-	cores  *cores // those it shares with other ranks; nil: it has its own
-	core   int    // that it was on last
+	e        *engine
+	host     *virtual.Host
+	peer     Peer
+	solution solver.Peer // nil with Config.New
+	class    *cluster.Class
+	shared   bool   // the protocol takes the relaxing thread's time
+	costly   bool   // it takes any
+	cores    *cores // those it shares with other ranks; nil: it has its own
+	core     int    // that it was on last
 	// protocol is when what runs the protocol is free again.
 	protocol microproto.Instant
 	waiting  int // bytes that have come and wait for it
@@ -147,7 +149,7 @@ func (m *machine) Relax(h *virtual.Host, op solver.Op) time.Duration {
 
 // relax has the peer relax a part; first tells that a sweep begins with it.
 func (m *machine) relax(op solver.Op, first bool) {
-	switch p := m.host.Peer.(type) {
+	switch p := m.peer.(type) {
 	case *deferring:
 		p.relax(op, first)
 	case *standIn:
@@ -160,7 +162,7 @@ func (m *machine) relax(op solver.Op, first bool) {
 
 // Relaxed implements World.
 func (m *machine) Relaxed(*virtual.Host) {
-	if d, ok := m.host.Peer.(*deferring); ok {
+	if d, ok := m.peer.(*deferring); ok {
 		d.settled() // slots of faces may change from now on
 	}
 	if m.left > 0 {

@@ -179,7 +179,9 @@ func TestErrors(t *testing.T) {
 		change func(r *Config)
 	}{
 		{"needs a model", func(r *Config) { r.Model = nil }},
-		{"needs a model, a problem", func(r *Config) { r.Solver.Problem = nil }},
+		{"needs a problem", func(r *Config) { r.Solver.Problem = nil }},
+		{"0 peers; Config.New needs", func(r *Config) { r.New = ownPeer }},
+		{"apply to Config.Solver", func(r *Config) { r.New, r.Peers, r.Evaluate = ownPeer, 1, true }},
 		{"8 peers for the 4 machines", func(r *Config) { r.Model = gigabit(4) }},
 		{"stands for -1 points", func(r *Config) { r.Scale = -1 }},
 		{"-1 threads", func(r *Config) { r.Threads = -1 }},

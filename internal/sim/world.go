@@ -66,7 +66,7 @@ func (world) Receives(*virtual.Host, bool) time.Duration { return 0 }
 func (w world) Opened(h *virtual.Host) {
 	if s := w.c.Scenario.Stop; s.At > 0 && s.Rank == h.Rank {
 		w.c.clock.After(s.At, func() {
-			h.Peer.Stop(w.c.clock.Now().Sub(h.Began), s.Why)
+			w.peer(h).worker.Stop(w.c.clock.Now().Sub(h.Began), s.Why)
 			h.Touch()
 		})
 	}

@@ -29,7 +29,6 @@ const (
 type Host struct {
 	Rank     solver.Rank
 	Node     *p2psap.Node
-	Peer     solver.Peer
 	Exchange *exchange.Exchange
 	Phase    Phase
 	Began    microproto.Instant // when the sessions were open
@@ -57,7 +56,7 @@ type Config struct {
 func NewHost(w World, c Config) *Host {
 	c.Name = NameOf
 	return &Host{
-		Rank: c.Rank, Node: c.Node, Peer: c.Peer, Exchange: exchange.New(c.Config), world: w, rails: c.Rails,
+		Rank: c.Rank, Node: c.Node, Exchange: exchange.New(c.Config), world: w, rails: c.Rails,
 		armed: microproto.Never, due: microproto.Never, ages: exchange.Never,
 	}
 }

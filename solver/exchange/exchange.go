@@ -1,4 +1,4 @@
-// Package exchange connects the operations of a solver.Peer with the sessions to its
+// Package exchange connects the operations of a peer with the sessions to its
 // neighbours. It is a pure state machine: time is an argument, no call blocks, and there is
 // no goroutine, clock or lock. Package runner drives it in real time over sockets, the
 // simulator in virtual time over p2psap.Node, so both run the same exchange.
@@ -43,6 +43,15 @@ type Session interface {
 	Adapted() (bool, error)
 }
 
+// Peer is what the exchange needs of a peer; see solver.Peer.
+type Peer interface {
+	Next(now time.Duration) solver.Op
+	Pack(op solver.Op, dst []byte)
+	Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error
+	Agree(now time.Duration, q solver.Rank, msg []byte) error
+	Links() []solver.Link
+}
+
 // Memory lends the buffers of the faces that are sent. Buffers are numbered from 0.
 type Memory interface {
 	// Take returns n bytes for a buffer.
@@ -62,13 +71,12 @@ type Expecter interface {
 // Config describes an Exchange. Rank, Peer and Name are required.
 type Config struct {
 	Rank solver.Rank
-	Peer solver.Peer
+	Peer Peer
 	// Name returns the name of a rank's node.
 	Name func(solver.Rank) string
-	// NoOverlap sends the faces of a sweep only after the whole block has been relaxed.
-	NoOverlap bool
-	// Scale is the number of points that each point of the peer's box counts for; 0: 1.
-	Scale int
+	// Late, if not nil, sends the faces of a sweep only after the whole block has been relaxed.
+	// It returns the points of the block.
+	Late func() int
 	// Memory lends the buffers of faces. nil: every face has two buffers from Allocate, for
 	// the whole run; only then can Repeat send them again.
 	Memory Memory
@@ -107,14 +115,14 @@ type Action struct {
 // Exchange carries the operations of one peer to its sessions. It is for one goroutine.
 type Exchange struct {
 	config     Config
-	peer       solver.Peer
+	peer       Peer
 	expects    Expecter // nil: the peer is none
 	neighbours []*Neighbour
 	byRank     map[solver.Rank]*Neighbour
 	op         solver.Op // the operation that is being carried out
 	pending    operation // what is left of it
 	late       []lateFace
-	left       int  // points of the sweep in progress that have not been relaxed
+	left       int  // with Config.Late: points of the sweep in progress that have not been relaxed
 	waiting    bool // the newest Action was Wait
 	news       bool // some session was touched
 	closed     bool // some neighbour has closed a session
@@ -126,7 +134,6 @@ type Exchange struct {
 
 // New returns the exchange of a peer with the neighbours of its links.
 func New(c Config) *Exchange {
-	c.Scale = max(c.Scale, 1)
 	x := &Exchange{config: c, peer: c.Peer, byRank: map[solver.Rank]*Neighbour{}}
 	x.expects, _ = c.Peer.(Expecter)
 	for _, l := range c.Peer.Links() {
@@ -175,10 +182,12 @@ func (x *Exchange) Next(now time.Duration) (Action, error) {
 func (x *Exchange) begin(now time.Duration) (Action, error) {
 	switch op := &x.op; op.Kind {
 	case solver.OpRelax:
-		if x.left <= 0 {
-			x.left = x.peer.Box().Points() * x.config.Scale
+		if x.config.Late != nil {
+			if x.left <= 0 {
+				x.left = x.config.Late()
+			}
+			x.left -= op.Points
 		}
-		x.left -= op.Points
 		return Action{Kind: Relax, Op: op}, nil
 	case solver.OpSend:
 		return x.beginFace(), nil

@@ -15,7 +15,6 @@ import (
 
 // script is a peer that asks for given operations.
 type script struct {
-	solver.Peer
 	links  []solver.Link
 	ops    []solver.Op
 	packed []uint64 // labels
@@ -25,8 +24,6 @@ type script struct {
 }
 
 func (s *script) Links() []solver.Link { return s.links }
-func (s *script) Box() solver.Box      { return solver.Box{Hi: [3]int{10, 1, 1}} }
-func (s *script) Relax(solver.Op)      {}
 
 func (s *script) Next(time.Duration) solver.Op {
 	if len(s.ops) == 0 {
@@ -306,9 +303,9 @@ func TestRepeat(t *testing.T) {
 	require.Empty(t, r.halos[1].sent)
 }
 
-// Without overlap faces are packed when the peer asks for that, and sent at the end of the sweep.
-func TestNoOverlap(t *testing.T) {
-	r := newRig(t, false, func(c *Config) { c.NoOverlap = true })
+// Late faces are packed when the peer asks for that, and sent at the end of the sweep.
+func TestLate(t *testing.T) {
+	r := newRig(t, false, func(c *Config) { c.Late = func() int { return 10 } })
 	r.peer.ops = []solver.Op{
 		{Kind: solver.OpRelax, Points: 4}, send(1, 1), {Kind: solver.OpRelax, Points: 4}, send(4, 1), {Kind: solver.OpRelax, Points: 2},
 	}

@@ -24,7 +24,7 @@ func (x *Exchange) beginFace() Action {
 	n := x.byRank[x.op.To]
 	n.newest = 1 - n.newest
 	x.pending = operation{kind: face, to: n, buffer: &n.buffers[n.newest]}
-	if x.config.NoOverlap && x.left > 0 {
+	if x.left > 0 {
 		return Action{}
 	}
 	return x.charge()
@@ -43,7 +43,7 @@ func (x *Exchange) pushFace(now time.Duration, o *operation) (bool, error) {
 		b.tag, b.label = p2psap.Tag(x.op.Tag), p2psap.Label(x.op.Label)
 		x.lend(b, x.op.Bytes)
 		x.peer.Pack(x.op, b.data)
-		if x.config.NoOverlap && x.left > 0 {
+		if x.left > 0 {
 			x.late = append(x.late, lateFace{*o, x.op})
 			return true, nil
 		}

@@ -46,7 +46,7 @@ func TestPatienceCountsTheTimeThatTheProcessRuns(t *testing.T) {
 }
 
 // linked is a peer with one neighbour.
-type linked struct{ solver.Peer }
+type linked struct{ exchange.Peer }
 
 func (linked) Links() []solver.Link { return []solver.Link{{Rank: 1, Agreement: 8}} }
 
