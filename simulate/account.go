@@ -12,7 +12,7 @@ import (
 )
 
 // read is called when a sweep begins: it reads the newest faces that have come.
-func (m *machine) read() {
+func (m *machine) countStaleness() {
 	iterate := m.peer.Outcome().Iterate
 	for _, n := range m.host.Exchange.Neighbours() {
 		if len(n.Slots) == 0 {
@@ -118,8 +118,8 @@ func (e *engine) result() (*Result, error) {
 		return r, err
 	}
 	r.Residual = v.RelativeResidual
-	if r.Met = e.judged.met; e.run.Evaluate && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
-		r.Met = Met{max(1, r.Virtual), e.complete()}
+	if r.Met = e.evaluation.met; e.run.Evaluate && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
+		r.Met = Met{max(1, r.Virtual), e.completeSweeps()}
 	}
 	return r, nil
 }

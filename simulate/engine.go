@@ -23,13 +23,13 @@ type engine struct {
 	run       *Config
 	model     *cluster.Model
 	hosts     []*machine // by rank
-	ways      []way      // by rank
-	planes    []*trunk   // by network; nil: no bound
-	wides     [][2]*trunk
+	routes      []route      // by rank
+	backplanes    []*sharedLink   // by network; nil: no bound
+	wanLinks     [][2]*sharedLink
 	processes []*process
-	order     order
-	crew      *crew
-	ahead     time.Duration // a window's length
+	order     processHeap
+	pool      *workerPool
+	lookahead     time.Duration // a window's length
 	work      []*process
 	cuts      []*cluster.Event // in force
 	slowed    []*cluster.Event // in force, by when they began
@@ -38,7 +38,7 @@ type engine struct {
 	memory    memory
 
 	began   microproto.Instant // of the first relaxation; Never: not yet
-	changes []change           // to come, by time since then
+	changes []modelChange           // to come, by time since then
 	end     microproto.Instant // of the set-up, then of the run, by Run.Until
 	now     microproto.Instant // when it ended
 	done    atomic.Int32       // ranks that have their verdict
@@ -46,11 +46,11 @@ type engine struct {
 	ended   solver.Reason      // the engine ended the run for that
 	stopped bool
 	fault   error
-	judged  judge
+	evaluation  evaluation
 }
 
 // change is the beginning of an event of the model, or its end.
-type change struct {
+type modelChange struct {
 	at time.Duration
 	ev *cluster.Event
 	on bool
@@ -74,7 +74,7 @@ func Run(ctx context.Context, r Config) (*Result, error) {
 		return nil, err
 	}
 	for i, m := range e.hosts {
-		m.at(0, evStart, nil)
+		m.schedule(0, evStart, nil)
 		e.order.set(int32(i), 0)
 	}
 	err = e.loop(ctx)
@@ -93,10 +93,10 @@ func newEngine(r *Config) (*engine, error) {
 		e.hosts[rank] = e.newMachine(rank)
 	}
 	e.connect(n)
-	e.crew = newCrew(e.threads())
+	e.pool = newWorkerPool(e.threads())
 	for _, m := range e.hosts {
-		if err := m.occupy(); err != nil {
-			e.crew.close()
+		if err := m.start(); err != nil {
+			e.pool.close()
 			return nil, fmt.Errorf("simulate: rank %d: %w", m.index, err)
 		}
 	}
@@ -104,7 +104,7 @@ func newEngine(r *Config) (*engine, error) {
 }
 
 // join makes a process one of the engine's.
-func (e *engine) join(p *process, owner interface{ happen(ev *event) }) {
+func (e *engine) addProcess(p *process, owner interface{ happen(ev *event) }) {
 	p.owner, p.index = owner, int32(len(e.processes))
 	p.rand = rand.New(rand.NewPCG(e.run.Seed, 0x6d616368696e65+uint64(p.index)))
 	p.earliest = microproto.Never
@@ -112,7 +112,7 @@ func (e *engine) join(p *process, owner interface{ happen(ev *event) }) {
 }
 
 // occupy puts a host on a machine.
-func (m *machine) occupy() error {
+func (m *machine) start() error {
 	e, rank := m.e, int(m.index)
 	r := e.run
 	c := virtual.Config{Config: exchange.Config{Rank: solver.Rank(rank), Memory: &e.memory.rooms}, Rails: 1}
@@ -126,7 +126,7 @@ func (m *machine) occupy() error {
 	}
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
 		Name: virtual.NameOf(solver.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
-		Rails: []p2psap.Rail{{Network: network, Link: contact{m}}}, Cluster: r.Model.Sites[h.Site], Host: virtual.NameOf(solver.Rank(rank)),
+		Rails: []p2psap.Rail{{Network: network, Link: linkAdapter{m}}}, Cluster: r.Model.Sites[h.Site], Host: virtual.NameOf(solver.Rank(rank)),
 		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: virtual.VerdictTime, Crowd: true,
 	})
 	if err != nil {
@@ -157,12 +157,12 @@ func (m *machine) makePeer(c *exchange.Config) (err error) {
 	}
 	switch {
 	case r.Scale > 1:
-		s := stand(m.solution, r.Scale, r.Solver.Problem.Dimension)
+		s := scalePeer(m.solution, r.Scale, r.Solver.Problem.Dimension)
 		m.peer = s
 		m.block *= s.volume
 		c.Memory, c.OneSlot = &s.sending, true
-	case m.e.crew.helpers:
-		m.peer = deferredBy(m.e.crew, m.peer, m.block)
+	case m.e.pool.helpers:
+		m.peer = deferRelaxations(m.e.pool, m.peer, m.block)
 	}
 	c.Peer = m.peer
 	if r.NoOverlap {
@@ -206,9 +206,9 @@ func (e *engine) expire() {
 }
 
 // look sees between two windows what has come of the run.
-func (e *engine) look() {
+func (e *engine) observe() {
 	if e.began == microproto.Never {
-		e.begin()
+		e.scheduleEvents()
 	}
 	n := int32(len(e.hosts))
 	at := microproto.Instant(0)
@@ -246,7 +246,7 @@ func (e *engine) failed() bool {
 }
 
 // begin plans, once somebody has relaxed, what happens by the time since then.
-func (e *engine) begin() {
+func (e *engine) scheduleEvents() {
 	for _, p := range e.work {
 		if m, ok := p.owner.(*machine); ok {
 			e.began = min(e.began, m.first)
@@ -258,9 +258,9 @@ func (e *engine) begin() {
 	e.end = e.began.Add(until(e.run.Until))
 	for i := range e.model.Events {
 		ev := &e.model.Events[i]
-		e.plan(change{ev.At, ev, true})
+		e.schedule(modelChange{ev.At, ev, true})
 		if ev.Until > 0 {
-			e.plan(change{ev.Until, ev, false})
+			e.schedule(modelChange{ev.Until, ev, false})
 		}
 	}
 }

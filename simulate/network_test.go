@@ -52,14 +52,14 @@ func (e *engine) deliveries() (out []delivery) {
 	for {
 		first := e.processes[0]
 		for _, p := range e.processes {
-			if p.settle() < first.settle() {
+			if p.readInbox() < first.readInbox() {
 				first = p
 			}
 		}
-		if first.settle() == microproto.Never {
+		if first.readInbox() == microproto.Never {
 			return out
 		}
-		first.collect()
+		first.scheduleInbox()
 		ev := first.queue.pop()
 		first.now = ev.at
 		switch m, _ := first.owner.(*machine); ev.kind {
@@ -266,7 +266,7 @@ func TestSilence(t *testing.T) {
 		require.True(t, e.hosts[way[0]].Carry(nil, 0, e.train(way[1], 3, 962)))
 		require.Equal(t, uint64(3), e.hosts[way[0]].gone.Load())
 	}
-	e.hosts[1].mail(0, evMessage, 0, letter{})
+	e.hosts[1].sendControl(0, evMessage, 0, controlMessage{})
 	require.Empty(t, e.deliveries())
 
 	e = still(gigabit(4))
@@ -278,11 +278,11 @@ func TestSilence(t *testing.T) {
 	require.Len(t, got, 1)
 	require.Equal(t, 1, got[0].to)
 	healed := microproto.Instant(time.Millisecond + 20*time.Microsecond)
-	require.Equal(t, healed, e.hosts[0].mail(2, evMessage, 0, letter{}))
-	require.Equal(t, healed+1, e.hosts[0].mail(2, evMessage, healed+1, letter{}), "in order")
-	require.Equal(t, microproto.Instant(20*time.Microsecond), e.hosts[0].mail(1, evMessage, 0, letter{})-e.hosts[0].now)
+	require.Equal(t, healed, e.hosts[0].sendControl(2, evMessage, 0, controlMessage{}))
+	require.Equal(t, healed+1, e.hosts[0].sendControl(2, evMessage, healed+1, controlMessage{}), "in order")
+	require.Equal(t, microproto.Instant(20*time.Microsecond), e.hosts[0].sendControl(1, evMessage, 0, controlMessage{})-e.hosts[0].now)
 	cut.Until = 0
-	require.Equal(t, microproto.Never, e.hosts[0].mail(2, evMessage, 0, letter{}))
+	require.Equal(t, microproto.Never, e.hosts[0].sendControl(2, evMessage, 0, controlMessage{}))
 }
 
 // A flight that is longer than what may wait is not lost whole: what there is room for is taken, and

@@ -9,13 +9,13 @@ import (
 // standIn is a peer on a coarse grid that stands for one on a grid with more points a side:
 // what it sends is longer, padded, and its relaxations count for more points. Agreement
 // messages keep their lengths: they are few.
-type standIn struct {
+type scaledPeer struct {
 	solver.Peer
 	face, volume int // that a point stands for
 	links        []solver.Link
 	part         int // points of the relaxation asked for
 	received     map[solver.Rank]*received
-	sending      overlay // of faces
+	sending      paddedBuffers // of faces
 }
 
 // received holds the faces from one rank.
@@ -26,13 +26,13 @@ type received struct {
 
 // overlay is memory of messages of which only the beginnings are true: they lie side by side, and
 // each message goes on over those behind it and an end that all have in common.
-type overlay struct {
+type paddedBuffers struct {
 	memory []byte
 	true   int // bytes at most
 }
 
 // Take implements virtual.Memory.
-func (o *overlay) Take(i, n int) []byte {
+func (o *paddedBuffers) Take(i, n int) []byte {
 	if most := (i+1)*o.true + n; most > len(o.memory) {
 		grown := make([]byte, most)
 		copy(grown, o.memory)
@@ -42,11 +42,11 @@ func (o *overlay) Take(i, n int) []byte {
 }
 
 // Give implements virtual.Memory: there is nothing to keep.
-func (*overlay) Give(int, []byte) {}
+func (*paddedBuffers) Give(int, []byte) {}
 
 // stand has every point of a peer's grid stand for side points a side.
-func stand(p solver.Peer, side, dimension int) *standIn {
-	s := &standIn{Peer: p, face: 1, volume: side, received: map[solver.Rank]*received{}}
+func scalePeer(p solver.Peer, side, dimension int) *scaledPeer {
+	s := &scaledPeer{Peer: p, face: 1, volume: side, received: map[solver.Rank]*received{}}
 	for range dimension - 1 {
 		s.face, s.volume = s.face*side, s.volume*side
 	}
@@ -62,7 +62,7 @@ func stand(p solver.Peer, side, dimension int) *standIn {
 	return s
 }
 
-func (s *standIn) longer(lengths []int) []int {
+func (s *scaledPeer) longer(lengths []int) []int {
 	out := make([]int, len(lengths))
 	for i, n := range lengths {
 		out[i] = n * s.face
@@ -71,10 +71,10 @@ func (s *standIn) longer(lengths []int) []int {
 }
 
 // Links implements solver.Peer.
-func (s *standIn) Links() []solver.Link { return s.links }
+func (s *scaledPeer) Links() []solver.Link { return s.links }
 
 // Next implements solver.Peer.
-func (s *standIn) Next(now time.Duration) solver.Op {
+func (s *scaledPeer) Next(now time.Duration) solver.Op {
 	op := s.Peer.Next(now)
 	s.part = op.Points
 	op.Points, op.Bytes = op.Points*s.volume, op.Bytes*s.face
@@ -82,26 +82,26 @@ func (s *standIn) Next(now time.Duration) solver.Op {
 }
 
 // Relax implements solver.Peer.
-func (s *standIn) Relax(op solver.Op) {
+func (s *scaledPeer) Relax(op solver.Op) {
 	op.Points = s.part
 	s.Peer.Relax(op)
 }
 
 // Expects implements exchange.Expecter: faces come under one tag after the other, and Halo has
 // copied those before.
-func (s *standIn) Expects(q solver.Rank) (tag uint32, ok bool) {
+func (s *scaledPeer) Expects(q solver.Rank) (tag uint32, ok bool) {
 	return s.received[q].next, true
 }
 
 // Pack implements solver.Peer: what lies behind the face is whatever dst holds.
-func (s *standIn) Pack(op solver.Op, dst []byte) {
+func (s *scaledPeer) Pack(op solver.Op, dst []byte) {
 	op.Bytes /= s.face
 	s.Peer.Pack(op, dst[:op.Bytes])
 }
 
 // Halo implements solver.Peer. It keeps what is true of data itself: the shell may use its
 // memory again.
-func (s *standIn) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
+func (s *scaledPeer) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
 	r := s.received[q]
 	kept := append(r.faces[tag][:0], data[:len(data)/s.face]...)
 	r.faces[tag], r.next = kept, (tag+1)%uint32(len(r.faces))

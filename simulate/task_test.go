@@ -51,11 +51,11 @@ func TestErrands(t *testing.T) {
 // Whoever asks a peer for anything while a relaxation of its waits has it done first; an errand is
 // done once.
 func TestErrandIsDoneOnce(t *testing.T) {
-	crew := newCrew(1, 1) // nobody helps
+	crew := newWorkerPool(1, 1) // nobody helps
 	defer crew.close()
 	p := &counted{}
-	d := deferredBy(crew, p, 0)
-	op := solver.Op{Kind: solver.OpRelax, Points: errandPoints}
+	d := deferRelaxations(crew, p, 0)
+	op := solver.Op{Kind: solver.OpRelax, Points: taskPoints}
 	d.relax(op, true)
 	require.Zero(t, p.relaxed)
 	d.Outcome()

@@ -11,7 +11,7 @@ import (
 // errand is a relaxation that a thread of the crew may do while the engine goes on: virtual time
 // passes, many windows long, before anybody looks at what it gives. Where latencies are short
 // windows are too small for several threads, but relaxations need not wait for windows.
-type errand struct {
+type task struct {
 	stage atomic.Int32
 	peer  Peer
 	op    solver.Op
@@ -20,23 +20,23 @@ type errand struct {
 
 // The stages of an errand.
 const (
-	errandOver    int32 = iota // there is none
-	errandPlanned              // whoever comes first does it
-	errandTaken
-	errandAwaited // taken, and somebody waits for its end
+	taskDone    int32 = iota // there is none
+	taskPlanned              // whoever comes first does it
+	taskTaken
+	taskAwaited // taken, and somebody waits for its end
 )
 
 // errandPoints are the points from which a relaxation is worth the waking of a thread, some 10 µs.
-const errandPoints = 1 << 14
+const taskPoints = 1 << 14
 
 // do does an errand that nobody has taken; false: somebody has.
-func (r *errand) do() bool {
-	if !r.stage.CompareAndSwap(errandPlanned, errandTaken) {
+func (r *task) do() bool {
+	if !r.stage.CompareAndSwap(taskPlanned, taskTaken) {
 		return false
 	}
-	relaxAhead(r.peer, r.op)
-	if !r.stage.CompareAndSwap(errandTaken, errandOver) {
-		r.stage.Store(errandOver)
+	relaxSweep(r.peer, r.op)
+	if !r.stage.CompareAndSwap(taskTaken, taskDone) {
+		r.stage.Store(taskDone)
 		r.over <- struct{}{}
 	}
 	return true
@@ -44,10 +44,10 @@ func (r *errand) do() bool {
 
 // farsighted is a peer that can relax a whole sweep when the first part of it is due. Parts of
 // one sweep are many windows apart, in which the other hosts' blocks take the caches.
-type farsighted interface{ RelaxAhead(op solver.Op) }
+type sweepRelaxer interface{ RelaxAhead(op solver.Op) }
 
-func relaxAhead(p Peer, op solver.Op) {
-	if f, ok := p.(farsighted); ok {
+func relaxSweep(p Peer, op solver.Op) {
+	if f, ok := p.(sweepRelaxer); ok {
 		f.RelaxAhead(op)
 		return
 	}
@@ -57,29 +57,29 @@ func relaxAhead(p Peer, op solver.Op) {
 // deferring is a peer whose relaxations are errands. Whoever asks it for anything else waits until
 // they are over, so nothing that can be seen of it is different. It is not embedded: no method of
 // the peer may go by unnoticed.
-type deferring struct {
-	errand errand
-	crew   *crew
+type deferredPeer struct {
+	errand task
+	crew   *workerPool
 	block  int // points that a sweep's first part relaxes, the others nothing; 0: each relaxes its own
 }
 
 // deferredBy has the relaxations of a peer done by a crew.
-func deferredBy(c *crew, p Peer, block int) *deferring {
-	d := &deferring{crew: c, errand: errand{peer: p, over: make(chan struct{}, 1)}}
-	if _, ok := p.(farsighted); ok {
+func deferRelaxations(c *workerPool, p Peer, block int) *deferredPeer {
+	d := &deferredPeer{crew: c, errand: task{peer: p, over: make(chan struct{}, 1)}}
+	if _, ok := p.(sweepRelaxer); ok {
 		d.block = block
 	}
 	return d
 }
 
 // settled is the peer when its errand is over.
-func (d *deferring) settled() Peer {
+func (d *deferredPeer) settled() Peer {
 	r := &d.errand
-	for r.stage.Load() != errandOver && !r.do() {
+	for r.stage.Load() != taskDone && !r.do() {
 		if d.crew.help() {
 			continue // with another one meanwhile
 		}
-		if r.stage.CompareAndSwap(errandTaken, errandAwaited) {
+		if r.stage.CompareAndSwap(taskTaken, taskAwaited) {
 			<-r.over
 		}
 	}
@@ -87,7 +87,7 @@ func (d *deferring) settled() Peer {
 }
 
 // relax has an operation done; first tells that a sweep begins with it.
-func (d *deferring) relax(op solver.Op, first bool) {
+func (d *deferredPeer) relax(op solver.Op, first bool) {
 	p := d.settled()
 	points := op.Points
 	switch {
@@ -96,23 +96,23 @@ func (d *deferring) relax(op solver.Op, first bool) {
 	case d.block > 0:
 		points = 0
 	}
-	if points < errandPoints {
-		relaxAhead(p, op)
+	if points < taskPoints {
+		relaxSweep(p, op)
 		return
 	}
 	d.errand.op = op
-	d.errand.stage.Store(errandPlanned)
+	d.errand.stage.Store(taskPlanned)
 	d.crew.plan(&d.errand)
 }
 
 // Relax implements solver.Peer.
-func (d *deferring) Relax(op solver.Op) { d.relax(op, false) }
+func (d *deferredPeer) Relax(op solver.Op) { d.relax(op, false) }
 
 // Next implements solver.Peer.
-func (d *deferring) Next(now time.Duration) solver.Op { return d.settled().Next(now) }
+func (d *deferredPeer) Next(now time.Duration) solver.Op { return d.settled().Next(now) }
 
 // Expects implements exchange.Expecter.
-func (d *deferring) Expects(q solver.Rank) (tag uint32, ok bool) {
+func (d *deferredPeer) Expects(q solver.Rank) (tag uint32, ok bool) {
 	if e, is := d.settled().(exchange.Expecter); is {
 		return e.Expects(q)
 	}
@@ -120,23 +120,23 @@ func (d *deferring) Expects(q solver.Rank) (tag uint32, ok bool) {
 }
 
 // Pack implements solver.Peer.
-func (d *deferring) Pack(op solver.Op, dst []byte) { d.settled().Pack(op, dst) }
+func (d *deferredPeer) Pack(op solver.Op, dst []byte) { d.settled().Pack(op, dst) }
 
 // Halo implements solver.Peer.
-func (d *deferring) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
+func (d *deferredPeer) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
 	return d.settled().Halo(now, q, tag, label, data)
 }
 
 // Agree implements solver.Peer.
-func (d *deferring) Agree(now time.Duration, q solver.Rank, msg []byte) error {
+func (d *deferredPeer) Agree(now time.Duration, q solver.Rank, msg []byte) error {
 	return d.settled().Agree(now, q, msg)
 }
 
 // Outcome implements solver.Peer.
-func (d *deferring) Outcome() solver.Outcome { return d.settled().Outcome() }
+func (d *deferredPeer) Outcome() solver.Outcome { return d.settled().Outcome() }
 
 // Progress implements solver.Peer.
-func (d *deferring) Progress() solver.Progress { return d.settled().Progress() }
+func (d *deferredPeer) Progress() solver.Progress { return d.settled().Progress() }
 
 // Links implements solver.Peer.
-func (d *deferring) Links() []solver.Link { return d.settled().Links() }
+func (d *deferredPeer) Links() []solver.Link { return d.settled().Links() }
