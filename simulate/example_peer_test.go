@@ -91,11 +91,7 @@ func (a *averager) Progress() solver.Progress { return solver.Progress{Sweep: a.
 
 // Peers of any iteration run on a simulated cluster: here eight of them average their numbers.
 func ExampleConfig_own() {
-	model, err := twoSites().Model(8)
-	if err != nil {
-		log.Fatal(err)
-	}
-	r, err := simulate.Run(context.Background(), simulate.Config{Model: model, New: newAverager, Peers: 8})
+	r, err := simulate.Run(context.Background(), simulate.Config{Model: twoSites(8), New: newAverager, Peers: 8})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// twoSites describes two clusters of PCs, 20 ms from each other over a wide-area link.
-func twoSites() *cluster.Description {
+// twoSites returns a model of two clusters of PCs, 20 ms from each other over a wide-area link.
+func twoSites(machines int) *cluster.Model {
 	pcs := []cluster.Group{{Class: "pc"}}
-	return &cluster.Description{
+	d := &cluster.Description{
 		Name:    "two sites",
 		Classes: []cluster.Class{{Name: "pc", Cores: 2, Relaxation: 1e6}},
 		Networks: []cluster.Network{{
@@ -27,6 +27,14 @@ func twoSites() *cluster.Description {
 			Between: [2]string{"north", "south"}, Rate: 12.5e6, Latency: 20 * time.Millisecond, Queue: 1 << 20,
 		}},
 	}
+	if err := d.Check(); err != nil {
+		log.Fatal(err)
+	}
+	m, err := d.Model(machines)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return m
 }
 
 // membrane returns a solve of the membrane problem with 24 points along each axis by four peers.
@@ -49,10 +57,7 @@ func membrane(scheme solver.Scheme) solver.Config {
 // In the synchronous scheme every machine waits for the wide-area link in every sweep. In the
 // asynchronous scheme none waits, and a sweep may read values of earlier sweeps.
 func ExampleRun() {
-	model, err := twoSites().Model(4)
-	if err != nil {
-		log.Fatal(err)
-	}
+	model := twoSites(4)
 	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
 		r, err := simulate.Run(context.Background(), simulate.Config{Model: model, Solver: membrane(scheme)})
 		if err != nil {

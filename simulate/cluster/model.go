@@ -39,13 +39,10 @@ const MaxMachines = 1 << 20
 
 // Model is the cluster of so many machines, one a rank. Groups with a Count are filled in
 // order; the others share evenly what is left, earlier ones taking one more where it does
-// not divide. Every refusal is an *Error.
+// not divide. Every refusal is an *Error; d must have passed Check.
 func (d *Description) Model(machines int) (*Model, error) {
 	if machines < 1 || machines > MaxMachines {
 		return nil, &Error{"", fmt.Sprintf("%d machines: there should be 1 to %d", machines, MaxMachines)}
-	}
-	if err := d.Check(); err != nil {
-		return nil, err
 	}
 	if most, open := d.Most(); !open && machines > most {
 		return nil, &Error{"sites", fmt.Sprintf("%d machines are asked for, and the description has %d; leave out the count of a group to have as many as are asked for", machines, most)}
