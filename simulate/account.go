@@ -68,7 +68,8 @@ func (t *timeline) steady() time.Duration {
 
 // result is what has become of the run.
 func (e *engine) result() (*Result, error) {
-	r := &Result{Reason: e.ended, Virtual: e.elapsed(), Setup: time.Duration(e.now), Residual: math.NaN(), Ranks: make([]RankResult, len(e.hosts))}
+	r := &Result{Reason: e.ended, Virtual: e.elapsed(), Setup: time.Duration(e.now), Residual: math.NaN(),
+		Ranks: make([]RankResult, len(e.hosts))}
 	if e.began != microproto.Never {
 		r.Setup = time.Duration(e.began)
 	}

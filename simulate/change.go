@@ -36,7 +36,7 @@ func (e *engine) applyChange() {
 		}
 		if !slices.Contains(e.lost, false) {
 			e.finish(e.began.Add(c.at))
-			e.fault = fmt.Errorf("simulate: %v after the first relaxation: the last machine is lost, and nobody is left to say so", e.elapsed())
+			e.fault = fmt.Errorf("simulate: %v after the first relaxation: the last machine is lost", e.elapsed())
 		}
 	case ev.Slow > 0:
 		e.setSpeed(c)

@@ -37,7 +37,8 @@ func TestSlowTimesOverlap(t *testing.T) {
 		modelChange
 		want float64
 	}{
-		{modelChange{ev: long, on: true}, 100}, {modelChange{ev: other, on: true}, 100}, {modelChange{ev: short, on: true}, 2},
+		{modelChange{ev: long, on: true}, 100}, {modelChange{ev: other, on: true}, 100}, {modelChange{ev: short, on: true},
+			2},
 		{modelChange{ev: short}, 100}, {modelChange{ev: long}, 1},
 	} {
 		e.changes = []modelChange{c.modelChange}

@@ -43,7 +43,8 @@ func (r *Config) complete() error {
 		return fmt.Errorf("simulate: queues of %d bytes to send and %d to receive; a negative size is none",
 			r.SendQueue, r.ReceiveQueue)
 	case r.Threads < 0:
-		return fmt.Errorf("simulate: %d threads; there must be 1 or more, or 0 for as many as there are processors", r.Threads)
+		return fmt.Errorf("simulate: %d threads; there must be 1 or more, or 0 for as many as there are processors",
+			r.Threads)
 	case r.Until < 0:
 		return fmt.Errorf("simulate: a run cannot end after %v", r.Until)
 	case r.New != nil && (r.Scale > 1 || r.Evaluate || r.NoOverlap):
@@ -83,7 +84,7 @@ func (r *Config) checkModel() error {
 		ib = ib || n.Kind == cluster.IB
 	}
 	if len(sites) > 1 && ib {
-		return errors.New("simulate: a site with a network of kind ib is simulated alone: links between sites carry ether only")
+		return errors.New("simulate: a site with a network of kind ib is simulated alone: WAN links carry ether only")
 	}
 	for i := range r.Model.WAN {
 		if w := &r.Model.WAN[i]; !(w.Rate > 0) || math.IsInf(w.Rate, 0) {

@@ -23,7 +23,8 @@ func (c *sharedCores) extend(core int, now microproto.Instant, d time.Duration) 
 
 // take finds a core for work that is ready at an instant: which, from when, and how long it
 // takes there. Work that relaxes is slowed down by what the other cores are at when it begins.
-func (c *sharedCores) take(ready microproto.Instant, d time.Duration, relaxes bool) (core int, begin microproto.Instant, took time.Duration) {
+func (c *sharedCores) take(ready microproto.Instant, d time.Duration, relaxes bool) (core int,
+	begin microproto.Instant, took time.Duration) {
 	for i, at := range c.free {
 		if at < c.free[core] {
 			core = i

@@ -20,33 +20,33 @@ import (
 
 // engine plays one Run.
 type engine struct {
-	run       *Config
-	model     *cluster.Model
-	hosts     []*machine // by rank
-	routes      []route      // by rank
-	backplanes    []*sharedLink   // by network; nil: no bound
-	wanLinks     [][2]*sharedLink
-	processes []*process
-	order     processHeap
-	pool      *workerPool
-	lookahead     time.Duration // a window's length
-	work      []*process
-	cuts      []*cluster.Event // in force
-	slowed    []*cluster.Event // in force, by when they began
-	lost      []bool           // by rank: silent
-	slow      []float64        // by rank: what events make of its speed
-	memory    memory
+	run        *Config
+	model      *cluster.Model
+	hosts      []*machine    // by rank
+	routes     []route       // by rank
+	backplanes []*sharedLink // by network; nil: no bound
+	wanLinks   [][2]*sharedLink
+	processes  []*process
+	order      processHeap
+	pool       *workerPool
+	lookahead  time.Duration // a window's length
+	work       []*process
+	cuts       []*cluster.Event // in force
+	slowed     []*cluster.Event // in force, by when they began
+	lost       []bool           // by rank: silent
+	slow       []float64        // by rank: what events make of its speed
+	memory     memory
 
-	began   microproto.Instant // of the first relaxation; Never: not yet
-	changes []modelChange           // to come, by time since then
-	end     microproto.Instant // of the set-up, then of the run, by Run.Until
-	now     microproto.Instant // when it ended
-	done    atomic.Int32       // ranks that have their verdict
-	swept   atomic.Int32       // ranks that have done Run.Sweeps
-	ended   solver.Reason      // the engine ended the run for that
-	stopped bool
-	fault   error
-	evaluation  evaluation
+	began      microproto.Instant // of the first relaxation; Never: not yet
+	changes    []modelChange      // to come, by time since then
+	end        microproto.Instant // of the set-up, then of the run, by Run.Until
+	now        microproto.Instant // when it ended
+	done       atomic.Int32       // ranks that have their verdict
+	swept      atomic.Int32       // ranks that have done Run.Sweeps
+	ended      solver.Reason      // the engine ended the run for that
+	stopped    bool
+	fault      error
+	evaluation evaluation
 }
 
 // change is the beginning of an event of the model, or its end.
@@ -126,7 +126,8 @@ func (m *machine) start() error {
 	}
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
 		Name: virtual.NameOf(solver.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
-		Rails: []p2psap.Rail{{Network: network, Link: linkAdapter{m}}}, Cluster: r.Model.Sites[h.Site], Host: virtual.NameOf(solver.Rank(rank)),
+		Rails: []p2psap.Rail{{Network: network, Link: linkAdapter{m}}}, Cluster: r.Model.Sites[h.Site],
+		Host:    virtual.NameOf(solver.Rank(rank)),
 		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: virtual.VerdictTime, Crowd: true,
 	})
 	if err != nil {
@@ -199,9 +200,11 @@ func (e *engine) expire() {
 	e.finish(e.end)
 	switch {
 	case e.began == microproto.Never:
-		e.fault = fmt.Errorf("simulate: nobody has relaxed after a set-up of %v: sessions do not open on networks so slow, far or lossy (their rate, latency, jitter, loss, and what sending costs)", longestSetup)
+		e.fault = fmt.Errorf("simulate: nobody has relaxed after a set-up of %v: sessions do not open on networks so "+
+			"slow, far or lossy (their rate, latency, jitter, loss, and what sending costs)", longestSetup)
 	case e.run.Until == 0:
-		e.fault = fmt.Errorf("simulate: no verdict after %.0f days of virtual time: machines or networks are too slow for this grid", forever.Hours()/24)
+		e.fault = fmt.Errorf("simulate: no verdict after %.0f days of virtual time: machines or networks are too slow for "+
+			"this grid", forever.Hours()/24)
 	}
 }
 
@@ -276,7 +279,8 @@ func (e *engine) stuck() error {
 	e.now = e.latest()
 	out := ""
 	for _, m := range e.hosts[:min(16, len(e.hosts))] {
-		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", m.index, m.host.Phase, m.peer.Progress().Sweep, m.peer.Outcome().Reason)
+		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", m.index, m.host.Phase, m.peer.Progress().Sweep,
+			m.peer.Outcome().Reason)
 	}
 	return fmt.Errorf("simulate: stuck at %v, nothing is left to happen: %s", time.Duration(e.now), out)
 }

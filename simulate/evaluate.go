@@ -34,7 +34,8 @@ const judgeNear, judgeFar = 0.004, 0.25
 // judge looks if it is time; next is the earliest instant that anything happens at.
 func (e *engine) evaluate(next microproto.Instant) error {
 	j := &e.evaluation
-	if !e.run.Evaluate || next < j.next || j.met.After > 0 || e.began == microproto.Never || e.hosts[0].timeline.swept == 0 {
+	if !e.run.Evaluate || next < j.next || j.met.After > 0 || e.began == microproto.Never ||
+		e.hosts[0].timeline.swept == 0 {
 		return nil
 	}
 	v, err := solver.Evaluate(e.run.Solver.Problem, e.assemble(), nil)

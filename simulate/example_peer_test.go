@@ -87,7 +87,9 @@ func (a *averager) Outcome() solver.Outcome {
 	return solver.Outcome{Reason: solver.ReachedSweeps, Sweeps: a.sweep, Residual: math.Abs(a.value - 3.5)}
 }
 
-func (a *averager) Progress() solver.Progress { return solver.Progress{Sweep: a.sweep, Residual: math.NaN()} }
+func (a *averager) Progress() solver.Progress {
+	return solver.Progress{Sweep: a.sweep, Residual: math.NaN()}
+}
 
 // Peers of any iteration run on a simulated cluster: here eight of them average their numbers.
 func ExampleConfig_own() {

@@ -20,9 +20,11 @@ func twoSites(machines int) *cluster.Model {
 		Name:    "two sites",
 		Classes: []cluster.Class{{Name: "pc", Cores: 2, Relaxation: 1e6}},
 		Networks: []cluster.Network{{
-			Name: "gigabit", Kind: cluster.Ether, Rate: 125e6, Latency: 20 * time.Microsecond, Queue: 512 << 10, MTU: 1500, Frame: 38,
+			Name: "gigabit", Kind: cluster.Ether, Rate: 125e6, Latency: 20 * time.Microsecond, Queue: 512 << 10, MTU: 1500,
+			Frame: 38,
 		}},
-		Sites: []cluster.Site{{Name: "north", Network: "gigabit", Machines: pcs}, {Name: "south", Network: "gigabit", Machines: pcs}},
+		Sites: []cluster.Site{{Name: "north", Network: "gigabit", Machines: pcs}, {Name: "south", Network: "gigabit",
+			Machines: pcs}},
 		WAN: []cluster.WANLink{{
 			Between: [2]string{"north", "south"}, Rate: 12.5e6, Latency: 20 * time.Millisecond, Queue: 1 << 20,
 		}},

@@ -21,10 +21,10 @@ type machine struct {
 	peer     Peer
 	solution solver.Peer // nil with Config.New
 	class    *cluster.Class
-	shared   bool   // the protocol takes the relaxing thread's time
-	costly   bool   // it takes any
+	shared   bool         // the protocol takes the relaxing thread's time
+	costly   bool         // it takes any
 	cores    *sharedCores // those it shares with other ranks; nil: it has its own
-	core     int    // that it was on last
+	core     int          // that it was on last
 	// protocol is when what runs the protocol is free again.
 	protocol microproto.Instant
 	waiting  int // bytes that have come and wait for it
@@ -177,7 +177,8 @@ func (m *machine) Relaxed(*virtual.Host) {
 // spend has the protocol take time for so many segments, of which the first is ready to be
 // handled at first and the last at last. It returns when the first and the last have been.
 // sends tells that the thread is at it, unless it relaxes.
-func (m *machine) chargeSegments(first, last microproto.Instant, cost time.Duration, segments int, sends bool) (from, to microproto.Instant) {
+func (m *machine) chargeSegments(first, last microproto.Instant, cost time.Duration, segments int, sends bool) (from,
+	to microproto.Instant) {
 	each := cost / time.Duration(segments)
 	start, busy := max(m.protocol, first), m.host.Busy()
 	if m.shared && busy > m.now && !m.host.Relaxing() {

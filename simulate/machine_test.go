@@ -21,5 +21,6 @@ func TestSlowTrainLeavesProtocolFree(t *testing.T) {
 	require.Equal(t, microproto.Instant(1001*time.Microsecond), to, "the last frame is handled when it is there")
 	require.Equal(t, microproto.Instant(10*time.Microsecond), m.protocol)
 	from, to := m.chargeSegments(0, 0, 20*time.Microsecond, 2, true)
-	require.Equal(t, []microproto.Instant{20_000, 30_000}, []microproto.Instant{from, to}, "what is sent meanwhile waits for the processor only")
+	require.Equal(t, []microproto.Instant{20_000, 30_000}, []microproto.Instant{from, to},
+		"what is sent meanwhile waits for the processor only")
 }

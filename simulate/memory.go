@@ -109,7 +109,8 @@ func (c linkAdapter) Acquire(n int) microproto.Frame { return c.m.memory.acquire
 func (c linkAdapter) Caps(m microproto.Mode) microproto.Caps {
 	k := &c.m.e.model.Networks[c.m.e.model.Hosts[c.m.index].Network]
 	if k.Kind == cluster.IB {
-		return microproto.Caps{MTU: k.MTU, Batch: 16, Train: trainBytes, Reliable: m != microproto.ModeAsynchronous, Ordered: true}
+		return microproto.Caps{MTU: k.MTU, Batch: 16, Train: trainBytes, Reliable: m != microproto.ModeAsynchronous,
+			Ordered: true}
 	}
 	return microproto.Caps{MTU: k.MTU - udpHeaders, Batch: 16, Train: trainBytes}
 }

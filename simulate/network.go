@@ -92,7 +92,8 @@ func (e *engine) connect(hosts int) {
 		k := &e.model.Networks[h.Network]
 		w := route{
 			each: 1e9 / k.Rate, around: k.Frame, latency: k.Latency, jitter: int64(k.Jitter), loss: k.Loss,
-			ib: k.Kind == cluster.IB, site: h.Site, plane: e.backplanes[h.Network], accepts: cmp.Or(e.run.ReceiveQueue, defaultQueue),
+			ib: k.Kind == cluster.IB, site: h.Site, plane: e.backplanes[h.Network], accepts: cmp.Or(e.run.ReceiveQueue,
+				defaultQueue),
 		}
 		if w.ib && e.run.ReceiveQueue == 0 {
 			w.accepts = postedReceives * k.MTU
@@ -197,7 +198,8 @@ func (w *route) of(bytes int) time.Duration {
 // more than queue: frames that do not fit are lost. through tells that it stores nothing.
 // It returns how many are lost, and when to be called again with the frames that have not
 // come by now; 0: the flight is through.
-func (p *port) forward(f *flight, now microproto.Instant, each float64, around int, queue time.Duration, through bool) (lost int, again microproto.Instant) {
+func (p *port) forward(f *flight, now microproto.Instant, each float64, around int, queue time.Duration,
+	through bool) (lost int, again microproto.Instant) {
 	all := int(f.count)
 	unit := time.Duration(float64(int(f.unit)+around)*each + 0.5)
 	final := time.Duration(float64(len(f.frame.Data)-(all-1)*int(f.unit)+around)*each + 0.5)
@@ -225,7 +227,8 @@ func (p *port) forward(f *flight, now microproto.Instant, each float64, around i
 // squeeze is forward frame by frame, of a flight that may not fit, each frame when it comes:
 // between them come those of others, who have as much right to what room there is. Frames
 // arrive evenly between the first and the last.
-func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue time.Duration) (lost int, again microproto.Instant) {
+func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue time.Duration) (lost int,
+	again microproto.Instant) {
 	all := f.count
 	gap := time.Duration(0)
 	if all > 1 {
@@ -357,7 +360,8 @@ func (m *machine) enterPort(f *flight) {
 func (m *machine) arrived(f *flight) {
 	all := len(f.frame.Data)
 	if w := &m.e.routes[m.index]; m.waiting+all > w.accepts && (!w.ib || f.frame.Mode == microproto.ModeAsynchronous) {
-		m.e.countLost(f.from, f.overflow(m.waiting, w.accepts, float64(m.class.Receive.Segment)+m.class.Receive.Byte*float64(f.unit)))
+		m.e.countLost(f.from, f.overflow(m.waiting, w.accepts,
+			float64(m.class.Receive.Segment)+m.class.Receive.Byte*float64(f.unit)))
 		if f.over() {
 			m.land(f)
 			return

@@ -19,7 +19,8 @@ import (
 // still is an engine in which nothing happens but what a test makes happen.
 func still(m *cluster.Model) *engine {
 	n := len(m.Hosts)
-	e := &engine{run: &Config{Model: m}, model: m, began: microproto.Never, slow: make([]float64, n), lost: make([]bool, n)}
+	e := &engine{run: &Config{Model: m}, model: m, began: microproto.Never, slow: make([]float64, n), lost: make([]bool,
+		n)}
 	for rank := range n {
 		w := e.newMachine(rank)
 		w.costly = true
@@ -89,7 +90,8 @@ func TestIdleLine(t *testing.T) {
 		{"a train", 10, func(*cluster.Model) {}, 80*us + 20*us + 8*us},
 		{"ib cuts through", 10, func(m *cluster.Model) { m.Networks[0].Kind = cluster.IB }, 80*us + 20*us},
 		{"costs under way", 10, func(m *cluster.Model) { cheap(m, 1000) }, us + 80*us + 20*us + 8*us + us},
-		{"costs beyond the line", 10, func(m *cluster.Model) { cheap(m, 20000) }, 20*us + 9*20*us + 8*us + 20*us + 8*us + 20*us},
+		{"costs beyond the line", 10, func(m *cluster.Model) { cheap(m, 20000) },
+			20*us + 9*20*us + 8*us + 20*us + 8*us + 20*us},
 		{"bytes", 1, func(m *cluster.Model) {
 			m.Hosts[0].Send.Byte, m.Hosts[1].Receive.Byte = 10, 20
 		}, 9620 + 8*us + 20*us + 8*us + 19240},
@@ -122,9 +124,11 @@ func cheap(m *cluster.Model, segment time.Duration) {
 // split puts the upper half of the machines, all alike, into a site of their own.
 func split(t require.TestingT, m *cluster.Model, w cluster.WANLink) {
 	w.Between = [2]string{"here", "there"}
-	d := cluster.Description{Name: "split", Classes: []cluster.Class{m.Hosts[0].Class}, Networks: m.Networks, WAN: []cluster.WANLink{w}, Events: m.Events}
+	d := cluster.Description{Name: "split", Classes: []cluster.Class{m.Hosts[0].Class}, Networks: m.Networks,
+		WAN: []cluster.WANLink{w}, Events: m.Events}
 	for _, name := range w.Between {
-		d.Sites = append(d.Sites, cluster.Site{Name: name, Network: m.Networks[0].Name, Machines: []cluster.Group{{Class: m.Hosts[0].Name}}})
+		d.Sites = append(d.Sites, cluster.Site{Name: name, Network: m.Networks[0].Name,
+			Machines: []cluster.Group{{Class: m.Hosts[0].Name}}})
 	}
 	two, err := d.Model(len(m.Hosts))
 	require.NoError(t, err)
@@ -165,7 +169,8 @@ func TestFullPort(t *testing.T) {
 	}
 	got = e.deliveries()
 	require.Equal(t, 40, got[0].frames+got[1].frames)
-	require.Equal(t, microproto.Instant(20*time.Microsecond+320*time.Microsecond-40*time.Microsecond-20*time.Microsecond), e.hosts[1].line.free)
+	require.Equal(t, microproto.Instant(20*time.Microsecond+320*time.Microsecond-40*time.Microsecond-20*time.Microsecond),
+		e.hosts[1].line.free)
 }
 
 // A train has its room in a full port only when it is there: single frames of others come
@@ -221,7 +226,8 @@ func TestNetworkKeepsAccount(t *testing.T) {
 			cheap(m, 3000)
 		}
 		if k.Kind == cluster.Ether && rapid.Bool().Draw(t, "sites") {
-			split(t, m, cluster.WANLink{Rate: 2e7, Latency: time.Millisecond, Queue: 10000, Loss: 0.05, Jitter: time.Millisecond})
+			split(t, m, cluster.WANLink{Rate: 2e7, Latency: time.Millisecond, Queue: 10000, Loss: 0.05,
+				Jitter: time.Millisecond})
 		}
 		e := still(m)
 		now, sent, least := microproto.Instant(0), 0, 8*time.Microsecond+20*time.Microsecond
@@ -280,7 +286,8 @@ func TestSilence(t *testing.T) {
 	healed := microproto.Instant(time.Millisecond + 20*time.Microsecond)
 	require.Equal(t, healed, e.hosts[0].sendControl(2, evMessage, 0, controlMessage{}))
 	require.Equal(t, healed+1, e.hosts[0].sendControl(2, evMessage, healed+1, controlMessage{}), "in order")
-	require.Equal(t, microproto.Instant(20*time.Microsecond), e.hosts[0].sendControl(1, evMessage, 0, controlMessage{})-e.hosts[0].now)
+	require.Equal(t, microproto.Instant(20*time.Microsecond), e.hosts[0].sendControl(1, evMessage, 0,
+		controlMessage{})-e.hosts[0].now)
 	cut.Until = 0
 	require.Equal(t, microproto.Never, e.hosts[0].sendControl(2, evMessage, 0, controlMessage{}))
 }

@@ -18,7 +18,8 @@ import (
 // membrane is a membrane over an obstacle, n points a side.
 func membrane(n int) *solver.Problem {
 	return &solver.Problem{
-		Name: "membrane", Dimension: 3, N: [3]int{n, n, n}, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
+		Name: "membrane", Dimension: 3, N: [3]int{n, n, n}, Hi: solver.Point{1, 1, 1},
+		Diffusion: solver.Coefficient{Value: 1},
 		Obstacle: func(p solver.Point) float64 {
 			v := 0.5
 			for _, x := range p {
@@ -35,7 +36,8 @@ func gigabit(machines int) *cluster.Model {
 	m := &cluster.Model{
 		Name: "test", Sites: []string{"here"},
 		Networks: []cluster.Network{{
-			Name: "eth", Kind: cluster.Ether, Rate: 125e6, Latency: 20 * time.Microsecond, Queue: 512 << 10, MTU: 1500, Frame: 38,
+			Name: "eth", Kind: cluster.Ether, Rate: 125e6, Latency: 20 * time.Microsecond, Queue: 512 << 10, MTU: 1500,
+			Frame: 38,
 		}},
 	}
 	for range machines {
@@ -190,7 +192,10 @@ func TestErrors(t *testing.T) {
 		{"relaxes NaN points", func(r *Config) { r.Model.Hosts[2].Relaxation = math.NaN() }},
 		{"carries 0 bytes", func(r *Config) { r.Model.Networks[0].Rate = 0 }},
 		{"in method richardson only", func(r *Config) { r.NoOverlap, r.Solver.Method.Name = true, solver.Multigrid }},
-		{"rank 0: solver: the grid cannot be cut", func(r *Config) { r.Solver.Partition, _ = solver.Boxes([3]int{31, 31, 31}, 8) }},
+		{"rank 0: solver: the grid cannot be cut", func(r *Config) {
+			r.Solver.Partition, _ = solver.Boxes([3]int{31, 31, 31},
+				8)
+		}},
 	} {
 		r := good
 		r.Model = gigabit(8)

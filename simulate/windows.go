@@ -51,7 +51,8 @@ const serialProcesses = 8
 
 // newCrew has windows run on so many threads, and errands on so many.
 func newWorkerPool(threads, errands int) *workerPool {
-	c := &workerPool{threads: threads, over: make(chan struct{}, 1), errands: make(chan *task, maxTasks), helpers: max(threads, errands) > 1}
+	c := &workerPool{threads: threads, over: make(chan struct{}, 1), errands: make(chan *task, maxTasks),
+		helpers: max(threads, errands) > 1}
 	for k := 1; k < max(threads, errands); k++ {
 		call := make(chan *window, 1)
 		if k < threads {

@@ -97,7 +97,8 @@ func (c *Cluster) checkReasons(r *Result) error {
 	switch {
 	case reason == solver.Converged:
 		if r.Evaluation.RelativeResidual > s.Tolerance {
-			return fmt.Errorf("sim: false termination: the residual of the assembled answer is %v, the tolerance %v, the peers believe %v",
+			return fmt.Errorf("sim: false termination: the residual of the assembled answer is %v, the tolerance %v, the "+
+				"peers believe %v",
 				r.Evaluation.RelativeResidual, s.Tolerance, r.Outcomes[0].Residual)
 		}
 	case reason == solver.ReachedSweeps && s.MaxSweeps > 0:
@@ -120,8 +121,10 @@ const rounding = 1e-13
 
 func (c *Cluster) checkAnswer(r *Result) error {
 	s := c.Scenario
-	if !s.lockstep() && r.Outcomes[0].Residual != r.Evaluation.RelativeResidual && r.Outcomes[0].Reason == solver.Converged {
-		return fmt.Errorf("sim: the peers agreed on a residual of %v; that of the assembled answer is %v", r.Outcomes[0].Residual, r.Evaluation.RelativeResidual)
+	if !s.lockstep() && r.Outcomes[0].Residual != r.Evaluation.RelativeResidual &&
+		r.Outcomes[0].Reason == solver.Converged {
+		return fmt.Errorf("sim: the peers agreed on a residual of %v; that of the assembled answer is %v",
+			r.Outcomes[0].Residual, r.Evaluation.RelativeResidual)
 	}
 	if s.Large {
 		return nil

@@ -60,7 +60,8 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 	c.cutAt = make([]microproto.Instant, n)
 	for rank := range n {
 		for other := range rank {
-			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, solver.Rank(rank), solver.Rank(other))))
+			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, solver.Rank(rank),
+				solver.Rank(other))))
 		}
 	}
 	for rank := range solver.Rank(n) {

@@ -45,7 +45,8 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	rails := p.rails()
 	p.node, err = p2psap.NewNode(p2psap.NodeConfig{
 		Name: virtual.NameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Rails: rails,
-		Monitor: p2psap.MonitorConfig{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: virtual.NameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
+		Monitor: p2psap.MonitorConfig{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: virtual.NameOf(rank),
+		Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
 		Tracer: tracer{c}, Linger: time.Minute, Protect: s.Protect, Entropy: s.entropy(rank),
 	})
 	if err != nil {
@@ -86,8 +87,10 @@ func (t tracer) Trace(now microproto.Instant, r microproto.TraceRecord) {
 // config is the solver's configuration of one rank.
 func (s *Scenario) config(rank solver.Rank, e solver.Executor) solver.Config {
 	return solver.Config{
-		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Method: s.Method, Executor: e,
-		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat, Reconfigure: s.Reconfigure, Balance: s.Balance, BalanceWindow: s.Window,
+		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Method: s.Method,
+		Executor:  e,
+		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat,
+		Reconfigure: s.Reconfigure, Balance: s.Balance, BalanceWindow: s.Window,
 	}
 }
 

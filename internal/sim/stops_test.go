@@ -38,7 +38,8 @@ func trap(seed uint64) (*Scenario, bool, error) {
 		}
 	}
 	drawMethod(r, s)
-	s.Scheme = pick(r, solver.Asynchronous(), solver.Asynchronous(), solver.BoundedDelay(1+r.IntN(8)), solver.Hybrid(solver.Clusters(s.Partition, s.Peers())))
+	s.Scheme = pick(r, solver.Asynchronous(), solver.Asynchronous(), solver.BoundedDelay(1+r.IntN(8)),
+		solver.Hybrid(solver.Clusters(s.Partition, s.Peers())))
 	if s.Scheme.Name() == "hybrid" {
 		s.Clusters = solver.Clusters(s.Partition, s.Peers())
 	}
@@ -98,7 +99,9 @@ func TestFalseStops(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
-			failures = append(failures, fmt.Sprintf("seed %d: %v: %v\nreplay: go test ./internal/sim -run TestFalseStops -count=1 -v -stops.seed=%d -stops.count=1", seed, s, err, seed))
+			failures = append(failures,
+				fmt.Sprintf("seed %d: %v: %v\nreplay: go test ./internal/sim -run TestFalseStops -count=1 -v -stops.seed=%d "+
+					"-stops.count=1", seed, s, err, seed))
 			return
 		}
 		if trapped {
@@ -121,7 +124,8 @@ func TestFalseStops(t *testing.T) {
 	for _, f := range failures {
 		t.Error(f)
 	}
-	t.Logf("%d runs, %d of them traps: %d failed; %d snapshots, %d of them with a residual above the tolerance; the largest residual is %.4f of the tolerance, the longest run %v",
+	t.Logf("%d runs, %d of them traps: %d failed; %d snapshots, %d of them with a residual above the tolerance; the "+
+		"largest residual is %.4f of the tolerance, the longest run %v",
 		*stopsCount, traps.Load(), len(failures), snapshots.Load(), void.Load(), worst, longest.Round(time.Millisecond))
 	if *stopsCount > 50 {
 		require.Positive(t, traps.Load())

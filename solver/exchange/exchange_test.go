@@ -222,7 +222,8 @@ func TestPoll(t *testing.T) {
 	news, err := r.Poll(0)
 	require.NoError(t, err)
 	require.False(t, news)
-	r.halos[0].queue = []message{{tag: 0, label: 2, data: "c"}, {tag: 0, label: 4, data: "d"}, {tag: 1, label: 3, incomplete: true}}
+	r.halos[0].queue = []message{{tag: 0, label: 2, data: "c"}, {tag: 0, label: 4, data: "d"}, {tag: 1, label: 3,
+		incomplete: true}}
 	r.agree[1].queue = []message{{data: "x"}, {data: "y"}}
 	news, err = r.Poll(0)
 	require.NoError(t, err)
@@ -307,7 +308,8 @@ func TestRepeat(t *testing.T) {
 func TestLate(t *testing.T) {
 	r := newRig(t, false, func(c *Config) { c.Late = func() int { return 10 } })
 	r.peer.ops = []solver.Op{
-		{Kind: solver.OpRelax, Points: 4}, send(1, 1), {Kind: solver.OpRelax, Points: 4}, send(4, 1), {Kind: solver.OpRelax, Points: 2},
+		{Kind: solver.OpRelax, Points: 4}, send(1, 1), {Kind: solver.OpRelax, Points: 4}, send(4, 1), {Kind: solver.OpRelax,
+			Points: 2},
 	}
 	for range 3 {
 		require.Empty(t, r.halos[0].sent)

@@ -77,7 +77,8 @@ func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 }
 
 var steppers = []solver.Scheme{
-	solver.Synchronous(), solver.BoundedDelay(0), solver.BoundedDelay(2), solver.Asynchronous(), solver.Hybrid([]int{0, 0, 1, 1}),
+	solver.Synchronous(), solver.BoundedDelay(0), solver.BoundedDelay(2), solver.Asynchronous(), solver.Hybrid([]int{0, 0,
+		1, 1}),
 }
 
 func TestStepsOverTheMesh(t *testing.T) {
@@ -120,7 +121,8 @@ func checkChanges(t *testing.T, out []outcome, scheme solver.Scheme, reconfigure
 // The same over UDP: sessions change their composition at every boundary.
 func TestStepsOverSockets(t *testing.T) {
 	p := travelling(t, 15, 6)
-	for _, scheme := range []solver.Scheme{solver.Asynchronous(), solver.Hybrid([]int{0, 0, 1, 1}), solver.BoundedDelay(0)} {
+	for _, scheme := range []solver.Scheme{solver.Asynchronous(), solver.Hybrid([]int{0, 0, 1, 1}),
+		solver.BoundedDelay(0)} {
 		for _, reconfigure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/reconfigure %v", scheme.Name(), reconfigure), func(t *testing.T) {
 				pl := plan{problem: p, peers: 4, boxes: true, scheme: scheme, node: overNodes(nodes(t, 4, 0))}
@@ -134,7 +136,8 @@ func TestStepsOverSockets(t *testing.T) {
 						}
 					}
 				}
-				t.Logf("%d changes in %v, the last pause %v", out[0].result.Changes, out[0].result.Changing, out[0].result.Halos[0].Info.LastPause)
+				t.Logf("%d changes in %v, the last pause %v", out[0].result.Changes, out[0].result.Changing,
+					out[0].result.Halos[0].Info.LastPause)
 			})
 		}
 	}

@@ -32,7 +32,8 @@ func (r *Runner) attend() error {
 			r.stop(now, solver.ReachedTime)
 		}
 	} else if ran >= r.stopAt+r.patience() {
-		return fmt.Errorf("%w: asked for %v ago; the block is this peer's newest", ErrNoVerdict, (ran - r.stopAt).Round(time.Millisecond))
+		return fmt.Errorf("%w: asked for %v ago; the block is this peer's newest", ErrNoVerdict,
+			(ran - r.stopAt).Round(time.Millisecond))
 	}
 	if f := r.config.Progress; f != nil && now >= r.pace.reportAt {
 		r.pace.reportAt = now + r.config.ProgressEvery

@@ -74,8 +74,9 @@ func newPeers(b Workload) ([]*relaxer, error) {
 	var all []*relaxer
 	for rank := range partition.Peers() {
 		peer, err := solver.New(solver.Config{
-			Problem: problem(n), Partition: partition, Rank: solver.Rank(rank), Scheme: solver.Synchronous(), Tolerance: 1e-12, CheckEvery: 1 << 30,
-			Method: solver.MethodConfig{Together: 1}, // as a peer among others
+			Problem: problem(n), Partition: partition, Rank: solver.Rank(rank), Scheme: solver.Synchronous(), Tolerance: 1e-12,
+			CheckEvery: 1 << 30,
+			Method:     solver.MethodConfig{Together: 1}, // as a peer among others
 		})
 		if err != nil {
 			return nil, err
