@@ -96,7 +96,7 @@ func TestParse(t *testing.T) {
 		require.Contains(t, text, part)
 	}
 	_, err = f.Model(3)
-	require.EqualError(t, err, "dir/f.yaml:35: events[0].rank: 3: the ranks of 3 machines are 0 to 2")
+	require.EqualError(t, err, "dir/f.yaml:36: events[0].rank: 3: the ranks of 3 machines are 0 to 2")
 }
 
 // A file without a name is named by itself.
