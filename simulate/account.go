@@ -19,8 +19,8 @@ func (m *machine) countStaleness() {
 			continue
 		}
 		age := 0
-		if label := solver.LabelIterate(n.Newest()); label < iterate {
-			age = int(min(iterate-label, solver.Iteration(len(m.staleness)-1)))
+		if label := iterate.LabelIterate(n.Newest()); label < iterate {
+			age = int(min(iterate-label, iterate.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++
 	}
@@ -29,8 +29,8 @@ func (m *machine) countStaleness() {
 // timeline notes when the sweeps of a rank ended: those whose number is a multiple of a
 // stride, which doubles whenever there are too many.
 type timeline struct {
-	swept  solver.Iteration
-	stride solver.Iteration
+	swept  iterate.Iteration
+	stride iterate.Iteration
 	ends   []microproto.Instant // of sweeps stride, 2·stride …
 	last   microproto.Instant
 }
@@ -38,7 +38,7 @@ type timeline struct {
 const timelineMost = 64
 
 // add notes the end of another sweep and returns how many there were.
-func (t *timeline) add(now microproto.Instant) solver.Iteration {
+func (t *timeline) add(now microproto.Instant) iterate.Iteration {
 	t.swept++
 	t.last = now
 	if t.stride == 0 {
@@ -63,7 +63,7 @@ func (t *timeline) steady() time.Duration {
 	if half == 0 {
 		return 0
 	}
-	return t.last.Sub(t.ends[half-1]) / time.Duration(t.swept-solver.Iteration(half)*t.stride)
+	return t.last.Sub(t.ends[half-1]) / time.Duration(t.swept-iterate.Iteration(half)*t.stride)
 }
 
 // result is what has become of the run.
@@ -114,7 +114,7 @@ func (e *engine) result() (*Result, error) {
 		return r, nil
 	}
 	r.U = e.assemble()
-	v, err := solver.Evaluate(e.run.Solver.Problem, r.U, nil)
+	v, err := verify.Evaluate(e.run.Solver.Problem, r.U, nil)
 	if err != nil {
 		return r, err
 	}
@@ -125,8 +125,8 @@ func (e *engine) result() (*Result, error) {
 	return r, nil
 }
 
-// settled returns the machine's solver.Peer once no relaxation of it is going on.
-func (m *machine) settled() solver.Peer {
+// settled returns the machine's problem.Peer once no relaxation of it is going on.
+func (m *machine) settled() problem.Peer {
 	m.peer.Outcome()
 	return m.solution
 }

@@ -43,7 +43,7 @@ type engine struct {
 	now        microproto.Instant // when it ended
 	done       atomic.Int32       // ranks that have their verdict
 	swept      atomic.Int32       // ranks that have done Run.Sweeps
-	ended      solver.Reason      // the engine ended the run for that
+	ended      iterate.Reason      // the engine ended the run for that
 	stopped    bool
 	fault      error
 	evaluation evaluation
@@ -115,7 +115,7 @@ func (e *engine) addProcess(p *process, owner interface{ happen(ev *event) }) {
 func (m *machine) start() error {
 	e, rank := m.e, int(m.index)
 	r := e.run
-	c := virtual.Config{Config: exchange.Config{Rank: solver.Rank(rank), Memory: &e.memory.rooms}, Rails: 1}
+	c := virtual.Config{Config: exchange.Config{Rank: iterate.Rank(rank), Memory: &e.memory.rooms}, Rails: 1}
 	if err := m.makePeer(&c.Config); err != nil {
 		return err
 	}
@@ -125,9 +125,9 @@ func (m *machine) start() error {
 		network = p2psap.InfiniBand
 	}
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
-		Name: virtual.NameOf(solver.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
+		Name: virtual.NameOf(iterate.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
 		Rails: []p2psap.Rail{{Network: network, Link: linkAdapter{m}}}, Cluster: r.Model.Sites[h.Site],
-		Host:    virtual.NameOf(solver.Rank(rank)),
+		Host:    virtual.NameOf(iterate.Rank(rank)),
 		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: virtual.VerdictTime, Crowd: true,
 	})
 	if err != nil {
@@ -191,7 +191,7 @@ func (e *engine) latest() (at microproto.Instant) {
 func (e *engine) finish(at microproto.Instant) {
 	e.now, e.stopped = at, true
 	if e.fault == nil && int(e.done.Load()) < len(e.hosts) {
-		e.ended = cmp.Or(e.ended, solver.ReachedTime)
+		e.ended = cmp.Or(e.ended, iterate.ReachedTime)
 	}
 }
 
@@ -226,7 +226,7 @@ func (e *engine) observe() {
 		for _, m := range e.hosts {
 			at = max(at, m.sweptAt)
 		}
-		e.ended = solver.ReachedSweeps
+		e.ended = iterate.ReachedSweeps
 		e.finish(at)
 	}
 }

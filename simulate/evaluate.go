@@ -38,7 +38,7 @@ func (e *engine) evaluate(next microproto.Instant) error {
 		e.hosts[0].timeline.swept == 0 {
 		return nil
 	}
-	v, err := solver.Evaluate(e.run.Solver.Problem, e.assemble(), nil)
+	v, err := verify.Evaluate(e.run.Solver.Problem, e.assemble(), nil)
 	if err != nil {
 		return err
 	}

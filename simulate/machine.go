@@ -19,7 +19,7 @@ type machine struct {
 	e        *engine
 	host     *virtual.Host
 	peer     Peer
-	solution solver.Peer // nil with Config.New
+	solution problem.Peer // nil with Config.New
 	class    *cluster.Class
 	shared   bool         // the protocol takes the relaxing thread's time
 	costly   bool         // it takes any
@@ -129,7 +129,7 @@ func (m *machine) relaxTime(points int, slow float64) time.Duration {
 }
 
 // Relax implements World.
-func (m *machine) Relax(h *virtual.Host, op solver.Op) time.Duration {
+func (m *machine) Relax(h *virtual.Host, op iterate.Op) time.Duration {
 	m.first = min(m.first, m.now)
 	first := m.left <= 0
 	if first {
@@ -148,7 +148,7 @@ func (m *machine) Relax(h *virtual.Host, op solver.Op) time.Duration {
 }
 
 // relax has the peer relax a part; first tells that a sweep begins with it.
-func (m *machine) relax(op solver.Op, first bool) {
+func (m *machine) relax(op iterate.Op, first bool) {
 	switch p := m.peer.(type) {
 	case *deferredPeer:
 		p.relax(op, first)
@@ -264,7 +264,7 @@ func (m *machine) Alarm(_ *virtual.Host, at microproto.Instant) {
 func (m *machine) Opened(*virtual.Host) {}
 
 // Stepped implements World.
-func (m *machine) Stepped(*virtual.Host, *solver.StepResult) {}
+func (m *machine) Stepped(*virtual.Host, *iterate.StepResult) {}
 
 // Finished implements World.
 func (m *machine) Finished(*virtual.Host) {

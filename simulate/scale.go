@@ -10,11 +10,11 @@ import (
 // what it sends is longer, padded, and its relaxations count for more points. Agreement
 // messages keep their lengths: they are few.
 type scaledPeer struct {
-	solver.Peer
+	problem.Peer
 	face, volume int // that a point stands for
-	links        []solver.Link
+	links        []iterate.Link
 	part         int // points of the relaxation asked for
-	received     map[solver.Rank]*received
+	received     map[iterate.Rank]*received
 	sending      paddedBuffers // of faces
 }
 
@@ -45,8 +45,8 @@ func (o *paddedBuffers) Take(i, n int) []byte {
 func (*paddedBuffers) Give(int, []byte) {}
 
 // stand has every point of a peer's grid stand for side points a side.
-func scalePeer(p solver.Peer, side, dimension int) *scaledPeer {
-	s := &scaledPeer{Peer: p, face: 1, volume: side, received: map[solver.Rank]*received{}}
+func scalePeer(p problem.Peer, side, dimension int) *scaledPeer {
+	s := &scaledPeer{Peer: p, face: 1, volume: side, received: map[iterate.Rank]*received{}}
 	for range dimension - 1 {
 		s.face, s.volume = s.face*side, s.volume*side
 	}
@@ -70,38 +70,38 @@ func (s *scaledPeer) longer(lengths []int) []int {
 	return out
 }
 
-// Links implements solver.Peer.
-func (s *scaledPeer) Links() []solver.Link { return s.links }
+// Links implements problem.Peer.
+func (s *scaledPeer) Links() []iterate.Link { return s.links }
 
-// Next implements solver.Peer.
-func (s *scaledPeer) Next(now time.Duration) solver.Op {
+// Next implements problem.Peer.
+func (s *scaledPeer) Next(now time.Duration) iterate.Op {
 	op := s.Peer.Next(now)
 	s.part = op.Points
 	op.Points, op.Bytes = op.Points*s.volume, op.Bytes*s.face
 	return op
 }
 
-// Relax implements solver.Peer.
-func (s *scaledPeer) Relax(op solver.Op) {
+// Relax implements problem.Peer.
+func (s *scaledPeer) Relax(op iterate.Op) {
 	op.Points = s.part
 	s.Peer.Relax(op)
 }
 
 // Expects implements exchange.Expecter: faces come under one tag after the other, and Halo has
 // copied those before.
-func (s *scaledPeer) Expects(q solver.Rank) (tag uint32, ok bool) {
+func (s *scaledPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
 	return s.received[q].next, true
 }
 
-// Pack implements solver.Peer: what lies behind the face is whatever dst holds.
-func (s *scaledPeer) Pack(op solver.Op, dst []byte) {
+// Pack implements problem.Peer: what lies behind the face is whatever dst holds.
+func (s *scaledPeer) Pack(op iterate.Op, dst []byte) {
 	op.Bytes /= s.face
 	s.Peer.Pack(op, dst[:op.Bytes])
 }
 
-// Halo implements solver.Peer. It keeps what is true of data itself: the shell may use its
+// Halo implements problem.Peer. It keeps what is true of data itself: the shell may use its
 // memory again.
-func (s *scaledPeer) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
+func (s *scaledPeer) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	r := s.received[q]
 	kept := append(r.faces[tag][:0], data[:len(data)/s.face]...)
 	r.faces[tag], r.next = kept, (tag+1)%uint32(len(r.faces))

@@ -14,7 +14,7 @@ import (
 type task struct {
 	stage atomic.Int32
 	peer  Peer
-	op    solver.Op
+	op    iterate.Op
 	over  chan struct{}
 }
 
@@ -44,9 +44,9 @@ func (r *task) do() bool {
 
 // farsighted is a peer that can relax a whole sweep when the first part of it is due. Parts of
 // one sweep are many windows apart, in which the other hosts' blocks take the caches.
-type sweepRelaxer interface{ RelaxAhead(op solver.Op) }
+type sweepRelaxer interface{ RelaxAhead(op iterate.Op) }
 
-func relaxSweep(p Peer, op solver.Op) {
+func relaxSweep(p Peer, op iterate.Op) {
 	if f, ok := p.(sweepRelaxer); ok {
 		f.RelaxAhead(op)
 		return
@@ -87,7 +87,7 @@ func (d *deferredPeer) settled() Peer {
 }
 
 // relax has an operation done; first tells that a sweep begins with it.
-func (d *deferredPeer) relax(op solver.Op, first bool) {
+func (d *deferredPeer) relax(op iterate.Op, first bool) {
 	p := d.settled()
 	points := op.Points
 	switch {
@@ -105,38 +105,38 @@ func (d *deferredPeer) relax(op solver.Op, first bool) {
 	d.crew.plan(&d.errand)
 }
 
-// Relax implements solver.Peer.
-func (d *deferredPeer) Relax(op solver.Op) { d.relax(op, false) }
+// Relax implements problem.Peer.
+func (d *deferredPeer) Relax(op iterate.Op) { d.relax(op, false) }
 
-// Next implements solver.Peer.
-func (d *deferredPeer) Next(now time.Duration) solver.Op { return d.settled().Next(now) }
+// Next implements problem.Peer.
+func (d *deferredPeer) Next(now time.Duration) iterate.Op { return d.settled().Next(now) }
 
 // Expects implements exchange.Expecter.
-func (d *deferredPeer) Expects(q solver.Rank) (tag uint32, ok bool) {
+func (d *deferredPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
 	if e, is := d.settled().(exchange.Expecter); is {
 		return e.Expects(q)
 	}
 	return 0, false
 }
 
-// Pack implements solver.Peer.
-func (d *deferredPeer) Pack(op solver.Op, dst []byte) { d.settled().Pack(op, dst) }
+// Pack implements problem.Peer.
+func (d *deferredPeer) Pack(op iterate.Op, dst []byte) { d.settled().Pack(op, dst) }
 
-// Halo implements solver.Peer.
-func (d *deferredPeer) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
+// Halo implements problem.Peer.
+func (d *deferredPeer) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	return d.settled().Halo(now, q, tag, label, data)
 }
 
-// Agree implements solver.Peer.
-func (d *deferredPeer) Agree(now time.Duration, q solver.Rank, msg []byte) error {
+// Agree implements problem.Peer.
+func (d *deferredPeer) Agree(now time.Duration, q iterate.Rank, msg []byte) error {
 	return d.settled().Agree(now, q, msg)
 }
 
-// Outcome implements solver.Peer.
-func (d *deferredPeer) Outcome() solver.Outcome { return d.settled().Outcome() }
+// Outcome implements problem.Peer.
+func (d *deferredPeer) Outcome() iterate.Outcome { return d.settled().Outcome() }
 
-// Progress implements solver.Peer.
-func (d *deferredPeer) Progress() solver.Progress { return d.settled().Progress() }
+// Progress implements problem.Peer.
+func (d *deferredPeer) Progress() iterate.Progress { return d.settled().Progress() }
 
-// Links implements solver.Peer.
-func (d *deferredPeer) Links() []solver.Link { return d.settled().Links() }
+// Links implements problem.Peer.
+func (d *deferredPeer) Links() []iterate.Link { return d.settled().Links() }

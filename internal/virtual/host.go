@@ -27,7 +27,7 @@ const (
 // Host is one peer's shell in virtual time. It does what solver/runner and p2psap/driver do in
 // real time, and shares the exchange with them.
 type Host struct {
-	Rank     solver.Rank
+	Rank     iterate.Rank
 	Node     *p2psap.Node
 	Exchange *exchange.Exchange
 	Phase    Phase

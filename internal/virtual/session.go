@@ -96,4 +96,4 @@ func (s *session) Adapted() (bool, error) {
 }
 
 // NameOf returns the name of a rank's node.
-func NameOf(r solver.Rank) string { return "peer" + strconv.Itoa(int(r)) }
+func NameOf(r iterate.Rank) string { return "peer" + strconv.Itoa(int(r)) }

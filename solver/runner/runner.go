@@ -15,7 +15,7 @@ import (
 // one goroutine.
 type Runner struct {
 	config   Config
-	peer     solver.Peer
+	peer     problem.Peer
 	pool     *Pool
 	exchange *exchange.Exchange
 	sessions []*session
@@ -80,7 +80,7 @@ func (r *Runner) connect() {
 	}
 	r.exchange = exchange.New(exchange.Config{
 		Rank: r.config.Solver.Rank, Peer: r.peer, Allocate: r.config.face,
-		Name: func(q solver.Rank) string { return r.config.Names[q] },
+		Name: func(q iterate.Rank) string { return r.config.Names[q] },
 		Pump: func() { pump(); r.exchange.TouchAll() },
 	})
 	for _, n := range r.exchange.Neighbours() {
@@ -195,7 +195,7 @@ func (r *Runner) loop() error {
 }
 
 // step reports the end of a time step.
-func (r *Runner) step(s *solver.StepResult) error {
+func (r *Runner) step(s *iterate.StepResult) error {
 	r.config.Log.Debug().Int("rank", int(r.config.Solver.Rank)).Int("step", s.Step).Uint64("sweeps", uint64(s.Sweeps)).
 		Float64("residual", s.Residual).Msg("time step complete")
 	if r.config.Step == nil {
@@ -223,7 +223,7 @@ func (r *Runner) slow(took time.Duration) error {
 
 // relax relaxes one part and receives what has arrived meanwhile, so that halos are there when
 // the next sweep begins.
-func (r *Runner) relax(op *solver.Op) error {
+func (r *Runner) relax(op *iterate.Op) error {
 	begin := r.now()
 	if r.first < 0 {
 		r.first, r.pace.began = begin, begin
@@ -271,10 +271,10 @@ func (r *Runner) Discard() { r.peer, r.exchange = nil, nil }
 func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 
 // Method says what the peer's method works with, as solver.Describe.
-func (r *Runner) Method() string { return solver.Describe(r.peer) }
+func (r *Runner) Method() string { return r.peer.Describe() }
 
 // Box is the peer's box.
-func (r *Runner) Box() solver.Box { return r.peer.Box() }
+func (r *Runner) Box() problem.Box { return r.peer.Box() }
 
 // Close closes the sessions, letting the last messages be accepted (the node's
 // Linger bounds that), and ends the threads.
