@@ -38,7 +38,7 @@ func ExampleNew() {
 	}
 	// Output:
 	// grids 7 3 1
-	// -0.0365 -0.0500 -0.0500 -0.0500 -0.0500 -0.0500 -0.0365
+	// -0.0323 -0.0490 -0.0500 -0.0500 -0.0500 -0.0490 -0.0323
 }
 
 // The grids of a hierarchy depend on the number of points and on the coupling strengths. An axis of weak
