@@ -58,24 +58,24 @@ func readInitial(path string, p *solver.Problem) ([]float64, error) {
 	for a := p.Dimension - 1; a >= 0; a-- {
 		inside, closed = append(inside, p.N[a]), append(closed, p.N[a]+2)
 	}
-	rim := 0 // nodes before the first interior one along an axis in use
+	boundary := 0 // nodes before the first interior one along an axis in use
 	switch {
 	case slices.Equal(array.Shape, closed):
-		rim = 1
+		boundary = 1
 	case !slices.Equal(array.Shape, inside):
 		return nil, fmt.Errorf("the array has the shape %s; the grid is %s, or %s with its boundary",
 			npy.ShapeString(array.Shape), npy.ShapeString(inside), npy.ShapeString(closed))
 	}
-	return interior(array, p, rim)
+	return interior(array, p, boundary)
 }
 
 // interior copies the interior values out of the array.
-func interior(array npy.Array, p *solver.Problem, rim int) ([]float64, error) {
+func interior(array npy.Array, p *solver.Problem, boundary int) ([]float64, error) {
 	var skip, width [3]int
 	for a := range 3 {
 		width[a] = p.N[a]
 		if a < p.Dimension {
-			skip[a], width[a] = rim, p.N[a]+2*rim
+			skip[a], width[a] = boundary, p.N[a]+2*boundary
 		}
 	}
 	u := make([]float64, 0, p.Points())

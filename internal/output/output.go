@@ -94,7 +94,7 @@ func CheckFile(path string) error {
 	if err := writable(path); err != nil {
 		return err
 	}
-	f, err := beside(path)
+	f, err := createTemporary(path)
 	if err != nil {
 		return fmt.Errorf("output %s: no file can be created in its directory: %w", path, reason(err))
 	}
@@ -150,7 +150,7 @@ func Replace(path string, write func(io.Writer) error) error {
 }
 
 // beside creates a file in path's directory under a name that no other file has.
-func beside(path string) (*os.File, error) {
+func createTemporary(path string) (*os.File, error) {
 	var unique [8]byte
 	rand.Read(unique[:])
 	directory, name := filepath.Split(path)
@@ -159,7 +159,7 @@ func beside(path string) (*os.File, error) {
 }
 
 func replace(path string, write func(io.Writer) error) (err error) {
-	f, err := beside(path)
+	f, err := createTemporary(path)
 	if err != nil {
 		return reason(err)
 	}

@@ -40,7 +40,7 @@ func CreateSeries(path string, last int) (*Series, error) {
 
 // often is how many steps the collection is written anew after each of; from there on
 // it is now and then.
-const often = 256
+const eachStep = 256
 
 // Add writes step m at time t as a file of its own, and the collection anew: who looks
 // at it meanwhile, or after a run that broke off, finds whole steps.
@@ -51,7 +51,7 @@ func (s *Series) Add(m int, t float64, u Solution) error {
 		return err
 	}
 	s.steps = append(s.steps, seriesStep{t, name})
-	if n := len(s.steps); n > often && n%often != 0 {
+	if n := len(s.steps); n > eachStep && n%eachStep != 0 {
 		return nil
 	}
 	return s.Close()

@@ -36,7 +36,7 @@ func TestSeries(t *testing.T) {
 	}
 	for m := range 301 {
 		require.NoError(t, s.Add(m, float64(m)/10, Solution{Problem: p, U: []float64{float64(m), 2}}))
-		if m < often {
+		if m < eachStep {
 			require.Len(t, read().Sets, m+1, "whole at any time")
 		}
 	}

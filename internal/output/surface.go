@@ -25,7 +25,7 @@ type marcher struct {
 	out   *surface
 	in    []byte // contact of nodes, memory order
 	side  byte
-	known map[int]int // vertices by edge: 8·node + direction
+	vertices map[int]int // vertices by edge: 8·node + direction
 }
 
 // freeBoundary finds the surfaces of both obstacles.
@@ -37,7 +37,7 @@ func freeBoundary(g *grid) *surface {
 		return nil
 	})
 	for _, side := range []byte{onObstacle, onUpper} {
-		m := marcher{g: g, out: out, in: in, side: side, known: map[int]int{}}
+		m := marcher{g: g, out: out, in: in, side: side, vertices: map[int]int{}}
 		m.march()
 	}
 	return out
@@ -167,19 +167,19 @@ func (m *marcher) vertex(a, b [3]int) int {
 		}
 	}
 	key := 8*m.index(low) + direction
-	if v, ok := m.known[key]; ok {
+	if v, ok := m.vertices[key]; ok {
 		return v
 	}
-	t := m.cut(a, b)
+	t := m.crossing(a, b)
 	p, q := m.node(a), m.node(b)
 	var at solver.Point
 	for x := range at {
 		at[x] = p.at[x] + t*(q.at[x]-p.at[x])
 	}
-	m.known[key] = len(m.out.points)
+	m.vertices[key] = len(m.out.points)
 	m.out.points = append(m.out.points, at)
 	m.out.value = append(m.out.value, m.obstacle(at))
-	return m.known[key]
+	return m.vertices[key]
 }
 
 func (m *marcher) node(n [3]int) node {
@@ -194,13 +194,13 @@ func (m *marcher) obstacle(at solver.Point) float64 {
 }
 
 // nearest a vertex comes to a node, as a part of the edge.
-const nearest = 0.01
+const minFraction = 0.01
 
 // cut is where the surface meets the edge from a, in contact, to b, free. The distance
 // u − φ grows like the square of that from a regular free boundary (Caffarelli 1977),
 // so its root is continued in a straight line from b and the node behind it; where there
 // is none, the middle.
-func (m *marcher) cut(a, b [3]int) float64 {
+func (m *marcher) crossing(a, b [3]int) float64 {
 	behind := b
 	for x := range b {
 		behind[x] += b[x] - a[x]
@@ -208,16 +208,16 @@ func (m *marcher) cut(a, b [3]int) float64 {
 			return 0.5
 		}
 	}
-	near, far := m.gap(b), m.gap(behind)
+	near, far := m.rootDistance(b), m.rootDistance(behind)
 	if !(far > near) {
 		return 0.5
 	}
 	t := 1 - near/(far-near)
-	return math.Min(math.Max(t, nearest), 1-nearest)
+	return math.Min(math.Max(t, minFraction), 1-minFraction)
 }
 
 // gap is √|u − obstacle|.
-func (m *marcher) gap(n [3]int) float64 {
+func (m *marcher) rootDistance(n [3]int) float64 {
 	v := m.node(n)
 	return math.Sqrt(math.Abs(v.u - m.obstacle(v.at)))
 }
