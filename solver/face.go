@@ -2,43 +2,28 @@ package solver
 
 import (
 	"encoding/binary"
-	"fmt"
-	"math"
-	"time"
-
 	"github.com/p2pdc/p2pdc/internal/kernel"
+	"math"
 )
 
-// face is what a peer shares with one neighbour: its own outermost layer, the
-// ghosts beyond it, and the values of the neighbour's that have come.
+// face is what a peer shares with one neighbour: its own outermost layer, the ghosts beyond
+// it, and the channel to the neighbour.
 type face struct {
+	*channel
 	to  Neighbour
 	own kernel.Box // own points of the face, local indices
-
-	scheme Scheme // in force between the two
 
 	base, ghost int    // padded index of the first own point, and of its ghost
 	count       [2]int // inner and outer loop
 	stride      [2]int
 	packed      []byte // of the iterate with label packedAs, 0: of none
 	packedAs    uint64
-	slots       []slot
-	agreed      slot // the newest values that came on the agreement session
-	lastSent    time.Duration
-	sent        bool // something was sent, so there is something to repeat
-	repeatOlder bool // lockstep over a lossy channel: the older face comes next
 
-	step   int      // time step in progress
-	opened bool     // the step's opening has exchanged its first faces
-	early  [][]byte // agreement messages of the next step
-
-	age     int       // moves of this cut, in this step
-	movedAt Iteration // the iterate at which it did last
-	beyond  load      // what is on the other side, as told
-	told    load      // what the other side was told of this one
-	toldAt  Iteration
-	move    handover
-	rest    rest
+	beyond load // what is on the other side, as told
+	told   load // what the other side was told of this one
+	toldAt Iteration
+	move   handover
+	rest   rest
 }
 
 // rest is when the next move may be proposed at a cut.
@@ -66,22 +51,8 @@ func (r *rest) over(sweeps Iteration, windows int) bool {
 	return sweeps >= r.sweeps && windows >= r.windows
 }
 
-// slot holds a face of the neighbour's; data aliases the shell's buffer.
-type slot struct {
-	have  bool
-	step  int
-	age   int // of the cut
-	label Iteration
-	data  []byte
-}
-
-// older tells whether s is of an earlier time than c.
-func (s *slot) older(c *slot) bool {
-	return packLabel(s.step, s.age, s.label) < packLabel(c.step, c.age, c.label)
-}
-
 func newFace(l kernel.Layout, n Neighbour, s Scheme) *face {
-	f := &face{to: n, scheme: s, slots: make([]slot, s.Slots())}
+	f := &face{channel: newChannel(n.Rank, n.FaceBytes, s), to: n}
 	f.place(l)
 	return f
 }
@@ -148,43 +119,4 @@ func (f *face) unpackLayer(dst []float64, data []byte, base int) {
 			at += f.stride[0]
 		}
 	}
-}
-
-// pick is the newest value that relaxation k may read, nil if none has come.
-func (f *face) pick(k Iteration) *slot {
-	var best *slot
-	for i := range f.slots {
-		best = f.newer(best, &f.slots[i], k)
-	}
-	return f.newer(best, &f.agreed, k)
-}
-
-func (f *face) newer(best, c *slot, k Iteration) *slot {
-	if !c.have || c.step != f.step || c.age != f.age || !f.scheme.Admit(k, c.label, f.to.Rank) || (best != nil && best.label >= c.label) {
-		return best
-	}
-	return c
-}
-
-// arrived records what a slot of the shell's now holds. In lockstep an older
-// iterate than the slot held is refused.
-// iterate parity+label of the run goes under that tag; the faces that open the next
-// step come before that is known here.
-func (f *face) arrived(tag uint32, c slot, parity Iteration) error {
-	if int64(tag) >= int64(len(f.slots)) {
-		return fmt.Errorf("solver: a face of rank %d came under tag %d; there are %d slots", f.to.Rank, tag, len(f.slots))
-	}
-	if len(c.data) != f.to.FaceBytes {
-		return fmt.Errorf("solver: a face of rank %d has %d bytes; it must have %d: do both peers use the same partition?",
-			f.to.Rank, len(c.data), f.to.FaceBytes)
-	}
-	if c.step == f.step && uint64(parity+c.label)%uint64(len(f.slots)) != uint64(tag) {
-		return fmt.Errorf("solver: rank %d sent iterate %d under tag %d of %d", f.to.Rank, c.label, tag, len(f.slots))
-	}
-	if old := &f.slots[tag]; inLockstep(f.scheme) && old.have && c.older(old) {
-		return fmt.Errorf("solver: rank %d sent iterate %d after %d", f.to.Rank, c.label, old.label)
-	}
-	c.have = true
-	f.slots[tag] = c
-	return nil
 }

@@ -186,9 +186,9 @@ func (w *Worker) handOver(g gate) (made, waits bool) {
 		case h.gives && strict && f.pick(w.iterate) == nil:
 			waits = true // the neighbour may still need older faces of the cut as it was
 		case h.gives:
-			made, w.fault = true, w.inStep(w.give(f))
+			made, w.fault = true, w.config.inStep(w.steps.at, w.give(f))
 		case complete:
-			made, w.fault = true, w.inStep(w.take(f))
+			made, w.fault = true, w.config.inStep(w.steps.at, w.take(f))
 		default:
 			waits = waits || strict
 		}
@@ -203,7 +203,7 @@ func (w *Worker) moved(f *face, ghost []byte, label Iteration, have bool) {
 	}
 	copy(f.agreed.data, ghost)
 	f.age++
-	f.agreed.have, f.agreed.step, f.agreed.age, f.agreed.label = have, f.step, f.age, label
+	f.agree(f.step, label, have)
 	f.movedAt, f.repeatOlder = w.iterate, false
 	f.move = handover{}
 	w.moves++

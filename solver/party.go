@@ -7,14 +7,27 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
+// runConfig is what the rules of exchange and termination have to know of a run.
+type runConfig struct {
+	Rank      Rank
+	Peers     int
+	Scheme    Scheme
+	Tolerance float64       // relative residual; 0: the run goes on until it is stopped
+	Repeat    time.Duration // a halo is repeated at least this often while the peer waits
+	Moves     bool          // the boundaries between peers may move
+	// Reference returns what residuals are relative to, of the norm of the reference vector.
+	Reference func(norm float64) float64
+}
+
 // party is a peer's side of what all peers of a run agree on, whatever the method:
 // the tree, the place in time, messages, and the rule that ends the run. Every kind of
 // peer embeds one.
 type party struct {
-	config     Config
+	run        runConfig
 	subject    subject
-	faces      []*face // one a neighbour: edges of the tree are some of them
-	corners    []*face // of agreement sessions with peers that share no face
+	channels   []*channel // one a neighbour: edges of the tree are some of them
+	corners    []*channel // of agreement sessions with peers that share no edge of the tree
+	halos      []*channel // of halo sessions; may be the same as channels
 	tree       tree
 	rhythm     rhythm
 	now        time.Duration // since the run's start, as last told
@@ -33,12 +46,12 @@ type party struct {
 
 // subject is the peer whose part of the assembled vector a rule of termination judges.
 type subject interface {
-	freeze()                        // keep the newest complete iterate as the snapshot's; sets frozenAt
-	thaw()                          // the snapshot was not the answer
-	packFrozen(f *face, dst []byte) // the own face of what is frozen
-	halt() Iteration                // the run is to end early: begin no work that can be left out; the newest iterate begun
-	magnitudes() kernel.Sum         // of the vector that was measured last, see stagnation
-	hear(f *face, m *message) error // messages of kinds that no rule of termination knows
+	freeze()                           // keep the newest complete iterate as the snapshot's; sets frozenAt
+	thaw()                             // the snapshot was not the answer
+	packFrozen(i int, dst []byte)      // what channel i sends of what is frozen
+	halt() Iteration                   // the run is to end early: begin no work that can be left out; the newest iterate begun
+	magnitudes() kernel.Sum            // of the vector that was measured last, see stagnation
+	hear(c *channel, m *message) error // messages of kinds that no rule of termination knows
 }
 
 func (p *party) popOutbox() Op {
@@ -77,19 +90,19 @@ func (p *party) tellParent(m *message) bool {
 // cannot go on after one. msg is not kept.
 func (p *party) Agree(now time.Duration, q Rank, msg []byte) error {
 	p.now = max(p.now, now)
-	f := p.faceOf(q)
-	if f == nil {
-		return fmt.Errorf("solver: an agreement message from rank %d, which is no neighbour of rank %d", q, p.config.Rank)
+	c := p.channelOf(q)
+	if c == nil {
+		return fmt.Errorf("solver: an agreement message from rank %d, which is no neighbour of rank %d", q, p.run.Rank)
 	}
-	m, err := decodeMessage(msg, f.to.FaceBytes)
+	m, err := decodeMessage(msg, c.bytes)
 	switch {
 	case err != nil:
 	case m.step < p.steps.at && m.kind != msgStop:
 		return nil // the step is over, and with it what the message was for
 	case m.step > p.steps.at && m.kind != msgStop:
-		err = p.keepEarly(f, m.step, msg)
+		err = p.keepEarly(c, m.step, msg)
 	default:
-		err = p.dispatch(f, &m)
+		err = p.dispatch(c, &m)
 	}
 	if err != nil {
 		return fmt.Errorf("solver: agreement message from rank %d: %w", q, err)
@@ -98,8 +111,8 @@ func (p *party) Agree(now time.Duration, q Rank, msg []byte) error {
 }
 
 // dispatch checks that the message comes along the right edge of the tree.
-func (p *party) dispatch(f *face, m *message) error {
-	q := f.to.Rank
+func (p *party) dispatch(c *channel, m *message) error {
+	q := c.rank
 	switch m.kind {
 	case msgDiagonal, msgResidual, msgEstimate, msgStop, msgFinished, msgReach:
 		if p.tree.child(q) < 0 {
@@ -110,13 +123,13 @@ func (p *party) dispatch(f *face, m *message) error {
 			return fmt.Errorf("kind %d, which only the parent in the tree sends", m.kind)
 		}
 	case msgFace:
-		if f.to.FaceBytes == 0 {
+		if c.bytes == 0 {
 			return fmt.Errorf("a frozen face, while the boxes share none")
 		}
 	}
 	switch m.kind {
 	case msgResidual, msgVerdict, msgFace, msgEstimate, msgHeard, msgFinished, msgClose, msgHalt, msgReach, msgLast:
-		return p.end.agree(f, m)
+		return p.end.agree(c, m)
 	case msgStop:
 		if m.reason == Running || m.reason == Converged || m.reason == Stagnated {
 			return fmt.Errorf("a stop for reason %d", m.reason)
@@ -124,7 +137,7 @@ func (p *party) dispatch(f *face, m *message) error {
 		p.want(m.reason)
 		return nil
 	}
-	return p.subject.hear(f, m)
+	return p.subject.hear(c, m)
 }
 
 // want passes the wish for an early end on, once.
@@ -139,12 +152,17 @@ func (p *party) want(r Reason) {
 	}
 }
 
-func (p *party) faceOf(q Rank) *face {
-	for _, list := range [2][]*face{p.faces, p.corners} {
-		for _, f := range list {
-			if f.to.Rank == q {
-				return f
-			}
+func (p *party) channelOf(q Rank) *channel {
+	if c := find(p.channels, q); c != nil {
+		return c
+	}
+	return find(p.corners, q)
+}
+
+func find(list []*channel, q Rank) *channel {
+	for _, c := range list {
+		if c.rank == q {
+			return c
 		}
 	}
 	return nil

@@ -78,7 +78,7 @@ func (p *pass) next(now time.Duration) (Op, bool) {
 		}
 		p.at++
 		if f := w.faces[p.at-1]; !f.opened {
-			return w.sendOp(now, f, 0), true
+			return w.send(now, f.channel, 0), true
 		}
 	}
 	for p.steps != nil {
@@ -93,7 +93,7 @@ func (p *pass) next(now time.Duration) (Op, bool) {
 		}
 		p.at++
 		if label := w.iterate + 1; !w.end.skipSend(label) {
-			return w.sendOp(now, w.faces[s.face], label), true
+			return w.send(now, w.channels[s.face], label), true
 		}
 	}
 	return Op{}, false
@@ -283,4 +283,4 @@ func (w *Worker) magnitudes() kernel.Sum {
 	return w.block.magnitudes(w.measured, w.block.layout.Interior())
 }
 
-func (w *Worker) packFrozen(f *face, dst []byte) { f.pack(dst, w.frozen) }
+func (w *Worker) packFrozen(i int, dst []byte) { w.faces[i].pack(dst, w.frozen) }

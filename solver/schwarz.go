@@ -16,6 +16,8 @@ import (
 type schwarz struct {
 	party
 	region
+	config  Config
+	faces   []*face // of channels, in the same order
 	overlap int
 	exec    Executor
 	block   *block
@@ -44,13 +46,10 @@ func newSchwarz(c Config) (*schwarz, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &schwarz{party: party{config: c, tree: treeOf(c.Partition, c.Rank)}, overlap: c.Method.Overlap, exec: c.Executor}
+	w := &schwarz{party: party{run: c.run(), tree: treeOf(c.Partition, c.Rank)}, config: c, overlap: c.Method.Overlap, exec: c.Executor}
 	w.subject = w
 	if w.exec == nil {
 		w.exec = Sequential{}
-	}
-	if w.config.Repeat <= 0 {
-		w.config.Repeat = defaultRepeat
 	}
 	// An exchange is worth many sweeps: all are judged, and the verdict on one is known
 	// before the next is over.
@@ -83,23 +82,26 @@ func newSchwarz(c Config) (*schwarz, error) {
 func (w *schwarz) join() {
 	c := &w.config
 	for _, n := range c.Partition.Neighbours(c.Rank) {
-		w.faces = append(w.faces, newFace(w.ownPart, n, Between(c.Scheme, c.Rank, n.Rank)))
+		f := newFace(w.ownPart, n, Between(c.Scheme, c.Rank, n.Rank))
+		w.faces, w.channels = append(w.faces, f), append(w.channels, f.channel)
 	}
 	for _, q := range c.Partition.meeting(c.Rank, w.overlap) {
-		p := newPatch(&w.region, c.Partition, q, w.overlap, c.Problem.N, Between(c.Scheme, c.Rank, q))
-		if p.edge = w.faceOf(q); p.edge == nil && w.steps.of > 0 {
-			p.edge = &face{to: Neighbour{Rank: q}}
+		p := newPatch(&w.region, c.Partition, q, w.overlap, c.Problem.N, Between(c.Scheme, c.Rank, q), w.patchHeader())
+		if w.flexible() {
+			p.shift = partBits
+		}
+		if p.edge = w.channelOf(q); p.edge == nil && w.steps.of > 0 {
+			p.edge = &channel{rank: q}
 			w.corners = append(w.corners, p.edge)
 		}
-		p.header = w.patchHeader()
-		w.patches = append(w.patches, p)
+		w.patches, w.halos = append(w.patches, p), append(w.halos, p.channel)
 	}
 	if w.coarse == nil {
 		return
 	}
 	for _, q := range c.coarseLinks(c.Rank) {
-		if w.faceOf(q) == nil {
-			w.corners = append(w.corners, &face{to: Neighbour{Rank: q}})
+		if w.channelOf(q) == nil {
+			w.corners = append(w.corners, &channel{rank: q})
 		}
 	}
 }
@@ -121,12 +123,11 @@ func (c *Config) schwarzLinks(rank Rank) []Link {
 	var out []Link
 	for _, q := range part.meeting(rank, c.Method.Overlap) {
 		s := Between(c.Scheme, rank, q)
-		x := newPatch(&g, part, q, c.Method.Overlap, p.N, s)
-		x.header = header
+		x := newPatch(&g, part, q, c.Method.Overlap, p.N, s, header)
 		l := Link{Rank: q, Asynchronous: s.Asynchronous()}
 		for range s.Slots() {
-			l.Slots = append(l.Slots, x.bytes())
-			l.Sent = append(l.Sent, x.bytes())
+			l.Slots = append(l.Slots, x.bytes)
+			l.Sent = append(l.Sent, x.bytes)
 		}
 		if p.Steps() > 0 {
 			l.Agreement = messageHeader + 8 + 8*max(x.recv.Points(), x.send.Points())
@@ -240,7 +241,9 @@ func (w *schwarz) thaw() {
 // magnitudes are those of what was assembled to be measured.
 func (w *schwarz) magnitudes() kernel.Sum { return w.block.magnitudes(w.work, w.inside) }
 
-func (w *schwarz) packFrozen(f *face, dst []byte) { w.ownPart.Pack(dst, w.frozen, f.own) }
+func (w *schwarz) packFrozen(i int, dst []byte) {
+	w.ownPart.Pack(dst, w.frozen, w.faces[i].own)
+}
 
 // room is an array of the own box that the next iterate may go to.
 func (w *schwarz) room() []float64 {
@@ -256,15 +259,15 @@ func (w *schwarz) room() []float64 {
 }
 
 // hear takes the messages of this method.
-func (w *schwarz) hear(f *face, m *message) error {
+func (w *schwarz) hear(c *channel, m *message) error {
 	switch m.kind {
 	case msgLayers:
-		return w.layersFrom(f.to.Rank, m)
+		return w.layersFrom(c.rank, m)
 	case msgShares, msgCorrection:
 		if w.coarse == nil {
 			return fmt.Errorf("kind %d, while there is no coarse correction here: do all peers use the same method?", m.kind)
 		}
-		return w.coarse.agree(w, f.to.Rank, m)
+		return w.coarse.agree(w, c.rank, m)
 	}
 	return fmt.Errorf("kind %d, which this method does not use", m.kind)
 }

@@ -121,7 +121,7 @@ func (p *schwarzPass) next(now time.Duration) (Op, bool) {
 			if p.at < len(w.patches) {
 				p.at++
 				if label := p.sending(); p.partial || !w.end.skipSend(w.iterate) {
-					return w.sendOp(now, w.patches[p.at-1], label), true
+					return w.send(now, w.halos[p.at-1], label), true
 				}
 				continue
 			}
@@ -146,10 +146,14 @@ func (p *schwarzPass) next(now time.Duration) (Op, bool) {
 
 // sending is the label of what goes out.
 func (p *schwarzPass) sending() Iteration {
-	if p.partial {
-		return p.w.label(p.w.iterate) + Iteration(min(p.done, 1<<partBits-1))
+	k := p.w.iterate
+	if !p.w.flexible() {
+		return k
 	}
-	return p.w.label(p.w.iterate)
+	if k <<= partBits; p.partial {
+		k += Iteration(min(p.done, 1<<partBits-1))
+	}
+	return k
 }
 
 // points is what the stage is worth, in points relaxed.

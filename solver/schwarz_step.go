@@ -8,10 +8,10 @@ func (w *schwarz) begin() error {
 	s.at = min(s.at+1, s.of)
 	p := w.config.Problem.AtStep(s.at)
 	if err := p.validateHead(); err != nil {
-		return w.inStep(err)
+		return w.config.inStep(w.steps.at, err)
 	}
 	if err := w.block.build(p); err != nil {
-		return w.inStep(err)
+		return w.config.inStep(w.steps.at, err)
 	}
 	w.thaw()
 	w.iterate, w.sweep = 0, nil
@@ -29,7 +29,7 @@ func (w *schwarz) begin() error {
 	for _, q := range w.patches {
 		w.tellLayers(q)
 	}
-	return w.inStep(w.gather())
+	return w.config.inStep(w.steps.at, w.gather())
 }
 
 // tellLayers tells a peer what the time step starts from at the points that it reads:
@@ -68,7 +68,7 @@ func (w *schwarz) layersFrom(q Rank, m *message) error {
 	p.past = true
 	w.layout.Unpack(w.work, m.values, p.recv)
 	if err := w.gather(); err != nil {
-		w.fault = w.inStep(err)
+		w.fault = w.config.inStep(w.steps.at, err)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (w *schwarz) gather() error {
 func (w *schwarz) prepare() error {
 	b := w.block
 	if err := b.fillReference(w.work); err != nil {
-		return w.inStep(err)
+		return w.config.inStep(w.steps.at, err)
 	}
 	sweep, err := b.sweep(1) // the step is not used: it only measures
 	if err != nil {
@@ -115,11 +115,11 @@ func (w *schwarz) prepare() error {
 	}
 	w.reference = w.pass.measureNow()
 	if err := b.problem.checkReference(&w.reference); err != nil {
-		return w.inStep(err)
+		return w.config.inStep(w.steps.at, err)
 	}
 	if w.coarse != nil {
 		if err := w.coarse.begin(w); err != nil {
-			return w.inStep(err)
+			return w.config.inStep(w.steps.at, err)
 		}
 	}
 	values := w.config.Initial
@@ -132,7 +132,7 @@ func (w *schwarz) prepare() error {
 		_, err = b.start(w.work, nil)
 	}
 	if err != nil {
-		return w.inStep(err)
+		return w.config.inStep(w.steps.at, err)
 	}
 	w.config.Initial = nil
 	w.cur = w.room()

@@ -49,13 +49,13 @@ type snapshotEnd struct {
 func newSnapshotEnd(p *party) *snapshotEnd {
 	n := len(p.tree.children)
 	e := &snapshotEnd{
-		p: p, active: true, faces: make([]bool, len(p.faces)), sums: newReduction(n),
+		p: p, active: true, faces: make([]bool, len(p.channels)), sums: newReduction(n),
 		norm0: notYet(), residual: notYet(),
 	}
 	e.guess.init(n)
-	for _, f := range p.faces {
-		if f.agreed.data == nil {
-			f.agreed.data = make([]byte, f.to.FaceBytes)
+	for _, c := range p.channels {
+		if c.agreed.data == nil {
+			c.agreed.data = make([]byte, c.bytes)
 		}
 	}
 	return e
@@ -69,8 +69,8 @@ func (e *snapshotEnd) gate() gate {
 	}
 	if !e.begun {
 		e.begun = true
-		for i, f := range e.p.faces {
-			if f.opened && !e.faces[i] {
+		for i, c := range e.p.channels {
+			if c.opened && !e.faces[i] {
 				e.faces[i] = true
 				e.got++
 			}
@@ -97,7 +97,7 @@ func (e *snapshotEnd) gate() gate {
 // share is what the own residual is worth measuring against: an even share of the
 // tolerance.
 func (e *snapshotEnd) share() float64 {
-	return e.p.config.Tolerance * e.norm0 / math.Sqrt(float64(e.p.config.Partition.Peers()))
+	return e.p.run.Tolerance * e.norm0 / math.Sqrt(float64(e.p.run.Peers))
 }
 
 // atEnd tells that this peer has made its last sweep.
@@ -110,13 +110,13 @@ func (e *snapshotEnd) atEnd() bool {
 // the opening of a time step has exchanged.
 func (e *snapshotEnd) freeze() {
 	e.p.subject.freeze()
-	for _, f := range e.p.faces {
-		if f.opened && e.number == 0 {
+	for i, c := range e.p.channels {
+		if c.opened && e.number == 0 {
 			continue
 		}
-		m := message{kind: msgFace, mark: uint8(f.age), number: e.number, iterate: e.p.frozenAt, values: make([]byte, f.to.FaceBytes)}
-		e.p.subject.packFrozen(f, m.values)
-		e.p.tell(f.to.Rank, &m)
+		m := message{kind: msgFace, mark: uint8(c.age), number: e.number, iterate: e.p.frozenAt, values: make([]byte, c.bytes)}
+		e.p.subject.packFrozen(i, m.values)
+		e.p.tell(c.rank, &m)
 	}
 }
 
@@ -163,14 +163,14 @@ func (e *snapshotEnd) advance() {
 		return
 	}
 	if e.number == 0 {
-		e.norm0 = e.p.config.units.reference(norm(&e.sums.start))
+		e.norm0 = e.p.run.Reference(norm(&e.sums.start))
 	}
 	n := norm(&e.sums.squares)
 	rel, reason := relative(n, e.norm0), Running
 	switch {
 	case e.sums.void:
 		rel = e.residual // it is of no vector; another snapshot follows
-	case rel <= e.p.config.Tolerance:
+	case rel <= e.p.run.Tolerance:
 		reason = Converged
 	case !finite(n):
 		reason = Diverged
@@ -182,7 +182,7 @@ func (e *snapshotEnd) advance() {
 	m := message{kind: msgVerdict, number: e.number, reason: reason, a: rel, b: e.norm0}
 	if reason == Running && !e.sums.void {
 		asked := e.asks && e.number > 0
-		if m.reason, asked = e.stagnant.judge(e.p.frozenAt, rel, e.p.config.Tolerance, quietSnapshots, asked, norm(&e.sums.start)/e.norm0); asked {
+		if m.reason, asked = e.stagnant.judge(e.p.frozenAt, rel, e.p.run.Tolerance, quietSnapshots, asked, norm(&e.sums.start)/e.norm0); asked {
 			m.mark = 1
 		}
 	}
@@ -198,7 +198,7 @@ func (e *snapshotEnd) verdict(m *message) {
 		return
 	}
 	e.p.subject.thaw()
-	level := levelOf(m.a, e.p.config.Tolerance)
+	level := levelOf(m.a, e.p.run.Tolerance)
 	switch {
 	case e.number == 0:
 		e.plan()
@@ -251,7 +251,7 @@ func (e *snapshotEnd) suspects() bool {
 		return false // where estimates promise the end, shots knows when
 	}
 	e.quietNews = false
-	if e.p.config.Tolerance == 0 || !e.quiet.hear(k, math.Sqrt(sum), quietChecks) || k < e.quietAt {
+	if e.p.run.Tolerance == 0 || !e.quiet.hear(k, math.Sqrt(sum), quietChecks) || k < e.quietAt {
 		return false
 	}
 	e.quietAt = k + k/8
@@ -260,7 +260,7 @@ func (e *snapshotEnd) suspects() bool {
 
 // bound is the residual that ends the run, NaN before it is known.
 func (e *snapshotEnd) bound() float64 {
-	return e.p.config.Tolerance * e.norm0
+	return e.p.run.Tolerance * e.norm0
 }
 
 // report tells the parent the guess of this subtree when it has changed enough.
@@ -271,12 +271,12 @@ func (e *snapshotEnd) report() {
 	}
 }
 
-func (e *snapshotEnd) agree(f *face, m *message) error {
+func (e *snapshotEnd) agree(c *channel, m *message) error {
 	switch m.kind {
 	case msgFace:
-		return e.faceFrom(f, m)
+		return e.faceFrom(c, m)
 	case msgResidual:
-		return e.residualFrom(f.to.Rank, m)
+		return e.residualFrom(c.rank, m)
 	case msgVerdict:
 		return e.verdictFrom(m)
 	case msgHalt:
@@ -288,11 +288,11 @@ func (e *snapshotEnd) agree(f *face, m *message) error {
 		e.report()
 		return nil
 	case msgEstimate:
-		e.p.tell(f.to.Rank, &message{kind: msgHeard, a: e.pace.left(e.p.now)})
+		e.p.tell(c.rank, &message{kind: msgHeard, a: e.pace.left(e.p.now)})
 		if math.IsNaN(m.a) {
 			m.a = math.Inf(1)
 		}
-		e.guess.hear(e.p.tree.child(f.to.Rank), m)
+		e.guess.hear(e.p.tree.child(c.rank), m)
 		e.shots.news = true
 		e.report()
 		e.consider()
@@ -303,7 +303,7 @@ func (e *snapshotEnd) agree(f *face, m *message) error {
 
 // faceFrom takes a frozen face. The first of the next snapshot begins it here; that
 // is only possible once this peer's share of the one before has gone up.
-func (e *snapshotEnd) faceFrom(f *face, m *message) error {
+func (e *snapshotEnd) faceFrom(c *channel, m *message) error {
 	if e.reason != Running {
 		return nil
 	}
@@ -316,18 +316,18 @@ func (e *snapshotEnd) faceFrom(f *face, m *message) error {
 		}
 		e.begin(m.number)
 	}
-	for i, g := range e.p.faces {
-		if g != f || m.number < e.number || e.faces[i] {
+	for i, g := range e.p.channels {
+		if g != c || m.number < e.number || e.faces[i] {
 			continue // of an old snapshot, or a duplicate
 		}
 		e.faces[i] = true
 		e.got++
-		if int(m.mark) != f.age {
+		if int(m.mark) != c.age {
 			e.sums.void = true // the cut has moved at one end, and not yet at the other
 			continue
 		}
-		copy(f.agreed.data, m.values)
-		f.agreed.have, f.agreed.step, f.agreed.age, f.agreed.label = true, e.p.steps.at, f.age, m.iterate
+		copy(c.agreed.data, m.values)
+		c.agree(e.p.steps.at, m.iterate, true)
 	}
 	return nil
 }

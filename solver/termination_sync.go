@@ -98,7 +98,7 @@ func (e *lockstepEnd) measures() bool {
 
 // close is the gate at the last iterate.
 func (e *lockstepEnd) close() gate {
-	lossy := e.p.config.Scheme.Asynchronous() && len(e.p.faces) > 0
+	lossy := e.p.run.Scheme.Asynchronous() && len(e.p.channels) > 0
 	if !lossy || e.closed {
 		return gateDone
 	}
@@ -140,15 +140,15 @@ func (e *lockstepEnd) advance() {
 		return // an early end takes no verdict
 	}
 	if e.check == 0 {
-		e.norm0 = e.p.config.units.reference(norm(&e.sums.start))
+		e.norm0 = e.p.run.Reference(norm(&e.sums.start))
 	}
 	m := message{kind: msgVerdict, number: uint64(e.check), a: e.residual, b: e.norm0, iterate: e.due}
 	if asked := e.asks; e.measures() {
-		r, tol := e.p.rhythm, e.p.config.Tolerance
+		r, tol := e.p.rhythm, e.p.run.Tolerance
 		m.a, m.reason = r.judge(e.check, norm(&e.sums.squares), e.norm0, tol)
 		m.iterate = e.schedule.next(r, e.check, m.a, tol)
 		if e.asks = false; m.reason == Running {
-			m.reason, e.asks = e.stagnant.judge(e.check, m.a, e.p.config.Tolerance, stagnantChecks, asked, norm(&e.sums.start)/e.norm0)
+			m.reason, e.asks = e.stagnant.judge(e.check, m.a, e.p.run.Tolerance, stagnantChecks, asked, norm(&e.sums.start)/e.norm0)
 		}
 	}
 	if e.asks {
@@ -170,8 +170,8 @@ func (e *lockstepEnd) verdict(m *message) {
 	e.sums.reset()
 }
 
-func (e *lockstepEnd) agree(f *face, m *message) error {
-	q := f.to.Rank
+func (e *lockstepEnd) agree(c *channel, m *message) error {
+	q := c.rank
 	switch m.kind {
 	case msgResidual:
 		return e.residualFrom(q, m)

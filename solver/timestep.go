@@ -26,10 +26,10 @@ func (w *Worker) begin() error {
 	s.at = min(s.at+1, s.of)
 	p := w.config.Problem.AtStep(s.at)
 	if err := p.validateHead(); err != nil {
-		return w.inStep(err)
+		return w.config.inStep(s.at, err)
 	}
 	if err := w.block.build(p); err != nil {
-		return w.inStep(err)
+		return w.config.inStep(s.at, err)
 	}
 	if s.of > 0 {
 		w.block.remember(s.before, w.config.Problem.Evolution.Step())
@@ -43,20 +43,20 @@ func (w *Worker) begin() error {
 	w.opening.begin(w)
 	w.end = newEnding(&w.party)
 	w.setup = newSetup(len(w.tree.children), w.block.diagonal)
-	return w.inStep(w.settle())
+	return w.config.inStep(s.at, w.settle())
 }
 
 // begin forgets the faces of the step before; what has come of the new one stays.
 func (f *face) begin(step int) {
-	f.step, f.opened, f.sent, f.repeatOlder = step, false, false, false
-	f.agreed.have = false
-	f.age, f.movedAt, f.move, f.told, f.toldAt = 0, 0, handover{}, load{}, 0
+	f.channel.begin(step)
+	f.move, f.told = handover{}, load{}
+	f.toldAt = 0
 }
 
-// inStep puts the time step to an error.
-func (p *party) inStep(err error) error {
-	if err != nil && p.steps.of > 0 {
-		return fmt.Errorf("time step %d, t = %v: %w", p.steps.at, p.config.Problem.Evolution.Time(p.steps.at), err)
+// inStep adds the time step to an error; at 0 the run is stationary.
+func (c *Config) inStep(at int, err error) error {
+	if err != nil && at > 0 {
+		return fmt.Errorf("time step %d, t = %v: %w", at, c.Problem.Evolution.Time(at), err)
 	}
 	return err
 }
@@ -91,7 +91,7 @@ func (p *party) conclude(answer func(dst []float64), begin func() error) {
 		p.done = true
 		return
 	}
-	if inLockstep(p.config.Scheme) {
+	if inLockstep(p.run.Scheme) {
 		s.parity += p.iterate
 	}
 	if p.fault = begin(); p.fault == nil {
@@ -112,25 +112,25 @@ func (w *Worker) conclude() {
 
 // keepEarly keeps an agreement message of the next time step until this peer is
 // there.
-func (p *party) keepEarly(f *face, step int, msg []byte) error {
+func (p *party) keepEarly(c *channel, step int, msg []byte) error {
 	if step > min(p.steps.at+1, p.steps.of) || p.done {
 		return fmt.Errorf("time step %d, while this peer is at %d of %d", step, p.steps.at, p.steps.of)
 	}
-	if len(f.early) == maxEarly {
+	if len(c.early) == maxEarly {
 		return fmt.Errorf("more than %d messages of time step %d, which this peer has not begun", maxEarly, step)
 	}
-	f.early = append(f.early, append([]byte(nil), msg...))
+	c.early = append(c.early, append([]byte(nil), msg...))
 	return nil
 }
 
 // replay takes in what was kept.
 func (p *party) replay() error {
-	for _, list := range [2][]*face{p.faces, p.corners} {
-		for _, f := range list {
-			early := f.early
-			f.early = nil
+	for _, list := range [2][]*channel{p.channels, p.corners} {
+		for _, c := range list {
+			early := c.early
+			c.early = nil
 			for _, msg := range early {
-				if err := p.Agree(0, f.to.Rank, msg); err != nil {
+				if err := p.Agree(0, c.rank, msg); err != nil {
 					return err
 				}
 			}
@@ -183,7 +183,7 @@ func (w *Worker) open() (Op, bool) {
 		for o.at < len(w.faces) {
 			f := w.faces[o.at]
 			if o.at++; f.scheme.Asynchronous() {
-				op := w.sendOp(0, f, 0)
+				op := w.send(0, f.channel, 0)
 				f.sent = false // it arrives; there is nothing to repeat
 				return op, true
 			}
@@ -194,26 +194,10 @@ func (w *Worker) open() (Op, bool) {
 		return Op{}, false
 	}
 	for _, f := range w.faces {
-		if f.scheme.Asynchronous() && !f.open() {
+		if f.scheme.Asynchronous() && !f.takeOpening() {
 			return Op{Kind: OpWait}, true
 		}
 	}
 	o.phase = openingDone
 	return Op{Kind: OpAdapt, Asynchronous: true}, true
-}
-
-// open takes iterate 0 of the step from the slot that it has come to.
-func (f *face) open() bool {
-	for i := range f.slots {
-		s := &f.slots[i]
-		if s.have && s.step == f.step && s.label == 0 {
-			if f.agreed.data == nil {
-				f.agreed.data = make([]byte, f.to.FaceBytes)
-			}
-			copy(f.agreed.data, s.data)
-			f.agreed.have, f.agreed.step, f.agreed.age, f.agreed.label = true, f.step, f.age, 0
-			f.opened = true
-		}
-	}
-	return f.opened
 }

@@ -51,6 +51,18 @@ func (c *Config) allocate(n int) []float64 {
 	return c.Allocate(n)
 }
 
+// run returns what the rules of exchange and termination have to know.
+func (c *Config) run() runConfig {
+	r := runConfig{
+		Rank: c.Rank, Peers: c.Partition.Peers(), Scheme: c.Scheme, Tolerance: c.Tolerance,
+		Repeat: c.Repeat, Reference: c.units.reference,
+	}
+	if r.Repeat <= 0 {
+		r.Repeat = defaultRepeat
+	}
+	return r
+}
+
 const defaultRepeat = 5 * time.Millisecond
 
 // OpKind is what the shell has to do next.
@@ -90,6 +102,8 @@ type Op struct {
 // of a sweep it may look for arrivals. Not safe for concurrent use.
 type Worker struct {
 	party
+	config    Config
+	faces     []*face // of channels, in the same order
 	block     *block
 	exec      Executor
 	setup     setup
@@ -118,13 +132,10 @@ func NewWorker(c Config) (*Worker, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	w := &Worker{party: party{config: c, tree: treeOf(c.Partition, c.Rank)}, exec: c.Executor}
+	w := &Worker{party: party{run: c.run(), tree: treeOf(c.Partition, c.Rank)}, config: c, exec: c.Executor}
 	w.subject = w
 	if w.exec == nil {
 		w.exec = Sequential{}
-	}
-	if w.config.Repeat <= 0 {
-		w.config.Repeat = defaultRepeat
 	}
 	w.rhythm = newRhythm(c.CheckEvery, c.Lag, c.MaxSweeps)
 	box := c.Partition.Box(c.Rank)
@@ -139,9 +150,12 @@ func NewWorker(c Config) (*Worker, error) {
 		}
 	}
 	for _, n := range c.Partition.Neighbours(c.Rank) {
-		w.faces = append(w.faces, newFace(w.block.layout, n, Between(c.Scheme, c.Rank, n.Rank)))
+		f := newFace(w.block.layout, n, Between(c.Scheme, c.Rank, n.Rank))
+		w.faces, w.channels = append(w.faces, f), append(w.channels, f.channel)
 	}
+	w.halos = w.channels
 	if c.Balance && c.Balanceable() == nil {
+		w.run.Moves = true
 		w.most = c.MostPlanes(c.Rank)
 		if w.meter.least = c.BalanceWindow; w.meter.least <= 0 {
 			w.meter.least = defaultWindow
@@ -313,11 +327,11 @@ func (w *Worker) Next(now time.Duration) Op {
 }
 
 // hear takes what the step δ is agreed on by, and what moves planes.
-func (w *Worker) hear(f *face, m *message) error {
+func (w *Worker) hear(c *channel, m *message) error {
 	if m.kind == msgDiagonal || m.kind == msgStep {
-		return w.setup.agree(w, f.to.Rank, m)
+		return w.setup.agree(w, c.rank, m)
 	}
-	return w.hearBalance(f, m)
+	return w.hearBalance(w.faceOf(c.rank), m)
 }
 
 // Solution writes the agreed block [z][y][x] of the box after OpDone, and the
