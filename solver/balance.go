@@ -87,7 +87,7 @@ func (b balance) move() int {
 var ErrBalance = errors.New("solver: planes cannot be moved between the peers of this run")
 
 // Balanceable tells why Config.Balance would move nothing; nil if it would.
-func (c *Config) Balanceable() error {
+func Balanceable(c *Config) error {
 	if name := c.Method.Name; name != "" && name != Richardson {
 		return fmt.Errorf("%w: the method is %s, planes move with %s only", ErrBalance, name, Richardson)
 	}
@@ -108,7 +108,7 @@ func (c *Config) Balanceable() error {
 
 // MostPlanes bounds the planes that a rank may ever hold with Config.Balance, and so
 // its memory: twice its share or an even one, whichever is larger.
-func (c *Config) MostPlanes(r Rank) int {
+func MostPlanes(c *Config, r Rank) int {
 	slow := c.Problem.Dimension - 1
 	n, peers := c.Problem.N[slow], c.Partition.Peers()
 	own := c.Partition.Box(r).Size()[slow]

@@ -175,7 +175,7 @@ func TestBalanceable(t *testing.T) {
 		"schwarz":           {Config{Partition: slabsOf(t, p, 3), Scheme: Synchronous(), Method: MethodConfig{Name: Schwarz}}, "richardson only"},
 	} {
 		c.config.Problem = p
-		err := c.config.Balanceable()
+		err := Balanceable(&c.config)
 		if c.want == "" {
 			require.NoError(t, err, name)
 			continue
@@ -184,7 +184,7 @@ func TestBalanceable(t *testing.T) {
 		require.ErrorContains(t, err, c.want, name)
 	}
 	c := Config{Problem: p, Partition: slabsOf(t, p, 3)}
-	require.Equal(t, 8, c.MostPlanes(1))
+	require.Equal(t, 8, MostPlanes(&c, 1))
 	c.Partition = slabsOf(t, p, 2)
-	require.Equal(t, 11, c.MostPlanes(1))
+	require.Equal(t, 11, MostPlanes(&c, 1))
 }

@@ -16,7 +16,7 @@ const rowSums = "row sums"
 // a sum of products. The off-diagonal entries must not be positive.
 func constantBarrier(p *Problem, e Executor) barrier {
 	ones := newSeparable(p, rowSums)
-	ones.add(1, p.oneTables(), [3]float64{1, 1, 1})
+	ones.add(1, oneTables(p), [3]float64{1, 1, 1})
 	best := ones.check(e)
 	better := func(s *separable) (inverse float64) {
 		b := s.check(e)
@@ -29,7 +29,7 @@ func constantBarrier(p *Problem, e Executor) barrier {
 	gain := 0.0 // at most what there is to gain on 1/excess, relatively
 	for a := range p.Dimension {
 		s := newSeparable(p, "A·w = 1 along one axis")
-		tables, rim := p.oneTables(), [3]float64{1, 1, 1}
+		tables, rim := oneTables(p), [3]float64{1, 1, 1}
 		s.alongAxis(a, tables[a])
 		rim[a] = 0
 		s.add(1, tables, rim)
@@ -42,7 +42,7 @@ func constantBarrier(p *Problem, e Executor) barrier {
 }
 
 // oneTables is 1 at every interior point, for each axis.
-func (p *Problem) oneTables() (v [3][]float64) {
+func oneTables(p *Problem) (v [3][]float64) {
 	for a := range v {
 		v[a] = make([]float64, p.N[a])
 		for i := range v[a] {
@@ -86,7 +86,7 @@ func heatBarrier(p *Problem) *separable {
 	s := newSeparable(p, "A·w = 1 as a sum of products")
 	reaction := max(s.excess, 0)
 	t := heatRatio / 8 / s.row[kernel.Center]
-	v := p.oneTables()
+	v := oneTables(p)
 	weight, span := t+t*math.Log(heatRatio)/2, t
 	for range heatTerms {
 		for a := range p.Dimension {

@@ -97,7 +97,7 @@ func TestBarrierCheck(t *testing.T) {
 		n := p.Points()
 		w := mat.NewVecDense(n, nil)
 		for range rapid.IntRange(1, 3).Draw(t, "terms") {
-			v, rim := p.oneTables(), [3]float64{1, 1, 1}
+			v, rim := oneTables(p), [3]float64{1, 1, 1}
 			even := rapid.Bool().Draw(t, "even")
 			for a := range p.Dimension {
 				rim[a] = 0
@@ -145,7 +145,7 @@ func TestBarrierExtremes(t *testing.T) {
 		s := newSeparable(p, "a test")
 		same := rapid.Bool().Draw(t, "same tables")
 		for range rapid.IntRange(1, 4).Draw(t, "terms") {
-			v := p.oneTables()
+			v := oneTables(p)
 			for a := range p.Dimension {
 				for i := range v[a] {
 					v[a][i] = rapid.Float64Range(0.1, 2).Draw(t, "w")

@@ -28,7 +28,7 @@ type Certificate struct {
 
 // rowSigns refuses a row with a positive entry beside the diagonal; s.at gives the
 // entries with the other sign.
-func (s stencil) rowSigns(idx [3]int, v *[kernel.Directions]float64) string {
+func rowSigns(s stencil, idx [3]int, v *[kernel.Directions]float64) string {
 	for d := kernel.West; d <= 2*s.p.Dimension; d++ {
 		if !(v[d] >= 0) {
 			return fmt.Sprintf("A is no M-matrix: at %v the entry for the neighbour in %c is positive; take upwind differences or a finer grid",
@@ -56,7 +56,7 @@ func (s *slabResult) rows(b *block) {
 		s.diagonal = [2]float64{min(s.diagonal[0], center), max(s.diagonal[1], center)}
 		s.excess = min(s.excess, sum-16*unitRoundoff*center)
 		if s.signs == "" {
-			s.signs = st.rowSigns(idx, &v)
+			s.signs = rowSigns(st, idx, &v)
 		}
 		return true
 	})
@@ -71,7 +71,7 @@ func (s *slabResult) certify(j *judgement, out *Evaluation, e Executor) {
 	best, bound := barrier{by: rowSums, least: s.excess, top: 1, shape: ones{}}, math.NaN()
 	if st.constant() {
 		row := st.at([3]int{1, 1, 1})
-		if s.signs = st.rowSigns([3]int{1, 1, 1}, &row); s.signs == "" {
+		if s.signs = rowSigns(st, [3]int{1, 1, 1}, &row); s.signs == "" {
 			best = constantBarrier(p, e)
 		}
 	}
@@ -126,21 +126,21 @@ func (ones) fill(row []float64, _ [3]int) {
 // sum of the magnitudes (Higham, Accuracy and Stability of Numerical Algorithms,
 // section 3.1); a seventh unit covers that this sum is itself computed, the last
 // term what underflows.
-func (b *block) residualRounding(u []float64) float64 {
-	return b.roundingUpTo(largestMagnitude(u))
+func residualRounding(b *block, u []float64) float64 {
+	return roundingUpTo(b, largestMagnitude(u))
 }
 
 // roundingUpTo is residualRounding for values of at most that magnitude.
-func (b *block) roundingUpTo(value float64) float64 {
+func roundingUpTo(b *block, value float64) float64 {
 	source := math.Abs(b.source.Value)
 	if b.source.Array != nil {
 		source = largestMagnitude(b.source.Array)
 	}
-	return 7*unitRoundoff*(b.rowMagnitude()*value+source) + 16*math.SmallestNonzeroFloat64
+	return 7*unitRoundoff*(rowMagnitude(b)*value+source) + 16*math.SmallestNonzeroFloat64
 }
 
 // rowMagnitude is the largest sum of magnitudes of a row's entries in the block.
-func (b *block) rowMagnitude() float64 {
+func rowMagnitude(b *block) float64 {
 	o, used := &b.operator, 1+2*b.problem.Dimension
 	sum := 0.0
 	switch o.Form {
@@ -154,19 +154,16 @@ func (b *block) rowMagnitude() float64 {
 	}
 	largest := 0.0
 	for d := range o.Arrays[kernel.Center] {
-		largest = max(largest, b.entries(d))
+		largest = max(largest, entries(b, d))
 	}
 	return largest
 }
 
 // entries is the sum of the magnitudes of the row at dense index d, where rows differ.
-func (b *block) entries(d int) float64 {
+func entries(b *block, d int) float64 {
 	sum := 0.0
 	for n := range 1 + 2*b.problem.Dimension {
 		sum += math.Abs(b.operator.Arrays[n][d])
 	}
 	return sum
 }
-
-// largestMagnitude is NaN if a value is.
-func largestMagnitude(v []float64) float64 { return kernel.Largest(v) }

@@ -46,7 +46,7 @@ func TestHalvedFluxesAddUp(t *testing.T) {
 		part := anyPartition(t, p)
 		c := Config{Problem: p, Partition: part, Scheme: Asynchronous(), Method: MethodConfig{
 			Name: Schwarz, Overlap: rapid.IntRange(0, 3).Draw(t, "overlap"), Coarse: rapid.IntRange(1, 30).Draw(t, "coarse")}}
-		if _, ok := c.coarseSize(); !ok {
+		if _, ok := coarseGridOf(&c); !ok {
 			return
 		}
 		peers := schwarzPeers(t, c)

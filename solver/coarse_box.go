@@ -12,7 +12,7 @@ import (
 func (g *coarseGrid) held(run *Config, r Rank) kernel.Box {
 	part, overlap := run.Partition, run.Method.Overlap
 	b := part.Box(r)
-	for _, q := range run.coarseBelow(r) {
+	for _, q := range coarseBelow(run, r) {
 		c := part.Box(q)
 		for a := range 3 {
 			b.Lo[a], b.Hi[a] = min(b.Lo[a], c.Lo[a]), max(b.Hi[a], c.Hi[a])
@@ -24,14 +24,14 @@ func (g *coarseGrid) held(run *Config, r Rank) kernel.Box {
 // messageBytes is the length of the longest message between rank r and its parent.
 func (g *coarseGrid) messageBytes(run *Config, r Rank) int {
 	up := 0
-	for _, q := range run.coarseBelow(r) {
+	for _, q := range coarseBelow(run, r) {
 		up += shareBytes(g.piece(grow(run.Partition.Box(q), 1, g.fine)))
 	}
 	return messageHeader + 8 + max(up, 8*g.held(run, r).Points())
 }
 
 // below lists rank r and those below it in the tree, ascending.
-func (p Partition) below(r Rank) []Rank {
+func below(p Partition, r Rank) []Rank {
 	parts, place := p.Parts(), p.Place(r)
 	// Parents lie towards z = 0 first, then y = 0, then x = 0.
 	hi := [3]int{place[0] + 1, place[1] + 1, parts[2]}

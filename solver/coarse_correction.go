@@ -68,7 +68,7 @@ const sumsKept = 16
 
 func newCorrection(w *schwarz) (*correction, error) {
 	c := &w.config
-	n, ok := c.coarseSize()
+	n, ok := coarseGridOf(c)
 	if !ok {
 		return nil, nil
 	}
@@ -77,9 +77,9 @@ func newCorrection(w *schwarz) (*correction, error) {
 		return nil, err
 	}
 	k := &correction{grid: g, defect: make([]float64, w.layout.Len())}
-	k.tree = c.coarseTree(c.Rank)
+	k.tree = coarseTree(c, c.Rank)
 	k.held = g.held(c, c.Rank)
-	for _, q := range c.coarseBelow(c.Rank) {
+	for _, q := range coarseBelow(c, c.Rank) {
 		k.members = append(k.members, newShare(g, c.Partition, q))
 	}
 	k.own = k.find(c.Rank)
@@ -267,7 +267,7 @@ func (c *correction) agree(w *schwarz, q Rank, m *message) error {
 		return fmt.Errorf("shares of the coarse problem, which only children in the tree send")
 	}
 	lockstep := inLockstep(w.config.Scheme)
-	below := w.config.coarseBelow(q)
+	below := coarseBelow(&w.config, q)
 	err := readShares(m.values, func(r Rank) *share {
 		if j := sort.Search(len(below), func(j int) bool { return below[j] >= r }); j == len(below) || below[j] != r {
 			return nil

@@ -33,10 +33,10 @@ const coarsePart = 64
 const peerPoints = 8
 
 // coarseSize is the number of points an axis of the grid of a run's coarse correction.
-func (c *Config) coarseSize() (n [3]int, ok bool) {
+func coarseGridOf(c *Config) (n [3]int, ok bool) {
 	most, peers := c.Method.Coarse, c.Partition.Peers()
 	if most == 0 && !inLockstep(c.Scheme) {
-		if c.Problem.contrast() > mostContrast {
+		if contrast(c.Problem) > mostContrast {
 			return n, false
 		}
 		most = max(1, min(c.Problem.Points()/coarsePart, peerPoints*peers))
@@ -53,7 +53,7 @@ const mostContrast = 200
 var contrastPoints = [4]int{0, 1025, 65, 21}
 
 // contrast is the ratio of the largest diffusion to the smallest, over points of a grid of its own.
-func (p *Problem) contrast() float64 {
+func contrast(p *Problem) float64 {
 	if p.Diffusion.Constant() {
 		return 1
 	}

@@ -141,13 +141,3 @@ func (s *share) gaps(w *schwarz) {
 		}
 	}
 }
-
-// holds tells whether a point, 0-based, lies in the box.
-func (b Box) holds(at [3]int) bool {
-	for a := range 3 {
-		if at[a] < b.Lo[a] || at[a] >= b.Hi[a] {
-			return false
-		}
-	}
-	return true
-}

@@ -95,13 +95,13 @@ func TestCoarseGridsKeepTheBound(t *testing.T) {
 		part, err := GridOf(p.N, [3]int{2, 2, 1})
 		require.NoError(t, err)
 		c := Config{Problem: p, Partition: part, Scheme: Asynchronous()}
-		_, ok = c.coarseSize()
+		_, ok = coarseGridOf(&c)
 		require.Equal(t, want, ok, "contrast %v", contrast)
 		c.Method.Coarse = 9
-		_, ok = c.coarseSize()
+		_, ok = coarseGridOf(&c)
 		require.True(t, ok, "asked for")
 		c.Method.Coarse, c.Scheme = 0, Synchronous()
-		_, ok = c.coarseSize()
+		_, ok = coarseGridOf(&c)
 		require.True(t, ok, "in lockstep")
 	}
 }

@@ -6,7 +6,7 @@ package solver
 const directShares = 512
 
 // coarseTree is a peer's place in the tree that shares of the coarse problem go up.
-func (c *Config) coarseTree(r Rank) tree {
+func coarseTree(c *Config, r Rank) tree {
 	if inLockstep(c.Scheme) || c.Partition.Peers() > directShares {
 		return treeOf(c.Partition, r)
 	}
@@ -21,10 +21,10 @@ func (c *Config) coarseTree(r Rank) tree {
 }
 
 // coarseBelow lists rank r and those below it in that tree, ascending.
-func (c *Config) coarseBelow(r Rank) []Rank {
+func coarseBelow(c *Config, r Rank) []Rank {
 	switch {
 	case inLockstep(c.Scheme) || c.Partition.Peers() > directShares:
-		return c.Partition.below(r)
+		return below(c.Partition, r)
 	case r > 0:
 		return []Rank{r}
 	}
@@ -36,8 +36,8 @@ func (c *Config) coarseBelow(r Rank) []Rank {
 }
 
 // coarseLinks are the peers that rank r exchanges shares with.
-func (c *Config) coarseLinks(r Rank) []Rank {
-	t := c.coarseTree(r)
+func coarseLinks(c *Config, r Rank) []Rank {
+	t := coarseTree(c, r)
 	if t.parent >= 0 {
 		return append([]Rank{t.parent}, t.children...)
 	}

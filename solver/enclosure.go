@@ -142,7 +142,7 @@ func (n *encloser) improve(b *block) error {
 		}
 		// A relaxation computes at most 11 unit round-offs of the row's magnitudes, over
 		// the diagonal, from where it should: the source moves by more than that, outwards.
-		shifted := b.shifted(side.sign * 2 * b.residualRounding(v))
+		shifted := shiftedLower(b, side.sign*2*residualRounding(b, v))
 		s, err := kernel.New(kernel.Config{
 			Layout: b.layout, Operator: b.operator, Source: shifted, Lower: b.lower, Upper: b.upper, Step: 1,
 		})
@@ -166,7 +166,7 @@ func (n *encloser) improve(b *block) error {
 }
 
 // shifted is the block's source with a number added.
-func (b *block) shifted(by float64) kernel.Field {
+func shiftedLower(b *block, by float64) kernel.Field {
 	if b.source.Array == nil {
 		return kernel.Field{Value: b.source.Value + by}
 	}

@@ -208,7 +208,7 @@ func (s *slabResult) evaluate(j *judgement, w *slab) error {
 		top = larger(top, largestMagnitude(w.v[at:][:n]))
 		return true
 	})
-	s.rounding = b.roundingUpTo(top)
+	s.rounding = roundingUpTo(b, top)
 	if err = s.look(w, stepper); err != nil {
 		return err
 	}
@@ -246,14 +246,6 @@ func (s *slabResult) look(w *slab, stepper *kernel.Sweep) (err error) {
 		return err == nil
 	})
 	return err
-}
-
-// larger is NaN if one of the two is.
-func larger(a, b float64) float64 {
-	if b > a || math.IsNaN(b) {
-		return b
-	}
-	return a
 }
 
 func (s *slabResult) merge(o *slabResult) {

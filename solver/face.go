@@ -60,11 +60,8 @@ func newFace(l kernel.Layout, n Neighbour, s Scheme) *face {
 // place finds the face in a block of that layout.
 func (f *face) place(l kernel.Layout) {
 	a, ghost := f.to.Axis, -1
-	f.own = l.Interior()
-	if f.to.Side < 0 {
-		f.own.Hi[a] = 1
-	} else {
-		f.own.Lo[a], ghost = l.N[a]-1, l.N[a]
+	if f.own = f.to.layer(l); f.to.Side > 0 {
+		ghost = l.N[a]
 	}
 	at := f.own.Lo
 	f.base = l.Index(at[0], at[1], at[2])

@@ -6,10 +6,6 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Tiling says how a peer that has the whole grid does several sweeps in one pass over
-// memory. Results do not depend on it.
-type Tiling = kernel.Tiling
-
 // group is a pass of several sweeps at once, which a peer without neighbours may do
 // in lockstep: it reads nothing but its own values, and the rule of termination knows
 // how long it wants no look at the iterates. A group half done has overwritten parts

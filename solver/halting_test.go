@@ -10,7 +10,7 @@ import (
 
 // single is a run of one peer that is driven operation by operation.
 type single struct {
-	peer   Peer
+	peer   Block
 	points int // of the grid
 	work   int // points relaxed
 	now    time.Duration
@@ -104,7 +104,7 @@ func TestAnEarlyEndInLockstepIsQuick(t *testing.T) {
 }
 
 // wishes reports whether the root knows that an early end was asked for.
-func wishes(p Peer) bool {
+func wishes(p Block) bool {
 	switch w := p.(type) {
 	case *Worker:
 		return w.wish != Running

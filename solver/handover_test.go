@@ -94,7 +94,7 @@ func requireCover(t require.TestingT, n *network, c Config) (planes int) {
 		b := w.Box()
 		require.Equal(t, at, b.Lo[slow], "rank %d", r)
 		require.Greater(t, b.Hi[slow], at, "rank %d", r)
-		require.LessOrEqual(t, b.Hi[slow]-at, c.MostPlanes(Rank(r)), "rank %d", r)
+		require.LessOrEqual(t, b.Hi[slow]-at, MostPlanes(&c, Rank(r)), "rank %d", r)
 		at = b.Hi[slow]
 		o := w.Outcome()
 		given, taken = given+o.Given, taken+o.Taken

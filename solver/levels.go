@@ -34,19 +34,19 @@ type Levels struct {
 
 // NewLevels builds the own part of the grid; all arrays are allocated here.
 func NewLevels(c Config) (*Levels, error) {
-	err := c.check()
-	if err == nil {
-		err = c.fits()
-	}
-	if err != nil {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
+	if err := (wholeGrid{c.Method.Name}).Check(&c); err != nil {
+		return nil, err
+	}
+	var err error
 	g := &Levels{config: c, exec: c.Executor, box: c.Partition.Box(c.Rank), tree: treeOf(c.Partition, c.Rank)}
 	if g.exec == nil {
 		g.exec = Sequential{}
 	}
 	g.piece = g.runPiece
-	links := c.levelLinks(c.Rank)
+	links := levelLinks(&c, c.Rank)
 	for i, n := range c.Partition.Neighbours(c.Rank) {
 		g.wires = append(g.wires, &wire{to: n, link: links[i]})
 	}
@@ -243,4 +243,4 @@ func (g *Levels) Solution(dst []float64) {
 func (g *Levels) Box() Box { return g.box }
 
 // Links are the peers that share a face, in the partition's order.
-func (g *Levels) Links() []Link { return g.config.Links(g.config.Rank) }
+func (g *Levels) Links() []Link { return levelLinks(&g.config, g.config.Rank) }

@@ -72,7 +72,7 @@ func (m *multigrid) newJoin() join {
 		fields = append(fields, b.upper)
 	}
 	for _, f := range fields {
-		local = append(local, denseGrid(b.array(f), b.layout.N))
+		local = append(local, denseGrid(array(b, f), b.layout.N))
 	}
 	if m.root() {
 		whole = append([]grid{all}, m.whole[0].data()...)
@@ -84,7 +84,7 @@ func (m *multigrid) newJoin() join {
 }
 
 // array is a field as an array.
-func (b *block) array(f kernel.Field) []float64 {
+func array(b *block, f kernel.Field) []float64 {
 	if f.Array != nil {
 		return f.Array
 	}

@@ -32,6 +32,7 @@ type whole interface {
 	// squares.
 	judged(totals []float64) (squares float64)
 	magnitudes() kernel.Sum // of the own values, see stagnation
+	describe() string       // for reports
 	copyOut(dst []float64)
 	// rhythm is how often iterates are checked and when that takes effect; the
 	// configuration may ask for another, unless it is fixed.
@@ -83,13 +84,10 @@ const (
 func (c *course) init(g *Levels) error {
 	c.g = g
 	var err error
-	switch g.config.Method.Name {
-	case SOR:
-		c.method, err = newRedBlack(g)
-	case Multigrid:
+	if g.config.Method.Name == Multigrid {
 		c.method, err = newMultigrid(g)
-	default:
-		err = noMethod(g.config.Method.Name)
+	} else {
+		c.method, err = newRedBlack(g)
 	}
 	if err != nil {
 		return err

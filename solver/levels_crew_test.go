@@ -12,7 +12,7 @@ import (
 type crew struct {
 	t     require.TestingT
 	rng   *rand.Rand
-	peers []Peer
+	peers []Block
 	wait  []bool
 	done  []bool
 	queue map[[3]int][]sent // from, to, tag

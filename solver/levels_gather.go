@@ -28,10 +28,10 @@ type bundle struct {
 }
 
 // order lists the ranks of a subtree as messages have them.
-func (c *Config) order(r Rank, out []Rank) []Rank {
+func order(c *Config, r Rank, out []Rank) []Rank {
 	out = append(out, r)
 	for _, q := range treeOf(c.Partition, r).children {
-		out = c.order(q, out)
+		out = order(c, q, out)
 	}
 	return out
 }
@@ -44,7 +44,7 @@ func newGather(g *Levels, part Partition, own kernel.Box, local, whole []grid) *
 	total := value * own.Points()
 	for _, q := range g.tree.children {
 		b := bundle{offset: total}
-		for _, r := range g.config.order(q, nil) {
+		for _, r := range order(&g.config, q, nil) {
 			box := within(part.Box(r), Box{})
 			b.boxes = append(b.boxes, box)
 			b.bytes += value * box.Points()

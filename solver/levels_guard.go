@@ -63,7 +63,7 @@ func (m *multigrid) next(Iteration) *stage {
 			m.offer(guardDamped, m.collect())
 		case guardSweep:
 			switch {
-			case m.unseen > 0 && float64(m.unseen) >= m.g.config.lookEvery():
+			case m.unseen > 0 && float64(m.unseen) >= lookEvery(&m.g.config):
 				m.unseen = 0
 				m.run(guardLook, m.between, 0)
 			case m.relaxes():

@@ -17,7 +17,7 @@ import (
 const lookPoints = 1 << 20
 
 // lookEvery is the number of relaxations between two looks.
-func (c *Config) lookEvery() float64 {
+func lookEvery(c *Config) float64 {
 	if c.Partition.Peers() == 1 {
 		return 0
 	}
@@ -42,7 +42,7 @@ func (l *looks) after(out []stage, s method.Stage, work float64, last bool) []st
 	m := l.m
 	l.work += work
 	l.corrected = l.corrected || s.Level == 0 && (s.Kind == method.Prolong || s.Corrected)
-	if last || l.work == 0 || l.work < m.g.config.lookEvery() || m.shared() && s.Level >= m.plan.gathered {
+	if last || l.work == 0 || l.work < lookEvery(&m.g.config) || m.shared() && s.Level >= m.plan.gathered {
 		return out
 	}
 	l.work = 0
@@ -122,7 +122,7 @@ func singly(s method.Stage) []method.Stage {
 // it is due, nil otherwise.
 func (c *course) look() *stage {
 	if _, own := c.method.(*multigrid); own || len(c.g.wires) == 0 || c.open || c.reason != Running ||
-		c.cycle == c.lookedAt || float64(c.cycle-c.lookedAt) < c.g.config.lookEvery() {
+		c.cycle == c.lookedAt || float64(c.cycle-c.lookedAt) < lookEvery(&c.g.config) {
 		return nil
 	}
 	c.lookedAt = c.cycle

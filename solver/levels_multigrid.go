@@ -61,11 +61,11 @@ type multigrid struct {
 }
 
 // checkGathered refuses boxes so thin that one peer would have to hold too large a grid.
-func (c *Config) checkGathered() error {
+func checkGathered(c *Config) error {
 	if c.Partition.Peers() == 1 {
 		return nil
 	}
-	plan := c.planLevels()
+	plan := planLevels(c)
 	if n := plan.hierarchy.Grids[plan.gathered]; boxPoints(n) > maxGatherPoints {
 		return fmt.Errorf("solver: multigrid: the boxes of %d peers are too thin to hold a coarser grid of the %v points, too many for one peer: use fewer peers, or boxes rather than slabs",
 			c.Partition.Peers(), n)
@@ -75,7 +75,7 @@ func (c *Config) checkGathered() error {
 
 func newMultigrid(g *Levels) (*multigrid, error) {
 	c := &g.config
-	m := &multigrid{g: g, plan: c.planLevels()}
+	m := &multigrid{g: g, plan: planLevels(c)}
 	window := g.box
 	if len(m.plan.parts) > 1 {
 		window = m.plan.window(0, c.Rank)

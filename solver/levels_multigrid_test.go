@@ -78,7 +78,7 @@ func TestMultigridOverManyPeers(t *testing.T) {
 				Problem: p, Partition: part, Tolerance: 1e-6, MaxSweeps: 12, Scheme: Synchronous(),
 				Method: MethodConfig{Name: Multigrid}, gatherPoints: c.small,
 			}
-			plan := config.planLevels()
+			plan := planLevels(&config)
 			require.Equal(t, c.cut, plan.gathered)
 			one, _ := sameAsAlone(t, 3, config)
 			require.NotEqual(t, Diverged, one.peers[0].Outcome().Reason)

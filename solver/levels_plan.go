@@ -23,7 +23,7 @@ const gatherPoints = 1 << 15
 const maxGatherPoints = 1 << 22
 
 // planLevels plans the grids of a run. One peer owns everything, and gathers nothing.
-func (c *Config) planLevels() levelPlan {
+func planLevels(c *Config) levelPlan {
 	p, part, small := c.Problem, c.Partition, c.gatherPoints
 	if small == 0 {
 		small = gatherPoints

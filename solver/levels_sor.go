@@ -1,7 +1,6 @@
 package solver
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -39,10 +38,6 @@ const (
 	// sorPoints bounds the work of these: some tenths of a second.
 	sorPoints = 1 << 26
 )
-
-func noMethod(name string) error {
-	return fmt.Errorf("solver: method %q: not built in this release", name)
-}
 
 func newRedBlack(g *Levels) (*redBlack, error) {
 	c := &g.config
@@ -99,7 +94,7 @@ func (m *redBlack) build(p *Problem, before []float64, dt float64) (kernel.Sum, 
 		return kernel.Sum{}, err
 	}
 	if m.factor.Omega() == 0 {
-		m.factor = method.NewFactor(p.firstOmega(before != nil), false)
+		m.factor = method.NewFactor(firstOmega(p, before != nil), false)
 	}
 	m.factor.Forget()
 	m.at = 0

@@ -172,7 +172,7 @@ func TestRedBlackInTimeSteps(t *testing.T) {
 
 // pair runs two peers without allocating: messages go straight into the other's buffer.
 type pair struct {
-	peers [2]Peer
+	peers [2]Block
 	slots [2][][]byte // what arrives at a peer, by tag
 }
 

@@ -40,10 +40,10 @@ const sumsBytes = 2 + maxSums*(2+maxSumBytes)
 
 // levelLinks are the links of a rank to the peers it shares a face with. Both ends of one
 // declare the same slots.
-func (c *Config) levelLinks(rank Rank) []Link {
+func levelLinks(c *Config, rank Rank) []Link {
 	deep, gathered, arrays := [3]int{1, 1, 1}, 0, 1
 	if c.Method.Name == Multigrid {
-		p := c.planLevels()
+		p := planLevels(c)
 		arrays = 2 // the residual and the walls
 		for a := range 3 {
 			deep[a] = p.deepest(a)

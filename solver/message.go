@@ -80,10 +80,10 @@ type message struct {
 // maxSumBytes is more than an encoded kernel.Sum takes.
 const maxSumBytes = 320
 
-// AgreementBytes is an upper bound of the length of the agreement messages that
-// travel between two neighbours: what their session must be able to carry.
-func AgreementBytes(n Neighbour) int {
-	return messageHeader + max(8+n.FaceBytes, 2+2*maxSumBytes)
+// AgreementBytes returns an upper bound of the length of the agreement messages that travel
+// between two neighbours that exchange halos of that length: what their session has to carry.
+func AgreementBytes(haloBytes int) int {
+	return messageHeader + max(8+haloBytes, 2+2*maxSumBytes)
 }
 
 func (m *message) encode() []byte {

@@ -40,7 +40,7 @@ func samples() []message {
 func TestMessagesRoundTrip(t *testing.T) {
 	for _, m := range samples() {
 		data := m.encode()
-		require.LessOrEqual(t, len(data), AgreementBytes(Neighbour{FaceBytes: 16}))
+		require.LessOrEqual(t, len(data), AgreementBytes(16))
 		got, err := decodeMessage(data, 16)
 		require.NoError(t, err)
 		require.True(t, m.squares.Equal(&got.squares) && m.start.Equal(&got.start))

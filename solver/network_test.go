@@ -15,7 +15,7 @@ import (
 // doubled or overtaken, and a slot shows the age of its oldest segment.
 type network struct {
 	rng      *rand.Rand
-	peers    []Peer
+	peers    []Block
 	workers  []*Worker // the same, of runs of the Richardson method
 	scheme   Scheme
 	now      time.Duration

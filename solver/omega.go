@@ -17,8 +17,8 @@ const (
 // that are off contact in the solution of the same problem on a coarse grid, whose
 // smallest eigenvalue the fine grid shares. Of a time step (step), whose source is not a
 // function of place, contact is left out. The same on all peers.
-func (p *Problem) firstOmega(step bool) float64 {
-	q := p.coarseGuess()
+func firstOmega(p *Problem, step bool) float64 {
+	q := coarseGuess(p)
 	s, u, err := NewSystem(q, Box{Hi: q.N})
 	if err != nil {
 		return 1
@@ -29,11 +29,11 @@ func (p *Problem) firstOmega(step bool) float64 {
 			lowest = max(lowest, v)
 		}
 	}
-	return method.FirstOmega(p.sampledDiagonal(q), lowest)
+	return method.FirstOmega(sampledDiagonal(p, q), lowest)
 }
 
 // coarseGuess is the problem on the grid that is looked at.
-func (p *Problem) coarseGuess() *Problem {
+func coarseGuess(p *Problem) *Problem {
 	n := p.N
 	for a := range p.Dimension {
 		for n[a]+1 > guessIntervals {
@@ -46,7 +46,7 @@ func (p *Problem) coarseGuess() *Problem {
 }
 
 // sampledDiagonal is the largest diagonal entry at the points nearest to those of q.
-func (p *Problem) sampledDiagonal(q *Problem) float64 {
+func sampledDiagonal(p *Problem, q *Problem) float64 {
 	st := newStencil(p)
 	largest := 0.0
 	Box{Hi: q.N}.each(func(_ int, idx [3]int) bool {

@@ -129,19 +129,3 @@ func (s stencil) operator(box Box, l kernel.Layout, room [kernel.Directions][]fl
 	})
 	return op, largest, err
 }
-
-// each visits the box's points in memory order: their dense index and their grid
-// index (1-based); it ends early when f says so.
-func (b Box) each(f func(dense int, idx [3]int) bool) {
-	d := 0
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				if !f(d, [3]int{x + 1, y + 1, z + 1}) {
-					return
-				}
-				d++
-			}
-		}
-	}
-}

@@ -4,28 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
 )
-
-// Rank numbers the peers of a run from 0.
-type Rank int
-
-// Iteration numbers the iterates of one peer: u⁰ is 0.
-type Iteration uint64
-
-// Box is a half-open box of interior grid points, 0-based: Lo[a] ≤ i < Hi[a] per
-// axis.
-type Box struct{ Lo, Hi [3]int }
-
-// Size is the number of points along each axis.
-func (b Box) Size() [3]int {
-	return [3]int{b.Hi[0] - b.Lo[0], b.Hi[1] - b.Lo[1], b.Hi[2] - b.Lo[2]}
-}
-
-// Points is the number of points of the box.
-func (b Box) Points() int {
-	s := b.Size()
-	return s[0] * s[1] * s[2]
-}
 
 // Partition cuts the grid by planes (a tensor product): Cuts[a] holds
 // 0 = c₀ < c₁ < … = N[a]. Rank r owns part (r mod Px, r/Px mod Py, r/(Px·Py)).
@@ -37,6 +18,17 @@ type Neighbour struct {
 	Axis      int
 	Side      int // −1: it lies on the low side, +1: on the high side
 	FaceBytes int // 8 × points of the face
+}
+
+// layer is the outermost own points towards the neighbour, in a box of that layout.
+func (n Neighbour) layer(l kernel.Layout) kernel.Box {
+	b := l.Interior()
+	if n.Side < 0 {
+		b.Hi[n.Axis] = 1
+	} else {
+		b.Lo[n.Axis] = l.N[n.Axis] - 1
+	}
+	return b
 }
 
 // MaxPeers bounds the number of peers of one run.

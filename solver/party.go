@@ -7,18 +7,6 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// runConfig is what the rules of exchange and termination have to know of a run.
-type runConfig struct {
-	Rank      Rank
-	Peers     int
-	Scheme    Scheme
-	Tolerance float64       // relative residual; 0: the run goes on until it is stopped
-	Repeat    time.Duration // a halo is repeated at least this often while the peer waits
-	Moves     bool          // the boundaries between peers may move
-	// Reference returns what residuals are relative to, of the norm of the reference vector.
-	Reference func(norm float64) float64
-}
-
 // party is a peer's side of what all peers of a run agree on, whatever the method:
 // the tree, the place in time, messages, and the rule that ends the run. Every kind of
 // peer embeds one.

@@ -49,7 +49,7 @@ func (f *profile) interpolate(from *profile, e Executor) {
 }
 
 // ones is A·w = 1, w = 0 on the boundary, on a grid of n points.
-func (p *Problem) ones(n [3]int) *Problem {
+func onesOf(p *Problem, n [3]int) *Problem {
 	q := *p
 	q.N, q.Source, q.Boundary = n, Coefficient{Value: 1}, func(Point) float64 { return 0 }
 	q.Obstacle, q.Upper, q.Initial, q.Exact, q.Rows = nil, nil, nil, nil, Rows{}
@@ -64,7 +64,7 @@ func emptyProfile(p *Problem) (*profile, error) {
 // firstProfile makes a profile for judging solutions; none where other barriers do.
 func (j *judgement) firstProfile(e Executor) error {
 	p := j.p
-	if newStencil(p).constant() || p.rowsDominate() {
+	if newStencil(p).constant() || rowsDominate(p) {
 		return nil
 	}
 	for a := range p.Dimension {
@@ -76,7 +76,7 @@ func (j *judgement) firstProfile(e Executor) error {
 	for a := range p.Dimension {
 		n[a] = min(n[a], profileAxis(p.Dimension))
 	}
-	q := p.ones(n)
+	q := onesOf(p, n)
 	q.Upwind = p.Upwind || n != p.N
 	m, err := newMinimiser(q, e)
 	if err != nil {
@@ -98,7 +98,7 @@ func (j *judgement) refine(total slabResult, e Executor) (slabResult, error) {
 	if !poor && !uneven {
 		return total, nil
 	}
-	q, m := j.p.ones(j.p.N), j.minimiser
+	q, m := onesOf(j.p, j.p.N), j.minimiser
 	if m == nil {
 		var err error
 		if m, err = newMinimiser(q, e); err != nil {
@@ -140,7 +140,7 @@ func (j *judgement) refine(total slabResult, e Executor) (slabResult, error) {
 // rowsDominate guesses, from a few points, whether the rows of A add up to so much (a
 // reaction, a time step) that w = 1 is nearly as good as any w: after the time 1/c that a
 // reaction takes, little has come in from the boundary.
-func (p *Problem) rowsDominate() bool {
+func rowsDominate(p *Problem) bool {
 	count := [3]int{1, 1, 1}
 	for a := range p.Dimension {
 		count[a] = min(strengthPoints, p.N[a])
@@ -193,7 +193,7 @@ func (s *slabResult) measure(j *judgement, b *block, stepper *kernel.Sweep, u []
 	b.eachRow(func(row []float64, first [3]int) {
 		at, d := b.index(first), b.dense(first)
 		for i := range row { // |r| from here on
-			rounding := 7*unitRoundoff*(b.entries(d+i)*top+math.Abs(b.source.At(d+i))) + 16*math.SmallestNonzeroFloat64
+			rounding := 7*unitRoundoff*(entries(b, d+i)*top+math.Abs(b.source.At(d+i))) + 16*math.SmallestNonzeroFloat64
 			row[i] = math.Abs(row[i]) + min(s.rounding, rounding)
 		}
 		if j.sizes != nil {
@@ -247,23 +247,4 @@ func (s *slabResult) poor(j *judgement) bool {
 // much in size.
 func (s *slabResult) uneven(j *judgement) bool {
 	return s.signs == "" && j.profile != nil && j.before == nil && s.diagonal[1] > unevenRows*s.diagonal[0]
-}
-
-// eachRow visits the rows of a padded array, with their ghosts and those of rows
-// beside the block, or without, and the grid index of their first point (0 and N+1
-// are the boundary).
-func (b *block) eachRow(f func(row []float64, first [3]int), v []float64, ghosts bool) {
-	l, in := b.layout, b.layout.Interior()
-	if ghosts {
-		for a := range l.Dim {
-			in.Lo[a], in.Hi[a] = -1, l.N[a]+1
-		}
-	}
-	m := in.Hi[0] - in.Lo[0]
-	for z := in.Lo[2]; z < in.Hi[2]; z++ {
-		for y := in.Lo[1]; y < in.Hi[1]; y++ {
-			i := l.Index(in.Lo[0], y, z)
-			f(v[i:][:m:m], [3]int{b.box.Lo[0] + in.Lo[0] + 1, b.box.Lo[1] + y + 1, b.box.Lo[2] + z + 1})
-		}
-	}
 }

@@ -62,7 +62,7 @@ func TestBoundExistsForMMatrices(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, e.Certificate.Why, c.name)
 		require.Greater(t, e.ErrorBound, 0.0, c.name)
-		q := p.ones(p.N)
+		q := onesOf(p, p.N)
 		w := 0.0
 		if c.name != "24 decades" && c.name != "disk 1e6" && dimension > 1 { // there, relaxation would take very long
 			one, err := SolveBy(q, MethodConfig{Name: SOR}, 1e-4, 100000, nil)

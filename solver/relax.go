@@ -250,8 +250,6 @@ func (p *pass) measureNow(array []float64) kernel.Sum {
 	return p.collect()
 }
 
-func sameArray(a, b []float64) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
-
 // freeze keeps the current iterate as the block of a snapshot, without copying.
 func (w *Worker) freeze() {
 	w.thaw()

@@ -87,24 +87,3 @@ func (d boundedDelay) Admit(k, v Iteration, _ Rank) bool {
 	}
 	return v+d.max >= k
 }
-
-// Order of the sub-blocks (planes) within a peer's box.
-type Order int
-
-const (
-	// Jacobi lets every plane read iterate k.
-	Jacobi Order = iota
-	// InTurn lets a plane read the plane before it as just relaxed.
-	InTurn
-)
-
-// String is the word of the program's flag.
-func (o Order) String() string {
-	switch o {
-	case Jacobi:
-		return "jacobi"
-	case InTurn:
-		return "in-turn"
-	}
-	return "order?"
-}

@@ -17,7 +17,7 @@ type schwarz struct {
 	party
 	region
 	config  Config
-	faces   []*face // of channels, in the same order
+	edges   []faceEdge // of channels, in the same order
 	overlap int
 	exec    Executor
 	block   *block
@@ -39,14 +39,14 @@ type schwarz struct {
 
 // newSchwarz builds the region's arrays.
 func newSchwarz(c Config) (*schwarz, error) {
-	err := c.check()
-	if err == nil {
-		err = c.fits()
-	}
-	if err != nil {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
-	w := &schwarz{party: party{run: c.run(), tree: treeOf(c.Partition, c.Rank)}, config: c, overlap: c.Method.Overlap, exec: c.Executor}
+	if err := (additiveSchwarz{}).Check(&c); err != nil {
+		return nil, err
+	}
+	var err error
+	w := &schwarz{party: party{run: run(&c), tree: treeOf(c.Partition, c.Rank)}, config: c, overlap: c.Method.Overlap, exec: c.Executor}
 	w.subject = w
 	if w.exec == nil {
 		w.exec = Sequential{}
@@ -82,10 +82,10 @@ func newSchwarz(c Config) (*schwarz, error) {
 func (w *schwarz) join() {
 	c := &w.config
 	for _, n := range c.Partition.Neighbours(c.Rank) {
-		f := newFace(w.ownPart, n, Between(c.Scheme, c.Rank, n.Rank))
-		w.faces, w.channels = append(w.faces, f), append(w.channels, f.channel)
+		w.edges = append(w.edges, faceEdge{to: n, own: n.layer(w.ownPart)})
+		w.channels = append(w.channels, newChannel(n.Rank, n.FaceBytes, Between(c.Scheme, c.Rank, n.Rank)))
 	}
-	for _, q := range c.Partition.meeting(c.Rank, w.overlap) {
+	for _, q := range meeting(c.Partition, c.Rank, w.overlap) {
 		p := newPatch(&w.region, c.Partition, q, w.overlap, c.Problem.N, Between(c.Scheme, c.Rank, q), w.patchHeader())
 		if w.flexible() {
 			p.shift = partBits
@@ -99,7 +99,7 @@ func (w *schwarz) join() {
 	if w.coarse == nil {
 		return
 	}
-	for _, q := range c.coarseLinks(c.Rank) {
+	for _, q := range coarseLinks(c, c.Rank) {
 		if w.channelOf(q) == nil {
 			w.corners = append(w.corners, &channel{rank: q})
 		}
@@ -107,10 +107,10 @@ func (w *schwarz) join() {
 }
 
 // schwarzLinks are the peers whose regions meet that of rank.
-func (c *Config) schwarzLinks(rank Rank) []Link {
+func schwarzLinks(c *Config, rank Rank) []Link {
 	p, part := c.Problem, c.Partition
 	g := region{own: part.Box(rank), ext: grow(part.Box(rank), c.Method.Overlap, p.N)}
-	n, coarse := c.coarseSize()
+	n, coarse := coarseGridOf(c)
 	header := 0
 	if coarse && !inLockstep(c.Scheme) {
 		header = 8
@@ -121,7 +121,7 @@ func (c *Config) schwarzLinks(rank Rank) []Link {
 	}
 	faces := part.Neighbours(rank)
 	var out []Link
-	for _, q := range part.meeting(rank, c.Method.Overlap) {
+	for _, q := range meeting(part, rank, c.Method.Overlap) {
 		s := Between(c.Scheme, rank, q)
 		x := newPatch(&g, part, q, c.Method.Overlap, p.N, s, header)
 		l := Link{Rank: q, Asynchronous: s.Asynchronous()}
@@ -134,7 +134,7 @@ func (c *Config) schwarzLinks(rank Rank) []Link {
 		}
 		for _, f := range faces {
 			if f.Rank == q {
-				l.Agreement = max(l.Agreement, AgreementBytes(f))
+				l.Agreement = max(l.Agreement, AgreementBytes(f.FaceBytes))
 			}
 		}
 		out = append(out, l)
@@ -142,7 +142,7 @@ func (c *Config) schwarzLinks(rank Rank) []Link {
 	if grid == nil {
 		return out
 	}
-	for _, q := range c.coarseLinks(rank) {
+	for _, q := range coarseLinks(c, rank) {
 		i := slices.IndexFunc(out, func(l Link) bool { return l.Rank >= q })
 		if i < 0 {
 			i = len(out)
@@ -153,6 +153,12 @@ func (c *Config) schwarzLinks(rank Rank) []Link {
 		out[i].Agreement = max(out[i].Agreement, grid.messageBytes(c, max(rank, q)))
 	}
 	return out
+}
+
+// faceEdge is a face shared with a neighbour: along it frozen faces travel.
+type faceEdge struct {
+	to  Neighbour
+	own kernel.Box // own points of the face
 }
 
 // patchHeader is the length of what stands before the values of a patch.
@@ -214,14 +220,14 @@ func (w *schwarz) Next(now time.Duration) Op {
 // assembleFrozen brings the frozen block and the frozen faces of the neighbours together.
 func (w *schwarz) assembleFrozen() {
 	w.copyOwn(w.work, w.frozen)
-	for _, f := range w.faces {
+	for i, f := range w.edges {
 		b := w.inside
 		if a := f.to.Axis; f.to.Side < 0 {
 			b.Lo[a], b.Hi[a] = b.Lo[a]-1, b.Lo[a]
 		} else {
 			b.Lo[a], b.Hi[a] = b.Hi[a], b.Hi[a]+1
 		}
-		w.layout.Unpack(w.work, f.agreed.data, b)
+		w.layout.Unpack(w.work, w.channels[i].agreed.data, b)
 	}
 }
 
@@ -242,7 +248,7 @@ func (w *schwarz) thaw() {
 func (w *schwarz) magnitudes() kernel.Sum { return w.block.magnitudes(w.work, w.inside) }
 
 func (w *schwarz) packFrozen(i int, dst []byte) {
-	w.ownPart.Pack(dst, w.frozen, w.faces[i].own)
+	w.ownPart.Pack(dst, w.frozen, w.edges[i].own)
 }
 
 // room is an array of the own box that the next iterate may go to.
@@ -323,4 +329,4 @@ func (w *schwarz) dense(dst []float64) {
 func (w *schwarz) Box() Box { return w.own }
 
 // Links are the peers that this one exchanges anything with.
-func (w *schwarz) Links() []Link { return w.config.Links(w.config.Rank) }
+func (w *schwarz) Links() []Link { return schwarzLinks(&w.config, w.config.Rank) }

@@ -8,7 +8,7 @@ import (
 )
 
 // localName is the method of a peer on its own region.
-func (m *MethodConfig) localName() string {
+func localName(m *MethodConfig) string {
 	if m.Local == "" {
 		return Multigrid
 	}
@@ -23,7 +23,7 @@ func newLocal(w *schwarz) (*localSolve, error) {
 	if w.local != nil {
 		old = w.local.solver
 	}
-	solver, err := renewed(old, m.localName(), w.block.system(),
+	solver, err := renewed(old, localName(m), w.block.system(),
 		method.Options{Executor: w.exec, Omega: w.pace.omega(), Cycle: m.Cycle, Judged: true})
 	if err != nil {
 		return nil, err

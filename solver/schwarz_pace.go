@@ -52,7 +52,7 @@ func (p *workPace) init(w *schwarz) {
 	for a := range 3 {
 		longest = max(longest, w.layout.N[a])
 	}
-	switch w.config.Method.localName() {
+	switch localName(&w.config.Method) {
 	case SOR:
 		p.least, p.most = 4, float64(mostCrossings*longest)
 	case Richardson:

@@ -64,7 +64,7 @@ func gap(cuts []int, i, j int) int {
 // meeting lists, in ascending order, the peers whose boxes rank r reads when it grows by
 // overlap: those that the grown box meets, or its face ghosts. It is a symmetric
 // relation.
-func (p Partition) meeting(r Rank, overlap int) []Rank {
+func meeting(p Partition, r Rank, overlap int) []Rank {
 	place, parts := p.Place(r), p.Parts()
 	var lo, hi [3]int
 	for a, cuts := range p.Cuts {

@@ -15,8 +15,8 @@ func (w *schwarz) begin() error {
 	}
 	w.thaw()
 	w.iterate, w.sweep = 0, nil
-	for _, f := range w.faces {
-		f.begin(s.at)
+	for _, c := range w.channels {
+		c.begin(s.at)
 	}
 	for _, q := range w.patches {
 		q.begin(s.at)

@@ -11,8 +11,8 @@ import (
 
 // together lets the peers of a run take turns, every message arriving at once and in
 // order, until all are done.
-func together(t testing.TB, configs []Config) []Peer {
-	peers := make([]Peer, len(configs))
+func together(t testing.TB, configs []Config) []Block {
+	peers := make([]Block, len(configs))
 	for r := range peers {
 		p, err := New(configs[r])
 		require.NoError(t, err)
@@ -37,7 +37,7 @@ func together(t testing.TB, configs []Config) []Peer {
 	return peers
 }
 
-func act(t testing.TB, peers []Peer, r Rank, op Op) {
+func act(t testing.TB, peers []Block, r Rank, op Op) {
 	switch op.Kind {
 	case OpRelax:
 		peers[r].Relax(op)
@@ -54,7 +54,7 @@ func act(t testing.TB, peers []Peer, r Rank, op Op) {
 }
 
 // collected is the assembled answer.
-func collected(p *Problem, peers []Peer) []float64 {
+func collected(p *Problem, peers []Block) []float64 {
 	u := make([]float64, p.Points())
 	for _, q := range peers {
 		v := make([]float64, q.Box().Points())

@@ -1,101 +1,10 @@
 package solver
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
-
-// Config says what one peer of a run does. All peers of a run have the same
-// values but for Rank, Executor, Tiling and Initial.
-type Config struct {
-	Problem    *Problem
-	Partition  Partition
-	Rank       Rank
-	Scheme     Scheme
-	Order      Order
-	Method     MethodConfig
-	Executor   Executor      // nil: Sequential
-	Tiling     Tiling        // of a peer alone; zero: chosen by the processor's caches
-	Tolerance  float64       // relative VI residual; 0: the run goes on until it is stopped
-	MaxSweeps  Iteration     // 0: no bound
-	CheckEvery Iteration     // sync: residual of every such iterate; 0: a chance to stop every 32, the residual when it is likely to matter
-	Lag        Iteration     // c of SPEC §2, at most CheckEvery; 0: chosen
-	Repeat     time.Duration // asynchronous: faces are repeated at least this often while the peer waits; 0: 5 ms
-	Initial    []float64     // own box's starting values [z][y][x], of a nonstationary problem u(0); nil: the problem's
-	// Balance moves planes between neighbours while they run, so that sweeps take all of
-	// them as long: see Balanceable for when, MostPlanes for the memory.
-	Balance bool
-	// BalanceWindow is the shortest time over which speeds are measured; 0: 50 ms.
-	BalanceWindow time.Duration
-	// Allocate makes the arrays that are as large as the box or a coarser grid of it: n
-	// zeros, for good. nil: make. The shell knows of larger pages.
-	Allocate func(n int) []float64
-	// Reconfigure asks, at every boundary of time steps, for asynchronous halo sessions
-	// to be made synchronous, so that the first faces of the step travel there, and
-	// asynchronous again. Otherwise those faces travel on the agreement sessions.
-	Reconfigure bool
-
-	units        units // of the values of Problem and Initial, see inRange
-	lookPoints   int   // methods of the whole grid: 0: lookPoints
-	gatherPoints int   // multigrid: grids of at most that many points are the root's; 0: gatherPoints
-}
-
-// allocate is Allocate, or make.
-func (c *Config) allocate(n int) []float64 {
-	if c.Allocate == nil {
-		return make([]float64, n)
-	}
-	return c.Allocate(n)
-}
-
-// run returns what the rules of exchange and termination have to know.
-func (c *Config) run() runConfig {
-	r := runConfig{
-		Rank: c.Rank, Peers: c.Partition.Peers(), Scheme: c.Scheme, Tolerance: c.Tolerance,
-		Repeat: c.Repeat, Reference: c.units.reference,
-	}
-	if r.Repeat <= 0 {
-		r.Repeat = defaultRepeat
-	}
-	return r
-}
-
-const defaultRepeat = 5 * time.Millisecond
-
-// OpKind is what the shell has to do next.
-type OpKind int
-
-// The operations.
-const (
-	OpRelax OpKind = iota + 1 // call w.Relax(op), before what the slots hold changes
-	OpSend                    // w.Pack(op, buf) into a buffer of op.Bytes bytes, before the next call of Next or Relax; send it on the halo session of op.To with op.Tag, op.Label
-	OpAgree                   // send op.Message on the agreement session of op.To (op.Label grows); the slice is the shell's to keep
-	OpWait                    // nothing to do before an arrival, or before op.Until (time since start; 0: no limit)
-	OpAdapt                   // bring the halo sessions that are asynchronous by the scheme to op.Asynchronous, all at once, each together with its other end; then go on
-	OpStep                    // time step op.Step is complete: Solution gives its end until Next is called again
-	OpFail                    // the run cannot go on: op.Err
-	OpDone                    // finished: see Outcome
-)
-
-// Op is one operation.
-type Op struct {
-	Kind    OpKind
-	Part    int
-	Points  int // OpRelax: points in the part (cost models)
-	To      Rank
-	Tag     uint32
-	Label   uint64
-	Bytes   int
-	Message []byte
-	Until   time.Duration
-
-	Asynchronous bool
-	Step         *StepResult
-	Err          error
-}
 
 // Worker is what one peer runs: pure reverse communication. The shell asks Next
 // what to do, does it, and tells what arrives by Halo and Agree; between the parts
@@ -132,7 +41,7 @@ func NewWorker(c Config) (*Worker, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	w := &Worker{party: party{run: c.run(), tree: treeOf(c.Partition, c.Rank)}, config: c, exec: c.Executor}
+	w := &Worker{party: party{run: run(&c), tree: treeOf(c.Partition, c.Rank)}, config: c, exec: c.Executor}
 	w.subject = w
 	if w.exec == nil {
 		w.exec = Sequential{}
@@ -154,9 +63,9 @@ func NewWorker(c Config) (*Worker, error) {
 		w.faces, w.channels = append(w.faces, f), append(w.channels, f.channel)
 	}
 	w.halos = w.channels
-	if c.Balance && c.Balanceable() == nil {
+	if c.Balance && Balanceable(&c) == nil {
 		w.run.Moves = true
-		w.most = c.MostPlanes(c.Rank)
+		w.most = MostPlanes(&c, c.Rank)
 		if w.meter.least = c.BalanceWindow; w.meter.least <= 0 {
 			w.meter.least = defaultWindow
 		}
@@ -167,44 +76,6 @@ func NewWorker(c Config) (*Worker, error) {
 		return nil, err
 	}
 	return w, nil
-}
-
-// check refuses what no run can have, and brings the problem into range.
-func (c *Config) check() error {
-	if c.Problem == nil || c.Scheme == nil {
-		return errors.New("solver: a worker needs a problem and a scheme")
-	}
-	var err error
-	if c.Problem, c.units, err = c.Problem.inRange(); err != nil {
-		return err
-	}
-	c.Initial = c.units.copied(c.Initial)
-	if err := c.Partition.Validate(c.Problem.N); err != nil {
-		return err
-	}
-	if c.Rank < 0 || int(c.Rank) >= c.Partition.Peers() {
-		return fmt.Errorf("solver: rank %d; the partition has ranks 0 to %d", c.Rank, c.Partition.Peers()-1)
-	}
-	if c.Scheme.Slots() < 1 || c.Scheme.Slots() > 64 {
-		return fmt.Errorf("solver: scheme %q has %d slots; it may have 1 to 64", c.Scheme.Name(), c.Scheme.Slots())
-	}
-	if h, ok := c.Scheme.(hybrid); ok && len(h.clusters) != c.Partition.Peers() {
-		return fmt.Errorf("solver: the clusters of %d peers for a partition of %d", len(h.clusters), c.Partition.Peers())
-	}
-	if c.Order != Jacobi && c.Order != InTurn {
-		return fmt.Errorf("solver: unknown order %d", c.Order)
-	}
-	if !(c.Tolerance >= 0) {
-		return fmt.Errorf("solver: the tolerance is %v; it must not be negative", c.Tolerance)
-	}
-	return c.checkRhythm()
-}
-
-func (c *Config) checkRhythm() error {
-	if c.CheckEvery > 0 && c.Lag > c.CheckEvery || c.CheckEvery == 0 && c.Lag > defaultCheckEvery {
-		return fmt.Errorf("solver: a lag of %d sweeps is longer than the interval of checks; raise CheckEvery", c.Lag)
-	}
-	return nil
 }
 
 // settle prepares with the step δ that everyone knows by itself, or goes about
@@ -364,7 +235,7 @@ func (w *Worker) Outcome() Outcome {
 func (w *Worker) Box() Box { return w.block.box }
 
 // Links are the peers that share a face, in the partition's order.
-func (w *Worker) Links() []Link { return w.config.Links(w.config.Rank) }
+func (w *Worker) Links() []Link { return richardson{}.Links(&w.config, w.config.Rank) }
 
 // Neighbours are the peers that share a face, in the partition's order.
 func (w *Worker) Neighbours() []Neighbour {

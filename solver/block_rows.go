@@ -1,0 +1,39 @@
+package solver
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// largestMagnitude is NaN if a value is.
+func largestMagnitude(v []float64) float64 { return kernel.Largest(v) }
+
+// larger is NaN if one of the two is.
+func larger(a, b float64) float64 {
+	if b > a || math.IsNaN(b) {
+		return b
+	}
+	return a
+}
+
+// eachRow visits the rows of a padded array, with their ghosts and those of rows
+// beside the block, or without, and the grid index of their first point (0 and N+1
+// are the boundary).
+func (b *block) eachRow(f func(row []float64, first [3]int), v []float64, ghosts bool) {
+	l, in := b.layout, b.layout.Interior()
+	if ghosts {
+		for a := range l.Dim {
+			in.Lo[a], in.Hi[a] = -1, l.N[a]+1
+		}
+	}
+	m := in.Hi[0] - in.Lo[0]
+	for z := in.Lo[2]; z < in.Hi[2]; z++ {
+		for y := in.Lo[1]; y < in.Hi[1]; y++ {
+			i := l.Index(in.Lo[0], y, z)
+			f(v[i:][:m:m], [3]int{b.box.Lo[0] + in.Lo[0] + 1, b.box.Lo[1] + y + 1, b.box.Lo[2] + z + 1})
+		}
+	}
+}
+
+func sameArray(a, b []float64) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
