@@ -67,7 +67,7 @@ func TestRelaxAheadIsNotSeen(t *testing.T) {
 			n, err := newNetwork(seed, configsFor(c))
 			require.NoError(t, err)
 			n.perPoint, n.jitter = pace, 20*time.Microsecond
-			for r, w := range n.workers {
+			for r, w := range workersOf(n) {
 				l := &logged{Worker: w, ahead: i * ahead}
 				n.peers[r], runs[i] = l, append(runs[i], l)
 			}

@@ -11,68 +11,6 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// matrix is A as the kernels apply it, dense.
-func matrix(p *Problem) *mat.Dense {
-	a := mat.NewDense(p.Points(), p.Points(), nil)
-	st := newStencil(p)
-	index := func(i [3]int) int { return i[0] - 1 + p.N[0]*(i[1]-1+p.N[1]*(i[2]-1)) }
-	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
-		row := st.at(idx)
-		a.Set(d, d, row[kernel.Center])
-		for n := kernel.West; n <= 2*p.Dimension; n++ {
-			next, ax := idx, (n-1)/2
-			if next[ax] += 2*((n-1)%2) - 1; next[ax] >= 1 && next[ax] <= p.N[ax] {
-				a.Set(d, index(next), -row[n])
-			}
-		}
-		return true
-	})
-	return a
-}
-
-// inverseNorm is ‖A⁻¹‖∞ by gonum.
-func inverseNorm(t require.TestingT, p *Problem) float64 {
-	var inverse mat.Dense
-	require.NoError(t, inverse.Inverse(matrix(p)))
-	return mat.Norm(&inverse, math.Inf(1))
-}
-
-// anyMMatrix is a problem whose matrix is an M-matrix: upwind where central differences
-// would spoil it, on boxes that are no cubes.
-func anyMMatrix(t *rapid.T, constant bool) *Problem {
-	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
-	n := [3]int{1, 1, 1}
-	for a := range dim {
-		n[a] = rapid.IntRange(1, []int{60, 14, 6}[dim-1]).Draw(t, "n")
-	}
-	p := membrane(n, dim)
-	p.Upwind = true
-	size := rapid.SampledFrom([]float64{0, 0.3, 5, 70, 3000})
-	p.Diffusion.Value = rapid.SampledFrom([]float64{1e-3, 1, 40}).Draw(t, "diffusion")
-	p.Reaction.Value = size.Draw(t, "reaction")
-	for a := range dim {
-		p.Hi[a] = rapid.SampledFrom([]float64{0.5, 1, 3}).Draw(t, "length")
-		p.Velocity[a].Value = size.Draw(t, "velocity") * rapid.SampledFrom([]float64{-1, 1}).Draw(t, "direction")
-	}
-	if constant {
-		return p
-	}
-	kappa, b, c := p.Diffusion.Value, p.Velocity, p.Reaction.Value
-	jump := rapid.SampledFrom([]float64{1, 1, 10, 1e3}).Draw(t, "jump")
-	p.Diffusion.Of = func(q Point) float64 {
-		if q[0]+q[1] > 0.6*p.Hi[0] {
-			return kappa * jump
-		}
-		return kappa * (1 + q[0]*q[0])
-	}
-	p.Reaction.Of = func(q Point) float64 { return c * q[0] }
-	for a := range dim {
-		// A flow that turns back would hold things for ever: ‖A⁻¹‖∞ has no bound then.
-		p.Velocity[a].Of = func(q Point) float64 { return b[a].Value * (1.3 + math.Cos(4*q[0]-q[a])) }
-	}
-	return p
-}
-
 // Against gonum: the barriers bound ‖A⁻¹‖∞, by little more than it is.
 func TestConstantBarrier(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

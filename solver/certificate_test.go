@@ -5,43 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 )
-
-// furthest is the largest distance of two vectors.
-func furthest(u, v []float64) float64 {
-	d := 0.0
-	for i := range u {
-		d = max(d, math.Abs(u[i]-v[i]))
-	}
-	return d
-}
-
-// anyIterate is a feasible vector: the solution, disturbed; the solution itself is
-// brought between the obstacles, too.
-func anyIterate(t *rapid.T, p *Problem, solution []float64) []float64 {
-	u := make([]float64, len(solution))
-	size := rapid.SampledFrom([]float64{1e-9, 1e-4, 1}).Draw(t, "disturbance")
-	where := rapid.IntRange(1, 4).Draw(t, "every")
-	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
-		q := p.At(idx[0], idx[1], idx[2])
-		u[d] = solution[d]
-		if d%where == 0 {
-			u[d] += size * rapid.Float64Range(-1, 1).Draw(t, "u")
-		}
-		phi, psi := math.Inf(-1), math.Inf(1)
-		if p.Obstacle != nil {
-			phi = p.Obstacle(q)
-		}
-		if p.Upper != nil {
-			psi = p.Upper(q)
-		}
-		u[d], solution[d] = clamp(u[d], phi, psi), clamp(solution[d], phi, psi)
-		return true
-	})
-	return u
-}
 
 // The bound holds on random M-matrices, flows, jumps and reactions among them, against
 // gonum's dense solution of the problem; and where coefficients are constant it is little
@@ -176,22 +141,4 @@ func TestProfileOfAJump(t *testing.T) {
 	require.Greater(t, e.ErrorBound, 0.0)
 	_, err = Evaluate(p, u[:7], nil)
 	require.ErrorIs(t, err, ErrProblem)
-}
-
-// matrixAndSource is the problem as the kernels have it, boundary data on the right.
-func matrixAndSource(p *Problem) (*mat.Dense, *mat.VecDense) {
-	f := mat.NewVecDense(p.Points(), nil)
-	st := newStencil(p)
-	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
-		sum, row := p.Source.At(p.At(idx[0], idx[1], idx[2])), st.at(idx)
-		for n := 1; n <= 2*p.Dimension; n++ {
-			next, ax := idx, (n-1)/2
-			if next[ax] += 2*((n-1)%2) - 1; next[ax] == 0 || next[ax] == p.N[ax]+1 {
-				sum += row[n] * p.Boundary(p.At(next[0], next[1], next[2]))
-			}
-		}
-		f.SetVec(d, sum)
-		return true
-	})
-	return matrix(p), f
 }

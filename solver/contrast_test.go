@@ -41,13 +41,6 @@ func contrastProblem(c contrastCase, contrast float64) *Problem {
 	return p
 }
 
-func where(inside bool, contrast float64) float64 {
-	if inside {
-		return contrast
-	}
-	return 1
-}
-
 func contrastCases() []contrastCase {
 	disk := func(q Point, k float64) float64 {
 		return where((q[0]-0.3)*(q[0]-0.3)+(q[1]-0.4)*(q[1]-0.4) < 0.04, k)

@@ -1,7 +1,6 @@
 package solver
 
 import (
-	"math"
 	"testing"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -10,99 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dense writes the problem as A·u = f with gonum, by the textbook formulas and not
-// by the package's stencil: A dense, the boundary data moved to the right-hand side.
-func dense(p *Problem) (*mat.Dense, *mat.VecDense) {
-	n := p.Points()
-	a, f := mat.NewDense(n, n, nil), mat.NewVecDense(n, nil)
-	index := func(i [3]int) int { return i[0] - 1 + p.N[0]*(i[1]-1+p.N[1]*(i[2]-1)) }
-	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
-		q := p.At(idx[0], idx[1], idx[2])
-		f.SetVec(d, p.Source.At(q))
-		diagonal := p.Reaction.At(q)
-		for ax := range p.Dimension {
-			h := (p.Hi[ax] - p.Lo[ax]) / float64(p.N[ax]+1)
-			for _, side := range []float64{-1, 1} {
-				half, next := q, idx
-				half[ax] += side * h / 2
-				next[ax] += int(side)
-				k := p.Diffusion.At(half) / h / h
-				c := -k + side*p.Velocity[ax].At(q)/h/2
-				diagonal += k
-				if next[ax] == 0 || next[ax] == p.N[ax]+1 {
-					f.SetVec(d, f.AtVec(d)-c*p.Boundary(p.At(next[0], next[1], next[2])))
-				} else {
-					a.Set(d, index(next), c)
-				}
-			}
-		}
-		a.Set(d, d, diagonal)
-		return true
-	})
-	return a, f
-}
-
 // solveActiveSet solves the obstacle problem exactly: Howard's policy iteration
 // (the primal-dual active set method of Hintermüller, Ito and Kunisch, 2002), each
 // step a dense solve, ending when the sets repeat.
 func solveActiveSet(t require.TestingT, p *Problem) []float64 {
 	a, f := dense(p)
 	return activeSet(t, p, a, f)
-}
-
-func activeSet(t require.TestingT, p *Problem, a *mat.Dense, f *mat.VecDense) []float64 {
-	n := p.Points()
-	phi, psi := make([]float64, n), make([]float64, n)
-	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
-		phi[d], psi[d] = math.Inf(-1), math.Inf(1)
-		if p.Obstacle != nil {
-			phi[d] = p.Obstacle(p.At(idx[0], idx[1], idx[2]))
-		}
-		if p.Upper != nil {
-			psi[d] = p.Upper(p.At(idx[0], idx[1], idx[2]))
-		}
-		return true
-	})
-	set := make([]int, n) // −1: at φ, 1: at ψ
-	for range 200 {
-		m, rhs := mat.DenseCopyOf(a), mat.VecDenseCopyOf(f)
-		for i, s := range set {
-			if s != 0 {
-				m.SetRow(i, make([]float64, n))
-				m.Set(i, i, 1)
-				rhs.SetVec(i, phi[i])
-				if s > 0 {
-					rhs.SetVec(i, psi[i])
-				}
-			}
-		}
-		var u, r mat.VecDense
-		require.NoError(t, u.SolveVec(m, rhs))
-		r.MulVec(a, &u)
-		r.SubVec(&r, f)
-		same := true
-		for i := range set {
-			// A point leaves contact at a smaller bound than it comes into it, so that rounding
-			// cannot have it do both in turn.
-			scale, want, bound := a.At(i, i), 0, 1e-9
-			if set[i] != 0 {
-				bound = -1e-12
-			}
-			switch lambda := r.AtVec(i); {
-			case set[i] <= 0 && lambda-scale*(u.AtVec(i)-phi[i]) > bound*scale:
-				want = -1
-			case set[i] >= 0 && lambda-scale*(u.AtVec(i)-psi[i]) < -bound*scale:
-				want = 1
-			}
-			same = same && set[i] == want
-			set[i] = want
-		}
-		if same {
-			return u.RawVector().Data
-		}
-	}
-	require.Fail(t, "the active sets do not settle")
-	return nil
 }
 
 func TestAgainstDenseSolvers(t *testing.T) {

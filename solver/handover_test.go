@@ -10,37 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// speeds draws peers of different speeds, some of which change in mid-run.
-func speeds(t *rapid.T, peers int) func(rank int, now time.Duration) time.Duration {
-	slow, later := make([]time.Duration, peers), make([]time.Duration, peers)
-	for i := range slow {
-		slow[i] = time.Duration(rapid.SampledFrom([]int{1, 1, 1, 3, 10}).Draw(t, "slow")) * 2 * time.Microsecond
-		later[i] = time.Duration(rapid.SampledFrom([]int{1, 1, 10}).Draw(t, "later")) * 2 * time.Microsecond
-	}
-	change := time.Duration(rapid.IntRange(1, 100).Draw(t, "change")) * time.Millisecond
-	return func(rank int, now time.Duration) time.Duration {
-		if now < change {
-			return slow[rank]
-		}
-		return later[rank]
-	}
-}
-
-// anySlabs cuts along the slowest axis.
-func anySlabs(t *rapid.T, p *Problem) Partition {
-	slow := p.Dimension - 1
-	n := p.N[slow]
-	cuts := []int{0}
-	for i := 1; i < n; i++ {
-		if len(cuts) < 6 && rapid.IntRange(0, 2).Draw(t, "cut") == 0 {
-			cuts = append(cuts, i)
-		}
-	}
-	part := Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}
-	part.Cuts[slow] = append(cuts, n)
-	return part
-}
-
 // wideProblem draws a problem whose slabs can have fewer points than a padded row needs,
 // or more, so that moves cross that number: in one dimension the layout depends on it.
 func wideProblem(t *rapid.T) *Problem {
@@ -69,7 +38,7 @@ func wideSlabs(t *rapid.T, p *Problem) Partition {
 // crossings counts the peers of a 1-D run whose share crossed the number of points from
 // which on rows are padded.
 func crossings(p *Problem, part Partition, n *network) (count int) {
-	for r, w := range n.workers {
+	for r, w := range workersOf(n) {
 		if p.Dimension == 1 && originOf(part.Box(Rank(r))) != originOf(w.Box()) {
 			count++
 		}
@@ -90,7 +59,7 @@ func originOf(b Box) int {
 func requireCover(t require.TestingT, n *network, c Config) (planes int) {
 	slow, at := c.Problem.Dimension-1, 0
 	given, taken := 0, 0
-	for r, w := range n.workers {
+	for r, w := range workersOf(n) {
 		b := w.Box()
 		require.Equal(t, at, b.Lo[slow], "rank %d", r)
 		require.Greater(t, b.Hi[slow], at, "rank %d", r)
@@ -141,14 +110,14 @@ func checkMovesInLockstep(t *testing.T, problem func(*rapid.T) *Problem, slabs f
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
 		require.NoError(t, err)
-		n.perPoint = speeds(t, len(n.workers))
+		n.perPoint = speeds(t, len(workersOf(n)))
 		n.jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
 		n.agreeDelay = agreement
 		if c.Scheme.Asynchronous() {
 			n.loss, n.double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 		}
 		require.NoError(t, n.run())
-		for r, w := range n.workers {
+		for r, w := range workersOf(n) {
 			require.Equal(t, Outcome{Reason: want.Reason, Sweeps: want.Sweeps, Iterate: want.Sweeps, Residual: want.Residual}, still(w.Outcome()), "rank %d", r)
 		}
 		requireSameBits(t, want.U, n.assemble(p, c.Partition))
@@ -193,7 +162,7 @@ func checkMovesInAsynchronousRuns(t *testing.T, problem func(*rapid.T) *Problem,
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
 		require.NoError(t, err)
-		n.perPoint = speeds(t, len(n.workers))
+		n.perPoint = speeds(t, len(workersOf(n)))
 		n.loss, n.double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 		n.jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
 		n.agreeDelay = time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(t, "agreement")) * time.Millisecond
@@ -202,7 +171,7 @@ func checkMovesInAsynchronousRuns(t *testing.T, problem func(*rapid.T) *Problem,
 		crossed += crossings(p, c.Partition, n)
 		e, err := Evaluate(p, n.assemble(p, c.Partition), nil)
 		require.NoError(t, err)
-		for _, w := range n.workers {
+		for _, w := range workersOf(n) {
 			require.Equal(t, Converged, w.Outcome().Reason)
 			if !Lockstep(c.Scheme) {
 				require.Equal(t, e.RelativeResidual, w.Outcome().Residual, "what was agreed is what is true")
@@ -289,7 +258,7 @@ func TestPlanesFollowTheSpeeds(t *testing.T) {
 			requireCover(t, n, c)
 			t.Logf("one of four 5 times slower: %v without, %v with %d planes moved", plain, moved, requireCover(t, n, c))
 			require.Less(t, moved.Seconds(), 0.6*plain.Seconds())
-			require.LessOrEqual(t, n.workers[2].planes(), 4)
+			require.LessOrEqual(t, workersOf(n)[2].planes(), 4)
 
 			even, _, _ := aside(t, s, 32, 4, false, func(int, time.Duration) time.Duration { return time.Microsecond })
 			change := even / 4
@@ -303,7 +272,7 @@ func TestPlanesFollowTheSpeeds(t *testing.T) {
 			moved, n, c = aside(t, s, 32, 4, true, later)
 			t.Logf("one of four 10 times slower from %v on: %v without, %v with %d planes moved", change, plain, moved, requireCover(t, n, c))
 			require.Less(t, moved.Seconds(), 0.6*plain.Seconds())
-			require.LessOrEqual(t, n.workers[1].planes(), 2)
+			require.LessOrEqual(t, workersOf(n)[1].planes(), 2)
 		})
 	}
 }

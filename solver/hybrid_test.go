@@ -14,16 +14,6 @@ func TestHybridOfOneClusterIsBitwiseSequential(t *testing.T) {
 // oneCluster stands for Hybrid with as many zeros as the partition has peers.
 var oneCluster = Hybrid(nil)
 
-// anyClusters labels the peers of a partition at random: clusters need not be
-// connected.
-func anyClusters(t *rapid.T, peers int) []int {
-	out := make([]int, peers)
-	for r := range out {
-		out[r] = rapid.IntRange(0, 3).Draw(t, "cluster")
-	}
-	return out
-}
-
 func TestHybridMeetsTheTolerance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyProblem(t)
@@ -40,8 +30,8 @@ func TestHybridMeetsTheTolerance(t *testing.T) {
 		require.NoError(t, n.run())
 		e, err := Evaluate(p, n.assemble(p, part), nil)
 		require.NoError(t, err)
-		reason := n.workers[0].Outcome().Reason
-		for _, w := range n.workers {
+		reason := workersOf(n)[0].Outcome().Reason
+		for _, w := range workersOf(n) {
 			require.Equal(t, reason, w.Outcome().Reason)
 			if !Lockstep(c.Scheme) {
 				require.Equal(t, e.RelativeResidual, w.Outcome().Residual, "what was agreed is what is true")
@@ -64,9 +54,9 @@ func TestHybridAdmitsPerNeighbour(t *testing.T) {
 	n.pace[0], n.pace[1], n.pace[2], n.pace[3] = 1000, 1000, 50000, 50000
 	within, between := 0, 0
 	n.observe = func(n *network) {
-		at := func(r int) int { return int(n.workers[r].iterate) }
+		at := func(r int) int { return int(workersOf(n)[r].iterate) }
 		for _, pair := range [][2]int{{0, 1}, {1, 0}, {2, 3}, {3, 2}} {
-			within = max(within, at(pair[0])-made(n.workers[pair[1]]))
+			within = max(within, at(pair[0])-made(workersOf(n)[pair[1]]))
 		}
 		between = max(between, at(1)-at(2), at(2)-at(1))
 	}
@@ -88,10 +78,10 @@ func TestHybridOfLonelyPeersIsAsynchronous(t *testing.T) {
 	a, b := play(Asynchronous()), play(Hybrid([]int{0, 1, 2}))
 	require.Equal(t, a.events, b.events)
 	require.Equal(t, a.now, b.now)
-	for r := range a.workers {
-		require.Equal(t, a.workers[r].Outcome(), b.workers[r].Outcome())
+	for r := range workersOf(a) {
+		require.Equal(t, workersOf(a)[r].Outcome(), workersOf(b)[r].Outcome())
 	}
-	requireSameBits(t, a.assemble(p, a.workers[0].config.Partition), b.assemble(p, a.workers[0].config.Partition))
+	requireSameBits(t, a.assemble(p, workersOf(a)[0].config.Partition), b.assemble(p, workersOf(a)[0].config.Partition))
 }
 
 func TestHybridWantsAClusterPerPeer(t *testing.T) {

@@ -49,7 +49,7 @@ func TestInTurnIsItsEmulation(t *testing.T) {
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
 		require.NoError(t, err)
 		require.NoError(t, n.run())
-		for _, w := range n.workers {
+		for _, w := range workersOf(n) {
 			require.Equal(t, Outcome{Reason: want.Reason, Sweeps: want.Sweeps, Iterate: want.Sweeps, Residual: want.Residual}, w.Outcome())
 		}
 		requireSameBits(t, want.U, n.assemble(p, c.Partition))

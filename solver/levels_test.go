@@ -11,49 +11,6 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// redBlackOracle sweeps with plain loops over the whole grid: the method as a textbook
-// has it, with the operations of package kernel's contract.
-func redBlackOracle(t require.TestingT, p *Problem, omega float64, sweeps int) []float64 {
-	s, err := newSequential(p, Jacobi)
-	require.NoError(t, err)
-	require.NoError(t, s.start(nil))
-	diagonal := s.row[kernel.Center]
-	for range sweeps {
-		for colour := range 2 {
-			s.each(func(i, d int, idx [3]int) {
-				if (idx[0]+idx[1]+idx[2]-3)&1 != colour {
-					return
-				}
-				r := s.defect(s.cur, i, d)
-				v := s.cur[i] - float64(omega/diagonal*r)
-				if s.rows != nil {
-					v = s.cur[i] - float64(omega*float64(r/s.rows[d][kernel.Center]))
-				}
-				s.cur[i] = clamp(v, s.phi[d], s.psi[d])
-			})
-		}
-	}
-	return s.interior()
-}
-
-func TestRedBlackIsTheTextbooks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := anyProblem(t)
-		omega := rapid.Float64Range(0.5, 1.9).Draw(t, "omega")
-		sweeps := rapid.IntRange(1, 30).Draw(t, "sweeps")
-		c := Config{
-			Problem: p, Partition: anyPartition(t, p), Scheme: Synchronous(), MaxSweeps: Iteration(sweeps),
-			Method: MethodConfig{Name: SOR, Omega: omega}, Executor: threads{},
-		}
-		k := newCrew(t, 1, c).run()
-		if k.peers[0].Outcome().Reason != ReachedSweeps {
-			return // u⁰ solves it, or the residual is 0 to the last bit
-		}
-		require.EqualValues(t, sweeps, k.peers[0].Outcome().Sweeps)
-		requireSameBits(t, redBlackOracle(t, p, omega, sweeps), k.answer(p))
-	})
-}
-
 func TestRedBlackOnAnyPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyProblem(t)

@@ -1,41 +1,10 @@
 package solver
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-// samples is one message of every kind.
-func samples() []message {
-	var out []message
-	for k := msgDiagonal; k < msgKinds; k++ {
-		m := message{kind: k, number: 77, reason: Interrupted, step: int(k) % 3}
-		switch k {
-		case msgDiagonal, msgStep, msgHeard:
-			m.a = math.Pi
-		case msgEstimate:
-			m.a, m.b = math.Pi, 1e-3
-		case msgVerdict:
-			m.a, m.b = 1e-300, 4
-		case msgFace, msgPlane:
-			m.iterate, m.values = 1<<40, []byte("sixteen bytes ok")
-			m.mark = min(3, mostMark(k))
-		case msgLoad:
-			m.a, m.b, m.count = 1e3, 1e-2, 16
-		case msgMove, msgGrant:
-			m.iterate, m.count = 12, -3
-		case msgResidual:
-			m.mark = 1
-			m.squares.Add(1e300)
-			m.squares.Add(1e-300)
-			m.start.Add(3)
-		}
-		out = append(out, m)
-	}
-	return out
-}
 
 func TestMessagesRoundTrip(t *testing.T) {
 	for _, m := range samples() {

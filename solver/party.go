@@ -140,6 +140,10 @@ func (p *party) want(r Reason) {
 	}
 }
 
+// Stopping reports whether the root knows that an early end was asked for.
+func (p *party) Stopping() bool { return p.wish != Running }
+
+// channelOf returns the channel to a peer, nil if there is none.
 func (p *party) channelOf(q Rank) *channel {
 	if c := find(p.channels, q); c != nil {
 		return c

@@ -9,16 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inclusion is diffusion κ in a disk or ball that does not end on grid lines, 1 outside.
-func inclusion(kappa float64) Function {
-	return func(q Point) float64 {
-		if x, y, z := q[0]-0.3, q[1]-0.4, q[2]-0.2; x*x+y*y+z*z < 0.08 {
-			return kappa
-		}
-		return 1
-	}
-}
-
 // Matrices that are M-matrices of moderate ‖A⁻¹‖∞ have a bound: jumps that are not on the
 // grid, flows that turn or meet, coefficients over 24 decades. The norm in it is little
 // more than that of the inverse, which relaxation finds too, and the search costs little.

@@ -9,74 +9,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/method"
 )
 
-// together lets the peers of a run take turns, every message arriving at once and in
-// order, until all are done.
-func together(t testing.TB, configs []Config) []Block {
-	peers := make([]Block, len(configs))
-	for r := range peers {
-		p, err := New(configs[r])
-		require.NoError(t, err)
-		peers[r] = p
-	}
-	for done, moved := 0, true; done < len(peers); {
-		require.True(t, moved, "stuck")
-		done, moved = 0, false
-		for r, p := range peers {
-			for op := p.Next(0); ; op = p.Next(0) {
-				if op.Kind == OpDone {
-					done++
-				}
-				if op.Kind == OpDone || op.Kind == OpWait {
-					break
-				}
-				moved = true
-				act(t, peers, Rank(r), op)
-			}
-		}
-	}
-	return peers
-}
-
-func act(t testing.TB, peers []Block, r Rank, op Op) {
-	switch op.Kind {
-	case OpRelax:
-		peers[r].Relax(op)
-	case OpSend:
-		buf := make([]byte, op.Bytes)
-		peers[r].Pack(op, buf)
-		require.NoError(t, peers[op.To].Halo(0, r, op.Tag, op.Label, buf))
-	case OpAgree:
-		require.NoError(t, peers[op.To].Agree(0, r, op.Message))
-	case OpStep:
-	default:
-		require.Fail(t, "an operation that was not expected", "%+v", op)
-	}
-}
-
-// collected is the assembled answer.
-func collected(p *Problem, peers []Block) []float64 {
-	u := make([]float64, p.Points())
-	for _, q := range peers {
-		v := make([]float64, q.Box().Points())
-		q.Solution(v)
-		q.Box().each(func(d int, idx [3]int) bool {
-			u[idx[0]-1+p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))] = v[d]
-			return true
-		})
-	}
-	return u
-}
-
-// anySchwarz draws a method without a coarse correction and with a fixed amount of work.
-func anySchwarz(t *rapid.T) MethodConfig {
-	return MethodConfig{
-		Name: Schwarz, Coarse: -1, Omega: 1.2,
-		Local:   rapid.SampledFrom([]string{Richardson, SOR, Multigrid}).Draw(t, "local"),
-		Overlap: rapid.SampledFrom([]int{0, 1, 2, 3, 8}).Draw(t, "overlap"),
-		Work:    rapid.IntRange(1, 3).Draw(t, "work"),
-	}
-}
-
 // emulated is the Schwarz method on one machine, on a vector of the whole grid: every box
 // grown by the overlap is solved from the same iterate, and its own points are kept.
 func emulated(t require.TestingT, p *Problem, part Partition, m MethodConfig, exchanges int) []float64 {
@@ -155,10 +87,6 @@ func TestSchwarzInLockstepIsItsEmulation(t *testing.T) {
 		})
 	}
 }
-
-// mostPeers of a drawn run that ends by its tolerance: every pair of hundreds would have a
-// session here.
-const mostPeers = 12
 
 // TestSchwarzConverges: whatever the scheme, the local method, the overlap, the work and
 // the coarse correction, over a network that loses and reorders, the residual of the

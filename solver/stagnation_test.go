@@ -8,16 +8,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// string1D is a 1-D problem of n points without obstacle.
-func string1D(n int) *Problem {
-	p := membrane([3]int{n, 1, 1}, 1)
-	p.Obstacle, p.Source.Of = nil, func(q Point) float64 { return 1 + math.Cos(5*q[0]) }
-	return p
-}
-
-// impossible is a tolerance that rounding allows nobody to meet, unless the residual is 0.
-const impossible = 1e-300
-
 // A tolerance below what rounding allows ends a run of any method on any partition, in 1
 // to 3 dimensions and in time steps, at the same place as on one peer.
 func TestRunsStagnate(t *testing.T) {

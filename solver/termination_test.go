@@ -14,16 +14,10 @@ func runOf(t require.TestingT, seed uint64, c Config) *network {
 	return n
 }
 
-func slabsOf(t require.TestingT, p *Problem, peers int) Partition {
-	part, err := Slabs(p.N, peers, nil)
-	require.NoError(t, err)
-	return part
-}
-
 func requireTrueResidual(t require.TestingT, n *network, c Config) float64 {
 	e, err := Evaluate(c.Problem, n.assemble(c.Problem, c.Partition), nil)
 	require.NoError(t, err)
-	for _, w := range n.workers {
+	for _, w := range workersOf(n) {
 		require.Equal(t, e.RelativeResidual, w.Outcome().Residual)
 	}
 	return e.RelativeResidual
@@ -37,7 +31,7 @@ func TestSolvedAtTheStart(t *testing.T) {
 		c := Config{Problem: p, Partition: slabsOf(t, p, 3), Scheme: s, Tolerance: 1e-6}
 		n := runOf(t, 1, c)
 		require.NoError(t, n.run())
-		for _, w := range n.workers {
+		for _, w := range workersOf(n) {
 			require.Equal(t, Outcome{Reason: Converged}, w.Outcome(), s.Name())
 		}
 	}
@@ -53,7 +47,7 @@ func TestMaxSweepsAreMadeExactly(t *testing.T) {
 			n.loss = 0.3
 		}
 		require.NoError(t, n.run())
-		for _, w := range n.workers {
+		for _, w := range workersOf(n) {
 			o := w.Outcome()
 			require.Equal(t, ReachedSweeps, o.Reason)
 			require.Equal(t, c.MaxSweeps, o.Sweeps)
@@ -72,16 +66,16 @@ func TestStopFromAnyone(t *testing.T) {
 		c := Config{Problem: p, Partition: anyPartition(t, p), Scheme: s}
 		n := runOf(t, rapid.Uint64().Draw(t, "seed"), c)
 		n.stopAt = time.Duration(rapid.IntRange(0, 20000).Draw(t, "at")) * time.Microsecond
-		n.stopRank = Rank(rapid.IntRange(0, len(n.workers)-1).Draw(t, "rank"))
+		n.stopRank = Rank(rapid.IntRange(0, len(workersOf(n))-1).Draw(t, "rank"))
 		require.NoError(t, n.run())
-		for _, w := range n.workers {
+		for _, w := range workersOf(n) {
 			require.Equal(t, Interrupted, w.Outcome().Reason)
 		}
 		if s.Name() == "async" || s.Name() == "delay:3" {
 			requireTrueResidual(t, n, c)
 		} else {
-			first := n.workers[0].Outcome()
-			for _, w := range n.workers {
+			first := workersOf(n)[0].Outcome()
+			for _, w := range workersOf(n) {
 				require.Equal(t, first, w.Outcome(), "all stop at the same iterate")
 			}
 		}
@@ -103,7 +97,7 @@ func TestLostLastFaces(t *testing.T) {
 		}
 		require.NoError(t, n.run(), s.Name())
 		requireTrueResidual(t, n, c)
-		for _, w := range n.workers {
+		for _, w := range workersOf(n) {
 			require.Equal(t, Iteration(40), w.Outcome().Sweeps)
 		}
 	}
@@ -121,11 +115,11 @@ func TestNoFalseTermination(t *testing.T) {
 		n.blackout = func(_, _ Rank, _ uint64, now time.Duration) bool { return now > dark }
 		failed := 0
 		n.observe = func(n *network) {
-			failed = max(failed, n.workers[0].Outcome().Snapshots)
+			failed = max(failed, workersOf(n)[0].Outcome().Snapshots)
 		}
 		require.NoError(t, n.run())
 		rel := requireTrueResidual(t, n, c)
-		for _, w := range n.workers {
+		for _, w := range workersOf(n) {
 			o := w.Outcome()
 			require.Equal(t, o.Reason == Converged, rel <= c.Tolerance)
 			require.Contains(t, []Reason{Converged, ReachedSweeps}, o.Reason)
@@ -142,7 +136,7 @@ func TestAgreementStaysRare(t *testing.T) {
 	n := runOf(t, 5, c)
 	require.NoError(t, n.run())
 	sweeps := 0
-	for _, w := range n.workers {
+	for _, w := range workersOf(n) {
 		sweeps += int(w.Outcome().Sweeps)
 	}
 	require.Less(t, n.agreeSent, sweeps/4)
@@ -158,8 +152,8 @@ func TestBoundedDelayIsBounded(t *testing.T) {
 		n.loss = 0.3
 		widest := 0
 		n.observe = func(n *network) {
-			for i := 1; i < len(n.workers); i++ {
-				a, b := n.workers[i], n.workers[i-1]
+			for i := 1; i < len(workersOf(n)); i++ {
+				a, b := workersOf(n)[i], workersOf(n)[i-1]
 				widest = max(widest, int(a.iterate)-made(b), int(b.iterate)-made(a))
 			}
 		}
@@ -189,7 +183,7 @@ func TestDivergenceEnds(t *testing.T) {
 	for _, s := range []Scheme{Synchronous(), Asynchronous()} {
 		n := runOf(t, 1, Config{Problem: p, Partition: slabsOf(t, p, 3), Scheme: s, Tolerance: 1e-6})
 		require.NoError(t, n.run())
-		for _, w := range n.workers {
+		for _, w := range workersOf(n) {
 			require.Equal(t, Diverged, w.Outcome().Reason)
 		}
 	}

@@ -7,9 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// threads is an Executor with a goroutine a piece.
-type threads struct{}
-
 func (threads) For(n int, f func(int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -42,12 +39,12 @@ func TestThreadsShareABox(t *testing.T) {
 		for _, s := range []Scheme{Synchronous(), BoundedDelay(0)} {
 			n := runOf(t, 4, Config{Problem: p, Partition: part, Scheme: s, Order: c.order, CheckEvery: 2, Lag: 1, MaxSweeps: 3, Executor: threads{}})
 			most := 0
-			for _, st := range n.workers[0].pass.sweep {
+			for _, st := range workersOf(n)[0].pass.sweep {
 				most = max(most, st.chunks)
 			}
 			require.Greater(t, most, 1, "nothing is shared")
 			require.NoError(t, n.run())
-			require.Equal(t, want.Residual, n.workers[0].Outcome().Residual)
+			require.Equal(t, want.Residual, workersOf(n)[0].Outcome().Residual)
 			requireSameBits(t, want.U, n.assemble(p, part))
 		}
 	}

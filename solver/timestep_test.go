@@ -8,60 +8,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// evolving draws a small nonstationary problem: obstacle, load and boundary data that
-// move, an operator that may vary in place and time.
-func evolving(t *rapid.T) *Problem { return evolve(t, anyProblem(t)) }
-
-// evolve draws a nonstationary problem whose operator and obstacles begin as those of base.
-func evolve(t *rapid.T, base *Problem) *Problem {
-	base.Initial = nil
-	if rapid.Bool().Draw(t, "moving obstacle") && base.Upper == nil {
-		base.Obstacle = func(q Point) float64 { return 0 }
-	}
-	moving := rapid.IntRange(0, 2).Draw(t, "moving")
-	e := &Evolution{End: rapid.SampledFrom([]float64{0.02, 0.3, 5}).Draw(t, "end"), Steps: rapid.IntRange(1, 5).Draw(t, "steps")}
-	if rapid.Bool().Draw(t, "start") {
-		e.Initial = func(q Point) float64 { return 0.2 * q[0] }
-	}
-	frozen := *base
-	e.At = func(at float64) *Problem {
-		q := frozen
-		if moving > 0 {
-			source := q.Source
-			q.Source = Coefficient{Of: func(x Point) float64 { return source.At(x) - 2*at }}
-			q.Boundary = func(x Point) float64 { return 0.05 * at * x[0] }
-		}
-		if obstacle := q.Obstacle; moving > 1 && obstacle != nil {
-			q.Obstacle = func(x Point) float64 { return obstacle(x) - 0.1*math.Sin(3*at) - 0.11 }
-		}
-		if diffusion := q.Diffusion; moving > 1 && !diffusion.Constant() {
-			q.Diffusion.Of = func(x Point) float64 { return diffusion.Of(x) + at*x[0] }
-		}
-		return &q
-	}
-	p := *e.At(e.End)
-	p.Evolution = e
-	return &p
-}
-
-// anyStepping is a run of a drawn nonstationary problem.
-func anyStepping(t *rapid.T, s func(Partition) Scheme) Config {
-	p := evolving(t)
-	return steppingOf(t, p, anyPartition(t, p), s)
-}
-
-// steppingOf is a run of a nonstationary problem on a partition.
-func steppingOf(t *rapid.T, p *Problem, part Partition, s func(Partition) Scheme) Config {
-	c := Config{
-		Problem: p, Partition: part, Scheme: s(part), Executor: backwards{},
-		Tolerance:   rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),
-		CheckEvery:  Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
-		Reconfigure: rapid.Bool().Draw(t, "reconfigure"),
-	}
-	c.Lag = Iteration(rapid.IntRange(0, int(c.CheckEvery)).Draw(t, "lag"))
-	return c
-}
-
 // Synchronous time stepping gives the sequential bits in every step, on any
 // partition, over a channel that loses, too.
 func TestStepsInLockstepAreBitwiseSequential(t *testing.T) {
@@ -76,7 +22,7 @@ func TestStepsInLockstepAreBitwiseSequential(t *testing.T) {
 				require.NoError(t, err)
 				n.loss, n.double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 				require.NoError(t, n.run())
-				for r, w := range n.workers {
+				for r, w := range workersOf(n) {
 					o := w.Outcome()
 					require.Equal(t, want.Reason, o.Reason)
 					require.Equal(t, want.Sweeps, o.Sweeps)
@@ -119,7 +65,7 @@ func checkSteps(t require.TestingT, c Config, seed uint64, loss float64, tune ..
 	ends[0], err = AtStart(p, nil)
 	require.NoError(t, err)
 	n.stepped = func(rank int, r StepResult, u []float64) {
-		n.workers[rank].Box().each(func(d int, idx [3]int) bool {
+		workersOf(n)[rank].Box().each(func(d int, idx [3]int) bool {
 			ends[r.Step][idx[0]-1+p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))] = u[d]
 			return true
 		})
@@ -132,13 +78,13 @@ func checkSteps(t require.TestingT, c Config, seed uint64, loss float64, tune ..
 		require.NoError(t, err)
 		require.LessOrEqual(t, e.RelativeResidual, c.Tolerance, "step %d", m)
 		worst = max(worst, e.RelativeResidual)
-		for r := range n.workers {
+		for r := range workersOf(n) {
 			if !Lockstep(c.Scheme) {
 				require.Equal(t, e.RelativeResidual, n.steps[r][m-1].Residual, "what was agreed is what is true")
 			}
 		}
 	}
-	for r, w := range n.workers {
+	for r, w := range workersOf(n) {
 		o := w.Outcome()
 		require.Equal(t, Converged, o.Reason)
 		require.Equal(t, p.Steps(), o.Steps)
@@ -159,21 +105,6 @@ func checkSteps(t require.TestingT, c Config, seed uint64, loss float64, tune ..
 	return n
 }
 
-// heating is a problem whose membrane is heated from one side.
-func heating(n, steps int) *Problem {
-	p := membrane([3]int{n, n, n}, 3)
-	e := &Evolution{End: 0.1, Steps: steps}
-	base := *p
-	e.At = func(t float64) *Problem {
-		q := base
-		q.Boundary = func(x Point) float64 { return t * x[0] }
-		return &q
-	}
-	p.Boundary = e.At(e.End).Boundary
-	p.Evolution = e
-	return p
-}
-
 // Faces of an old step come late, and are dropped and counted.
 func TestFacesOfAnOldStepAreDropped(t *testing.T) {
 	p := heating(6, 4)
@@ -181,7 +112,7 @@ func TestFacesOfAnOldStepAreDropped(t *testing.T) {
 	stale := uint64(0)
 	for seed := range uint64(5) {
 		n := checkSteps(t, c, seed, 0.1)
-		for _, w := range n.workers {
+		for _, w := range workersOf(n) {
 			stale += w.Outcome().Stale
 		}
 	}
@@ -205,16 +136,16 @@ func TestStopBetweenSteps(t *testing.T) {
 		}
 		n.stopAt, n.stopRank = 1<<40, 2
 		require.NoError(t, n.run())
-		o := n.workers[1].Outcome()
+		o := workersOf(n)[1].Outcome()
 		require.Equal(t, Interrupted, o.Reason, s.Name())
 		require.GreaterOrEqual(t, o.Steps, 3)
 		require.Less(t, o.Steps, 50)
-		for _, w := range n.workers {
+		for _, w := range workersOf(n) {
 			require.Equal(t, o.Steps, w.Outcome().Steps)
 			require.Equal(t, o.Reason, w.Outcome().Reason)
 		}
-		u := make([]float64, n.workers[1].Box().Points())
-		n.workers[1].Solution(u)
+		u := make([]float64, workersOf(n)[1].Box().Points())
+		workersOf(n)[1].Solution(u)
 		requireSameBits(t, ends[o.Steps], u)
 	}
 }

@@ -16,7 +16,6 @@ import (
 type network struct {
 	rng      *rand.Rand
 	peers    []Block
-	workers  []*Worker // the same, of runs of the Richardson method
 	scheme   Scheme
 	now      time.Duration
 	nextAt   []time.Duration // −1: waits for an arrival
@@ -88,7 +87,8 @@ type slotBuffer struct {
 // segmentBytes is three values, so that even small faces travel in pieces.
 const segmentBytes = 24
 
-func newNetwork(seed uint64, configs []Config) (*network, error) {
+// newNetworkOf builds the peers of a run by one method.
+func newNetworkOf(seed uint64, build func(Config) (Block, error), configs []Config) (*network, error) {
 	n := &network{
 		rng:    rand.New(rand.NewPCG(seed, 7)),
 		scheme: configs[0].Scheme,
@@ -96,14 +96,11 @@ func newNetwork(seed uint64, configs []Config) (*network, error) {
 		jitter: 200 * time.Microsecond, stopAt: -1, segment: segmentBytes,
 	}
 	for _, c := range configs {
-		p, err := New(c)
+		p, err := build(c)
 		if err != nil {
 			return nil, err
 		}
 		n.peers = append(n.peers, p)
-		if w, ok := p.(*Worker); ok {
-			n.workers = append(n.workers, w)
-		}
 		n.nextAt = append(n.nextAt, 0)
 		n.done = append(n.done, false)
 		n.waiting = append(n.waiting, false)
@@ -355,13 +352,4 @@ func (n *network) assemble(p *Problem, _ Partition) []float64 {
 		})
 	}
 	return u
-}
-
-func configsFor(c Config) []Config {
-	out := make([]Config, c.Partition.Peers())
-	for r := range out {
-		out[r] = c
-		out[r].Rank = Rank(r)
-	}
-	return out
 }
