@@ -7,7 +7,7 @@ import (
 )
 
 // largestMagnitude is NaN if a value is.
-func largestMagnitude(v []float64) float64 { return kernel.Largest(v) }
+func largestMagnitude(v []float64) float64 { return kernel.MaxAbs(v) }
 
 // larger is NaN if one of the two is.
 func larger(a, b float64) float64 {

@@ -2,6 +2,7 @@ package solver
 
 import (
 	"math"
+	"sync"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -500,5 +501,19 @@ func anySchwarz(t *rapid.T) MethodConfig {
 		Local:   rapid.SampledFrom([]string{Richardson, SOR, Multigrid}).Draw(t, "local"),
 		Overlap: rapid.SampledFrom([]int{0, 1, 2, 3, 8}).Draw(t, "overlap"),
 		Work:    rapid.IntRange(1, 3).Draw(t, "work"),
+	}
+}
+
+func (threads) For(n int, f func(int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
+
+func (backwards) For(n int, f func(int)) {
+	for i := n - 1; i >= 0; i-- {
+		f(i)
 	}
 }

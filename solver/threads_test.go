@@ -1,19 +1,10 @@
 package solver
 
 import (
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-func (threads) For(n int, f func(int)) {
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { f(i) })
-	}
-	all.Wait()
-}
 
 // Boxes large enough to be cut into pieces and parts give the same bits on any
 // number of threads; with -race this also shows that pieces do not overlap.

@@ -47,12 +47,6 @@ func checkLockstep(t *rapid.T, s Scheme) {
 	requireSameBits(t, want.U, n.assemble(p, c.Partition))
 }
 
-func (backwards) For(n int, f func(int)) {
-	for i := n - 1; i >= 0; i-- {
-		f(i)
-	}
-}
-
 func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyProblem(t)
