@@ -103,7 +103,7 @@ func countExchanges(parts [3]int, m solver.MethodConfig) (solver.Outcome, error)
 	if err != nil {
 		return solver.Outcome{}, err
 	}
-	peers := make([]solver.Peer, part.Peers())
+	peers := make([]solver.Block, part.Peers())
 	for r := range peers {
 		peers[r], err = solver.New(solver.Config{
 			Problem: p, Partition: part, Rank: solver.Rank(r), Scheme: solver.Synchronous(), Method: m,
@@ -124,7 +124,7 @@ func countExchanges(parts [3]int, m solver.MethodConfig) (solver.Outcome, error)
 }
 
 // takeTurns lets the peers go on in turn, each until it waits, until all are done.
-func takeTurns(peers []solver.Peer) error {
+func takeTurns(peers []solver.Block) error {
 	for done := 0; done < len(peers); {
 		done = 0
 		moved := false
@@ -148,7 +148,7 @@ func takeTurns(peers []solver.Peer) error {
 }
 
 // obey does an operation of peer r.
-func obey(peers []solver.Peer, r solver.Rank, op solver.Op) error {
+func obey(peers []solver.Block, r solver.Rank, op solver.Op) error {
 	switch op.Kind {
 	case solver.OpRelax:
 		peers[r].Relax(op)

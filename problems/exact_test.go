@@ -98,7 +98,7 @@ func cube(d, n int) [3]int {
 	return g
 }
 
-func problem(t require.TestingT, name string, n int, settings ...string) *solver.Problem {
+func exampleProblem(t require.TestingT, name string, n int, settings ...string) *solver.Problem {
 	b, err := Lookup(name)
 	require.NoError(t, err)
 	b, err = b.With(settings)
@@ -132,7 +132,7 @@ func TestDiscretisationErrors(t *testing.T) {
 			if c.long && !*long {
 				t.Skip("a fine grid: run with -args -long")
 			}
-			require.InDelta(t, c.want, maxError(t, problem(t, c.problem, c.n)), 2*c.digits)
+			require.InDelta(t, c.want, maxError(t, exampleProblem(t, c.problem, c.n)), 2*c.digits)
 		})
 	}
 }
@@ -149,14 +149,14 @@ func maxError(t *testing.T, p *solver.Problem) float64 {
 // In the plane no figures are given: the error must fall with h².
 func TestPlaneProblemsConverge(t *testing.T) {
 	for _, name := range []string{"quartic2d", "ball2d"} {
-		coarse, fine := maxError(t, problem(t, name, 31)), maxError(t, problem(t, name, 127))
+		coarse, fine := maxError(t, exampleProblem(t, name, 31)), maxError(t, exampleProblem(t, name, 127))
 		require.Less(t, fine, coarse/5, "%s: %g at n = 31, %g at 127", name, coarse, fine)
 	}
 }
 
 // The membrane's contact set and mean are figures that the program prints too.
 func TestMembraneContact(t *testing.T) {
-	p := problem(t, "membrane", 31)
+	p := exampleProblem(t, "membrane", 31)
 	u, _ := solveDirectly(t, p)
 	contact, sum := 0, 0.0
 	eachNode(p, func(at int, q solver.Point, boundary bool) {
@@ -251,7 +251,7 @@ func slopeOf(c solver.Coefficient, q solver.Point, axis int, h float64) float64 
 // Inside the contact set the source does not show in the solution.
 func TestQuarticSource(t *testing.T) {
 	for _, name := range []string{"quartic", "quartic2d"} {
-		p := problem(t, name, 3)
+		p := exampleProblem(t, name, 3)
 		for r2, want := range map[float64]float64{0: -8 * 0.49 * 1.49, 0.45: -8 * 0.49 * 1.04} {
 			require.InDelta(t, want, p.Source.At(solver.Point{math.Sqrt(r2)}), 1e-12, name)
 		}

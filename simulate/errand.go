@@ -12,7 +12,7 @@ import (
 // windows are too small for several threads, but relaxations need not wait for windows.
 type errand struct {
 	stage atomic.Int32
-	peer  solver.Peer
+	peer  solver.Block
 	op    solver.Op
 	over  chan struct{}
 }
@@ -45,7 +45,7 @@ func (r *errand) do() bool {
 // one sweep are many windows apart, in which the other hosts' blocks take the caches.
 type farsighted interface{ RelaxAhead(op solver.Op) }
 
-func relaxAhead(p solver.Peer, op solver.Op) {
+func relaxAhead(p solver.Block, op solver.Op) {
 	if f, ok := p.(farsighted); ok {
 		f.RelaxAhead(op)
 		return
@@ -63,7 +63,7 @@ type deferring struct {
 }
 
 // deferredBy has the relaxations of a peer done by a crew.
-func deferredBy(c *crew, p solver.Peer) *deferring {
+func deferredBy(c *crew, p solver.Block) *deferring {
 	d := &deferring{crew: c, errand: errand{peer: p, over: make(chan struct{}, 1)}}
 	if _, ok := p.(farsighted); ok {
 		d.block = p.Box().Points()
@@ -72,7 +72,7 @@ func deferredBy(c *crew, p solver.Peer) *deferring {
 }
 
 // settled is the peer when its errand is over.
-func (d *deferring) settled() solver.Peer {
+func (d *deferring) settled() solver.Block {
 	r := &d.errand
 	for r.stage.Load() != errandOver && !r.do() {
 		if d.crew.help() {
@@ -104,39 +104,42 @@ func (d *deferring) relax(op solver.Op, first bool) {
 	d.crew.plan(&d.errand)
 }
 
-// Relax implements solver.Peer.
+// Relax implements solver.Block.
 func (d *deferring) Relax(op solver.Op) { d.relax(op, false) }
 
-// Next implements solver.Peer.
+// Next implements solver.Block.
 func (d *deferring) Next(now time.Duration) solver.Op { return d.settled().Next(now) }
 
-// Pack implements solver.Peer.
+// Pack implements solver.Block.
 func (d *deferring) Pack(op solver.Op, dst []byte) { d.settled().Pack(op, dst) }
 
-// Halo implements solver.Peer.
+// Halo implements solver.Block.
 func (d *deferring) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
 	return d.settled().Halo(now, q, tag, label, data)
 }
 
-// Agree implements solver.Peer.
+// Agree implements solver.Block.
 func (d *deferring) Agree(now time.Duration, q solver.Rank, msg []byte) error {
 	return d.settled().Agree(now, q, msg)
 }
 
-// Stop implements solver.Peer.
+// Stop implements solver.Block.
 func (d *deferring) Stop(now time.Duration, why solver.Reason) { d.settled().Stop(now, why) }
 
-// Outcome implements solver.Peer.
+// Outcome implements solver.Block.
 func (d *deferring) Outcome() solver.Outcome { return d.settled().Outcome() }
 
-// Progress implements solver.Peer.
+// Progress implements solver.Block.
 func (d *deferring) Progress() solver.Progress { return d.settled().Progress() }
 
-// Solution implements solver.Peer.
+// Solution implements solver.Block.
 func (d *deferring) Solution(dst []float64) { d.settled().Solution(dst) }
 
-// Box implements solver.Peer.
+// Box implements solver.Block.
 func (d *deferring) Box() solver.Box { return d.settled().Box() }
 
-// Links implements solver.Peer.
+// Links implements solver.Block.
 func (d *deferring) Links() []solver.Link { return d.settled().Links() }
+
+// Describe implements solver.Block.
+func (d *deferring) Describe() string { return d.settled().Describe() }

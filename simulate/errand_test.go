@@ -71,7 +71,7 @@ func TestErrandIsDoneOnce(t *testing.T) {
 
 // counted is a peer that counts.
 type counted struct {
-	solver.Peer
+	solver.Block
 	relaxed int
 }
 

@@ -152,7 +152,7 @@ func (m *machine) relax(op solver.Op, first bool) {
 		p.relax(op, first)
 	case *standIn:
 		op.Points /= p.volume
-		relaxAhead(p.Peer, op)
+		relaxAhead(p.Block, op)
 	default:
 		relaxAhead(p, op)
 	}

@@ -10,7 +10,7 @@ import (
 // what it sends is longer, padded, and its relaxations count for more points. Agreement
 // messages keep their lengths: they are few.
 type standIn struct {
-	solver.Peer
+	solver.Block
 	face, volume int // that a point stands for
 	links        []solver.Link
 	part         int // points of the relaxation asked for
@@ -45,8 +45,8 @@ func (o *overlay) Take(i, n int) []byte {
 func (*overlay) Give(int, []byte) {}
 
 // stand has every point of a peer's grid stand for side points a side.
-func stand(p solver.Peer, side, dimension int) *standIn {
-	s := &standIn{Peer: p, face: 1, volume: side, faces: map[source][]byte{}}
+func stand(p solver.Block, side, dimension int) *standIn {
+	s := &standIn{Block: p, face: 1, volume: side, faces: map[source][]byte{}}
 	for range dimension - 1 {
 		s.face, s.volume = s.face*side, s.volume*side
 	}
@@ -69,34 +69,34 @@ func (s *standIn) longer(lengths []int) []int {
 	return out
 }
 
-// Links implements solver.Peer.
+// Links implements solver.Block.
 func (s *standIn) Links() []solver.Link { return s.links }
 
-// Next implements solver.Peer.
+// Next implements solver.Block.
 func (s *standIn) Next(now time.Duration) solver.Op {
-	op := s.Peer.Next(now)
+	op := s.Block.Next(now)
 	s.part = op.Points
 	op.Points, op.Bytes = op.Points*s.volume, op.Bytes*s.face
 	return op
 }
 
-// Relax implements solver.Peer.
+// Relax implements solver.Block.
 func (s *standIn) Relax(op solver.Op) {
 	op.Points = s.part
-	s.Peer.Relax(op)
+	s.Block.Relax(op)
 }
 
-// Pack implements solver.Peer: what lies behind the face is whatever dst holds.
+// Pack implements solver.Block: what lies behind the face is whatever dst holds.
 func (s *standIn) Pack(op solver.Op, dst []byte) {
 	op.Bytes /= s.face
-	s.Peer.Pack(op, dst[:op.Bytes])
+	s.Block.Pack(op, dst[:op.Bytes])
 }
 
-// Halo implements solver.Peer. It keeps what is true of data itself: the shell may use its
+// Halo implements solver.Block. It keeps what is true of data itself: the shell may use its
 // memory again.
 func (s *standIn) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
 	from := source{q, tag}
 	kept := append(s.faces[from][:0], data[:len(data)/s.face]...)
 	s.faces[from] = kept
-	return s.Peer.Halo(now, q, tag, label, kept)
+	return s.Block.Halo(now, q, tag, label, kept)
 }

@@ -11,7 +11,7 @@ import (
 // at once and in order, the workers take turns. In the order in-turn it is the
 // oracle of synchronous runs, since there the answer depends on the partition.
 func (s *Scenario) emulate() (solver.Sequence, error) {
-	workers := make([]solver.Peer, s.Peers())
+	workers := make([]solver.Block, s.Peers())
 	for r := range workers {
 		c := s.config(solver.Rank(r), nil)
 		c.Scheme = solver.Synchronous()
@@ -50,7 +50,7 @@ func (s *Scenario) emulate() (solver.Sequence, error) {
 }
 
 // turn lets one worker go on until it waits or has ended.
-func turn(workers []solver.Peer, r solver.Rank, w solver.Peer) (ended, moved bool, err error) {
+func turn(workers []solver.Block, r solver.Rank, w solver.Block) (ended, moved bool, err error) {
 	for {
 		op := w.Next(0)
 		switch op.Kind {

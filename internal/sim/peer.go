@@ -17,7 +17,7 @@ type peer struct {
 	c       *Cluster
 	rank    solver.Rank
 	node    *p2psap.Node
-	worker  solver.Peer
+	worker  solver.Block
 	adapter *adapter // nil: it has none
 	cost    Cost
 	points  uint64

@@ -31,7 +31,7 @@ type Staleness struct {
 type staleRun struct {
 	of      *Stale
 	rand    *rand.Rand
-	workers []solver.Peer
+	workers []solver.Block
 	boxes   []int // points
 	faces   map[[2]solver.Rank]*pastFaces
 	round   time.Duration

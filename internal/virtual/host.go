@@ -29,7 +29,7 @@ const (
 type Host struct {
 	Rank  solver.Rank
 	Node  *p2psap.Node
-	Peer  solver.Peer
+	Peer  solver.Block
 	Phase Phase
 	Began microproto.Instant // when the sessions were open
 
@@ -54,7 +54,7 @@ type Host struct {
 type Config struct {
 	Rank solver.Rank
 	Node *p2psap.Node
-	Peer solver.Peer
+	Peer solver.Block
 	// Rails is the number of the node's rails.
 	Rails int
 	// NoOverlap sends the faces of a sweep only after the whole block has been relaxed.

@@ -15,7 +15,7 @@ import (
 // one goroutine.
 type Runner struct {
 	config     Config
-	worker     solver.Peer
+	worker     solver.Block
 	pool       *Pool
 	pump       func()
 	neighbours []*neighbour
@@ -250,7 +250,7 @@ func (r *Runner) Discard() { r.worker = nil }
 func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 
 // Method says what the peer's method works with, as solver.Describe.
-func (r *Runner) Method() string { return solver.Describe(r.worker) }
+func (r *Runner) Method() string { return r.worker.Describe() }
 
 // Box is the peer's box.
 func (r *Runner) Box() solver.Box { return r.worker.Box() }

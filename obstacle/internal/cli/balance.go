@@ -15,7 +15,7 @@ func (q *request) balances(w *work) (bool, string, error) {
 		return false, "off", nil
 	case "on":
 		c := solver.Config{Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method}
-		if err := c.Balanceable(); err != nil {
+		if err := solver.Balanceable(&c); err != nil {
 			return false, "off: " + strings.TrimPrefix(err.Error(), solver.ErrBalance.Error()+": "), nil
 		}
 		return true, "on", nil

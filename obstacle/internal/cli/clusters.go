@@ -98,7 +98,7 @@ func (q *request) fits(w *work, clusters int) error {
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
 		Tolerance: q.tol, MaxSweeps: solver.Iteration(q.maxSweeps),
 	}
-	return c.Check()
+	return solver.Check(c)
 }
 
 // between refuses channels between clusters when their micro-protocols are not all in

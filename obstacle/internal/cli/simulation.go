@@ -118,7 +118,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
 		Tolerance: q.tol, MaxSweeps: solver.Iteration(q.maxSweeps),
 	}
-	if err := c.Check(); err != nil {
+	if err := solver.Check(c); err != nil {
 		return nil, badInput(err)
 	}
 	return &virtualRun{work: w, Config: simulate.Config{

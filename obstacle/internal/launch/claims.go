@@ -57,7 +57,7 @@ func (c *claims) claim(rank int, b solver.Box) error {
 			return fmt.Errorf("a box %v of a peer that had %v", b, was)
 		}
 	}
-	lo, hi, most := b.Lo[c.axis], b.Hi[c.axis], c.config.MostPlanes(solver.Rank(rank))
+	lo, hi, most := b.Lo[c.axis], b.Hi[c.axis], solver.MostPlanes(&c.config, solver.Rank(rank))
 	if lo < 0 || hi <= lo || hi > c.config.Problem.N[c.axis] || hi-lo > most {
 		return fmt.Errorf("a box of planes %d to %d; there are %d, of which it may have %d", lo, hi, c.config.Problem.N[c.axis], most)
 	}

@@ -83,7 +83,7 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 		}
 		c := solver.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 		for q := range p.Partition.Peers() {
-			all := c.Links(solver.Rank(q))
+			all := solver.Links(&c, solver.Rank(q))
 			if q == rank {
 				out.Neighbours = len(all)
 			}

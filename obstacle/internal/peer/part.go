@@ -275,7 +275,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 		Allocate: host.Array,
 	}
 	crowded := p.makeRoom(scheme)
-	if err := p.connect(ctx, config.Links(rank)); err != nil {
+	if err := p.connect(ctx, solver.Links(&config, rank)); err != nil {
 		return nil, err
 	}
 	names := make([]string, cut.Peers())

@@ -19,7 +19,7 @@ type sweep struct {
 
 // relaxer is one of several peers without a network between them.
 type relaxer struct {
-	peer  solver.Peer
+	peer  solver.Block
 	begin time.Time
 	faces map[slot][2][]byte // what was sent last, and before: a slot may be read until the next comes
 	next  []arrival
@@ -37,9 +37,9 @@ type arrival struct {
 	data  []byte
 }
 
-// problem is like the reference problem: its obstacle differs from point to point, so that it
+// testProblem is like the reference problem: its obstacle differs from point to point, so that it
 // is read.
-func problem(n [3]int) *solver.Problem {
+func testProblem(n [3]int) *solver.Problem {
 	return &solver.Problem{
 		Name: "calibration", Dimension: 3, N: n, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
 		Obstacle: func(p solver.Point) float64 {
@@ -74,7 +74,7 @@ func newPeers(b Workload) ([]*relaxer, error) {
 	var all []*relaxer
 	for rank := range partition.Peers() {
 		peer, err := solver.New(solver.Config{
-			Problem: problem(n), Partition: partition, Rank: solver.Rank(rank), Scheme: solver.Synchronous(), Tolerance: 1e-12, CheckEvery: 1 << 30,
+			Problem: testProblem(n), Partition: partition, Rank: solver.Rank(rank), Scheme: solver.Synchronous(), Tolerance: 1e-12, CheckEvery: 1 << 30,
 			Method: solver.MethodConfig{Together: 1}, // as a peer among others
 		})
 		if err != nil {
