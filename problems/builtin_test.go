@@ -199,7 +199,7 @@ func TestRasterRefusesEmptyBoxes(t *testing.T) {
 }
 
 func BenchmarkMembraneObstacle(b *testing.B) {
-	p := problem(b, "membrane", 63)
+	p := exampleProblem(b, "membrane", 63)
 	for b.Loop() {
 		eachNode(p, func(_ int, q solver.Point, _ bool) { p.Obstacle(q) })
 	}
