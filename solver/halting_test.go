@@ -4,6 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -12,39 +16,39 @@ import (
 // however seldom residuals are checked.
 func TestAnEarlyEndInLockstepIsQuick(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := membrane([3]int{8, 8, 24}, 3)
+		p := solvertest.Membrane([3]int{8, 8, 24}, 3)
 		peers := rapid.IntRange(1, 5).Draw(t, "peers")
-		c := Config{
-			Problem: p, Partition: slabsOf(t, p, peers), Tolerance: impossible,
-			Scheme:     rapid.SampledFrom([]Scheme{Synchronous(), BoundedDelay(0)}).Draw(t, "scheme"),
-			CheckEvery: Iteration(rapid.SampledFrom([]int{0, 1, 300}).Draw(t, "every")),
-			Tiling:     Tiling{Sweeps: 1},
+		c := problem.Config{
+			Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Tolerance: solvertest.Impossible,
+			Scheme:     rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)}).Draw(t, "scheme"),
+			CheckEvery: iterate.Iteration(rapid.SampledFrom([]int{0, 1, 300}).Draw(t, "every")),
+			Tiling:     problem.Tiling{Sweeps: 1},
 		}
 		if rapid.Bool().Draw(t, "schwarz") {
-			c.Method = MethodConfig{Name: Schwarz, Local: SOR, Work: 50, Coarse: rapid.SampledFrom([]int{-1, 30}).Draw(t, "coarse")}
+			c.Method = problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, Work: 50, Coarse: rapid.SampledFrom([]int{-1, 30}).Draw(t, "coarse")}
 		}
-		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
 		// A relaxation takes longer than a message over the whole tree.
-		n.perPoint = func(int, time.Duration) time.Duration { return 20 * time.Microsecond }
-		n.stopAt, n.stopRank = time.Duration(rapid.IntRange(40, 2000).Draw(t, "stop"))*time.Millisecond, Rank(rapid.IntRange(0, peers-1).Draw(t, "rank"))
-		known, root, work, heard := Iteration(0), Iteration(0), 0.0, false
-		n.observe = func(n *network) {
-			if wishes(n.peers[0]) && !heard {
-				heard, root, work = true, n.peers[0].Outcome().Sweeps, n.peers[0].Outcome().Work
-				for _, q := range n.peers {
+		n.PerPoint = func(int, time.Duration) time.Duration { return 20 * time.Microsecond }
+		n.StopAt, n.StopRank = time.Duration(rapid.IntRange(40, 2000).Draw(t, "stop"))*time.Millisecond, iterate.Rank(rapid.IntRange(0, peers-1).Draw(t, "rank"))
+		known, root, work, heard := iterate.Iteration(0), iterate.Iteration(0), 0.0, false
+		n.Observe = func(n *solvertest.Network) {
+			if wishes(n.Peers[0]) && !heard {
+				heard, root, work = true, n.Peers[0].Outcome().Sweeps, n.Peers[0].Outcome().Work
+				for _, q := range n.Peers {
 					known = max(known, q.Outcome().Sweeps)
 				}
 			}
 		}
-		require.NoError(t, n.run())
-		o := n.peers[0].Outcome()
-		require.Equal(t, Interrupted, o.Reason)
+		require.NoError(t, n.Run())
+		o := n.Peers[0].Outcome()
+		require.Equal(t, iterate.Interrupted, o.Reason)
 		require.True(t, heard)
 		require.LessOrEqual(t, o.Work, work+8, "local solves of 50 sweeps are cut short")
 		// One ahead of the root for each face between, and the relaxation in progress.
-		require.LessOrEqual(t, o.Sweeps, max(known+2, root+Iteration(peers)), "known when the newest iterate was %d", known)
-		for r, q := range n.peers {
+		require.LessOrEqual(t, o.Sweeps, max(known+2, root+iterate.Iteration(peers)), "known when the newest iterate was %d", known)
+		for r, q := range n.Peers {
 			require.Equal(t, o.Sweeps, q.Outcome().Sweeps, "rank %d", r)
 			require.Equal(t, o.Reason, q.Outcome().Reason, "rank %d", r)
 		}
@@ -52,19 +56,19 @@ func TestAnEarlyEndInLockstepIsQuick(t *testing.T) {
 }
 
 // wishes reports whether the root knows that an early end was asked for.
-func wishes(p Block) bool {
+func wishes(p problem.Peer) bool {
 	w, is := p.(interface{ Stopping() bool })
 	return is && w.Stopping()
 }
 
 // One peer does at most a relaxation of the grid once the end is asked for.
 func TestAnEarlyEndOfRichardson(t *testing.T) {
-	p := membrane([3]int{20, 20, 20}, 3)
-	for _, every := range []Iteration{0, 1, 500} {
-		c := Config{Problem: p, Partition: slabsOf(t, p, 1), Scheme: Synchronous(), Tolerance: 1e-12, CheckEvery: every, Tiling: Tiling{Sweeps: 1}}
+	p := solvertest.Membrane([3]int{20, 20, 20}, 3)
+	for _, every := range []iterate.Iteration{0, 1, 500} {
+		c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-12, CheckEvery: every, Tiling: problem.Tiling{Sweeps: 1}}
 		for _, after := range []float64{1.5, 10, 47.2, 100} {
 			a := newSingle(t, c)
-			require.LessOrEqual(t, a.stopped(t, after), 1.0, "every %d, after %v", every, after)
+			require.LessOrEqual(t, a.Stopped(t, after), 1.0, "every %d, after %v", every, after)
 			require.LessOrEqual(t, singleResidual(t, a, p), 1.0)
 		}
 	}
@@ -73,30 +77,30 @@ func TestAnEarlyEndOfRichardson(t *testing.T) {
 // Peers that share the grid leave a cycle at the same place.
 func TestAnEarlyEndWithinACycleOfSeveralPeers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := membrane([3]int{15, 15, 31}, 3)
+		p := solvertest.Membrane([3]int{15, 15, 31}, 3)
 		if rapid.Bool().Draw(t, "rejected") {
-			p = windy(15)
+			p = solvertest.Windy(15)
 		}
 		peers := rapid.IntRange(2, 4).Draw(t, "peers")
-		c := Config{
-			Problem: p, Partition: slabsOf(t, p, peers), Tolerance: impossible, Scheme: Synchronous(),
-			Method:       MethodConfig{Name: rapid.SampledFrom([]string{SOR, Multigrid}).Draw(t, "method")},
-			lookPoints:   1 + rapid.SampledFrom([]int{0, 100, 10000, 1 << 20}).Draw(t, "look"),
-			gatherPoints: 1 + rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "gather"),
+		c := problem.Config{
+			Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Tolerance: solvertest.Impossible, Scheme: iterate.Synchronous(),
+			Method:       problem.MethodConfig{Name: rapid.SampledFrom([]string{problem.SOR, problem.Multigrid}).Draw(t, "method")},
+			LookPoints:   1 + rapid.SampledFrom([]int{0, 100, 10000, 1 << 20}).Draw(t, "look"),
+			GatherPoints: 1 + rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "gather"),
 		}
-		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.stopAt, n.stopRank = time.Duration(rapid.IntRange(1, 60).Draw(t, "stop"))*time.Millisecond, Rank(rapid.IntRange(0, peers-1).Draw(t, "rank"))
-		require.NoError(t, n.run())
-		o := n.peers[0].Outcome()
-		require.Contains(t, []Reason{Interrupted, Stagnated}, o.Reason)
-		for r, q := range n.peers {
+		n.StopAt, n.StopRank = time.Duration(rapid.IntRange(1, 60).Draw(t, "stop"))*time.Millisecond, iterate.Rank(rapid.IntRange(0, peers-1).Draw(t, "rank"))
+		require.NoError(t, n.Run())
+		o := n.Peers[0].Outcome()
+		require.Contains(t, []iterate.Reason{iterate.Interrupted, iterate.Stagnated}, o.Reason)
+		for r, q := range n.Peers {
 			require.Equal(t, o.Sweeps, q.Outcome().Sweeps, "rank %d", r)
 			require.Equal(t, o.Reason, q.Outcome().Reason, "rank %d", r)
 		}
-		e, err := Evaluate(p, n.assemble(p, c.Partition), nil)
+		e, err := verify.Evaluate(p, n.Assemble(p, c.Partition), nil)
 		require.NoError(t, err)
-		if c.Method.Name == Multigrid && p.Symmetric() {
+		if c.Method.Name == problem.Multigrid && p.Symmetric() {
 			require.LessOrEqual(t, e.RelativeResidual, 1.0)
 		}
 	})
