@@ -1,3 +1,4 @@
+// Package solver is the entry to the solvers of obstacle problems: the catalog of methods, and Solve.
 package solver
 
 import (

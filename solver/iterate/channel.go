@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// channel is one neighbour as the rules of exchange and of termination see it: the halo
+// Channel is one neighbour as the rules of exchange and of termination see it: the halo
 // session, whose slots hold the newest values that arrived, and the agreement session.
 type Channel struct {
 	Rank   Rank
@@ -27,6 +27,7 @@ type Channel struct {
 	MovedAt Iteration // the iterate at which it moved last
 }
 
+// NewChannel returns the channel to peer q, whose halos have that many bytes.
 func NewChannel(q Rank, bytes int, s Scheme) *Channel {
 	return &Channel{Rank: q, Bytes: bytes, Scheme: s, slots: make([]slot, s.Slots())}
 }
@@ -54,10 +55,13 @@ const (
 	MostAge   = 1<<ageBits - 1
 )
 
+// PackLabel returns the label of a halo: the time step, how often the boundary between the two peers had moved
+// in it, and the iterate.
 func PackLabel(step, age int, sweep Iteration) uint64 {
 	return uint64(step)<<(sweepBits+ageBits) | uint64(age)<<sweepBits | uint64(sweep)
 }
 
+// UnpackLabel is the inverse of PackLabel.
 func UnpackLabel(label uint64) (step, age int, sweep Iteration) {
 	return int(label >> (sweepBits + ageBits)), int(label>>sweepBits) & MostAge, Iteration(label & (1<<sweepBits - 1))
 }
@@ -68,7 +72,7 @@ func LabelIterate(label uint64) Iteration {
 	return sweep
 }
 
-// begin forgets the halos of the step before; what has arrived of the new one stays.
+// Begin forgets the halos of the step before; what has arrived of the new one stays.
 func (c *Channel) Begin(step int) {
 	c.Step = step
 	c.Opened, c.Sent = false, false
@@ -76,7 +80,7 @@ func (c *Channel) Begin(step int) {
 	c.Age, c.MovedAt = 0, 0
 }
 
-// pick returns the newest values that relaxation k may read, nil if none has arrived.
+// Pick returns the newest values that relaxation k may read, nil if none has arrived.
 func (c *Channel) Pick(k Iteration) *slot {
 	var best *slot
 	for i := range c.slots {
@@ -93,7 +97,7 @@ func (c *Channel) newer(best, s *slot, k Iteration) *slot {
 	return s
 }
 
-// arrived records what a slot of the caller's now holds. In lockstep an older iterate than the
+// Arrived records what a slot of the caller's now holds. In lockstep an older iterate than the
 // slot held is refused. Iterate parity+label of the run goes under that tag; the halos that open
 // the next step arrive before that is known here.
 func (c *Channel) Arrived(tag uint32, s slot, parity Iteration) error {
@@ -120,7 +124,7 @@ func (c *Channel) tag(parity, label Iteration) uint32 {
 	return uint32(uint64(parity+label>>c.Shift) % uint64(len(c.slots)))
 }
 
-// takeOpening takes iterate 0 of the step from the slot that it arrived in. It reports whether
+// TakeOpening takes iterate 0 of the step from the slot that it arrived in. It reports whether
 // it has arrived.
 func (c *Channel) TakeOpening() bool {
 	for i := range c.slots {
@@ -137,14 +141,14 @@ func (c *Channel) TakeOpening() bool {
 	return c.Opened
 }
 
-// agree labels the values in agreed.
+// Agree labels the values in agreed.
 func (c *Channel) Agree(step int, label Iteration, have bool) {
 	c.Agreed.have = have
 	c.Agreed.step, c.Agreed.age = step, c.Age
 	c.Agreed.Label = label
 }
 
-// arrival finds whom a halo is from and what its label says; a nil channel without an error is
+// Arrival finds whom a halo is from and what its label says; a nil channel without an error is
 // a halo of an old time step. sweeping: the sweep after the newest complete iterate is in progress.
 func (p *Coordination) Arrival(q Rank, label uint64, data []byte, sweeping bool) (*Channel, slot, error) {
 	c := find(p.Halos, q)
@@ -179,7 +183,7 @@ func (p *Coordination) reach(step int, sweeping bool) Iteration {
 	return p.Iterate + 1
 }
 
-// send is the operation that sends the values of a label to a neighbour.
+// SendOp is the operation that sends the values of a label to a neighbour.
 func (p *Coordination) SendOp(now time.Duration, c *Channel, label Iteration) Op {
 	c.lastSent, c.Sent = now, true
 	return Op{
@@ -188,7 +192,7 @@ func (p *Coordination) SendOp(now time.Duration, c *Channel, label Iteration) Op
 	}
 }
 
-// readable reports whether relaxation iterate may read values of every neighbour.
+// Readable reports whether relaxation iterate may read values of every neighbour.
 func (p *Coordination) Readable() bool {
 	for _, c := range p.Halos {
 		if c.Pick(p.Iterate) == nil {
@@ -198,7 +202,7 @@ func (p *Coordination) Readable() bool {
 	return true
 }
 
-// wait repeats the newest halos when they are due (asynchronous sessions lose messages),
+// Wait repeats the newest halos when they are due (asynchronous sessions lose messages),
 // and otherwise waits, at most until that is so.
 func (p *Coordination) Wait(now time.Duration) Op {
 	until := time.Duration(0)

@@ -2,7 +2,7 @@ package iterate
 
 import "time"
 
-// runConfig is what the rules of exchange and termination have to know of a run.
+// Config is what the rules of exchange and termination have to know of a run.
 type Config struct {
 	Rank      Rank
 	Peers     int

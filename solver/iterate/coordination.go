@@ -7,7 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// party is a peer's side of what all peers of a run agree on, whatever the method:
+// Coordination is a peer's side of what all peers of a run agree on, whatever the method:
 // the tree, the place in time, messages, and the rule that ends the run. Every kind of
 // peer embeds one.
 type Coordination struct {
@@ -32,7 +32,7 @@ type Coordination struct {
 	Done          bool
 }
 
-// subject is the peer whose part of the assembled vector a rule of termination judges.
+// SnapshotSource is the peer whose part of the assembled vector a rule of termination judges.
 type SnapshotSource interface {
 	Capture()                             // keep the newest complete iterate as the snapshot's; sets frozenAt
 	Release()                             // the snapshot was not the answer
@@ -57,20 +57,21 @@ func (p *Coordination) PopOutbox() Op {
 	return op
 }
 
-// tell queues an agreement message.
+// Send queues an agreement message.
 func (p *Coordination) Send(q Rank, m *Message) {
 	p.agreeLabel++
 	m.Step = p.Steps.Current
 	p.outbox = append(p.outbox, Op{Kind: OpAgree, To: q, Label: p.agreeLabel, Message: m.Encode()})
 }
 
+// SendChildren queues an agreement message for every child in the tree.
 func (p *Coordination) SendChildren(m *Message) {
 	for _, q := range p.Tree.Children {
 		p.Send(q, m)
 	}
 }
 
-// tellParent sends up; false at the root.
+// SendParent sends up; false at the root.
 func (p *Coordination) SendParent(m *Message) bool {
 	if p.Tree.Parent < 0 {
 		return false
@@ -133,7 +134,7 @@ func (p *Coordination) dispatch(c *Channel, m *Message) error {
 	return p.Source.Receive(c, m)
 }
 
-// want passes the wish for an early end on, once.
+// requestStop passes the wish for an early end on, once.
 func (p *Coordination) requestStop(r Reason) {
 	if p.StopRequested {
 		return
@@ -148,7 +149,7 @@ func (p *Coordination) requestStop(r Reason) {
 // Stopping reports whether the root knows that an early end was asked for.
 func (p *Coordination) Stopping() bool { return p.StopReason != Running }
 
-// channelOf returns the channel to a peer, nil if there is none.
+// ChannelOf returns the channel to a peer, nil if there is none.
 func (p *Coordination) ChannelOf(q Rank) *Channel {
 	if c := find(p.Channels, q); c != nil {
 		return c

@@ -221,7 +221,7 @@ func (e *lockstepRule) verdictFrom(m *Message) error {
 	return nil
 }
 
-// wished begins the early end at once.
+// StopRequested begins the early end at once.
 func (e *lockstepRule) StopRequested() {
 	if e.mayHalt() {
 		e.begin()

@@ -54,15 +54,16 @@ const (
 	msgHalt                              // down: make no further iterate, the run is to end early
 	msgReach                             // up: the newest iterate that a peer below has begun
 	msgLast                              // down: the iterate at which all end
-	MsgKinds
+	MsgKinds                             // the number of kinds plus 1
 )
 
 const (
 	messageVersion = 6
-	MessageHeader  = 16
+	// MessageHeader is the length of the header of an agreement message in bytes.
+	MessageHeader = 16
 )
 
-// message is a decoded agreement message. values aliases the input.
+// Message is a decoded agreement message. values aliases the input.
 type Message struct {
 	Kind    MessageKind
 	Reason  Reason
@@ -77,7 +78,7 @@ type Message struct {
 	Count   int64      // load, move, grant: planes; those of a move go up if positive
 }
 
-// maxSumBytes is more than an encoded kernel.Sum takes.
+// MaxSumBytes is more than an encoded kernel.Sum takes.
 const MaxSumBytes = 320
 
 // AgreementBytes returns an upper bound of the length of the agreement messages that travel
@@ -86,6 +87,7 @@ func AgreementBytes(haloBytes int) int {
 	return MessageHeader + max(8+haloBytes, 2+2*MaxSumBytes)
 }
 
+// Encode returns the message in its wire format.
 func (m *Message) Encode() []byte {
 	out := make([]byte, MessageHeader, MessageHeader+24+len(m.Values))
 	out[0], out[1], out[2], out[3] = messageVersion, byte(m.Kind), byte(m.Reason), m.Mark
@@ -119,13 +121,15 @@ func (m *Message) Encode() []byte {
 	return out
 }
 
+// AppendFloat appends the 8 bytes of v, little endian.
 func AppendFloat(dst []byte, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
 }
 
+// ErrMessageLength reports an agreement message that is longer or shorter than its kind.
 var ErrMessageLength = errors.New("wrong length")
 
-// decodeMessage reads any bytes without panicking; faceBytes is the length that a
+// DecodeMessage reads any bytes without panicking; faceBytes is the length that a
 // face of the sender's must have.
 func DecodeMessage(data []byte, faceBytes int) (m Message, err error) {
 	if len(data) < MessageHeader {
@@ -186,7 +190,7 @@ func DecodeMessage(data []byte, faceBytes int) (m Message, err error) {
 	return m, err
 }
 
-// mostMark is the largest mark of a kind of message.
+// MostMark is the largest mark of a kind of message.
 func MostMark(k MessageKind) uint8 {
 	switch k {
 	case MsgFace:
@@ -227,4 +231,5 @@ func (m *Message) decodeSums(body []byte) error {
 	return m.Start.UnmarshalBinary(body[n:])
 }
 
+// ReadFloat returns the float64 in the first 8 bytes of b, little endian.
 func ReadFloat(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }

@@ -83,12 +83,14 @@ const (
 	defaultLag        = 16
 )
 
-// rhythm is when residuals are checked and when a verdict takes effect.
+// CheckInterval is when residuals are checked and when a verdict takes effect.
 type CheckInterval struct {
 	Every, Lag, Max Iteration // max 0: no bound
 	Fixed           bool      // every was asked for: measure at every check
 }
 
+// NewCheckInterval returns the interval for a run: every is the distance of checks (0: chosen), lag how many
+// iterates later a verdict takes effect (0: chosen), most the largest iterate (0: no bound).
 func NewCheckInterval(every, lag, most Iteration) CheckInterval {
 	fixed := every > 0
 	if !fixed {
@@ -108,7 +110,7 @@ func (r CheckInterval) loose() CheckInterval {
 	return r
 }
 
-// effect is the iterate at which a verdict on check k takes effect. That on u⁰
+// Effect is the iterate at which a verdict on check k takes effect. That on u⁰
 // does at once, as does that on the last iterate.
 func (r CheckInterval) Effect(k Iteration) Iteration {
 	if k == 0 {
@@ -120,7 +122,7 @@ func (r CheckInterval) Effect(k Iteration) Iteration {
 	return k + r.Lag
 }
 
-// after is the check that follows check k.
+// After is the check that follows check k.
 func (r CheckInterval) After(k Iteration) Iteration {
 	n := k + r.Every
 	if r.Max > 0 {
@@ -129,7 +131,7 @@ func (r CheckInterval) After(k Iteration) Iteration {
 	return n
 }
 
-// judge turns exact sums of squares into the relative residual and what it means
+// Judge turns exact sums of squares into the relative residual and what it means
 // for check k.
 func (r CheckInterval) Judge(k Iteration, norm, reference, tolerance float64) (float64, Reason) {
 	rel := Relative(norm, reference)
@@ -144,7 +146,7 @@ func (r CheckInterval) Judge(k Iteration, norm, reference, tolerance float64) (f
 	return rel, Running
 }
 
-// relative is a residual against a reference (see units.reference); nothing left is 0
+// Relative is a residual against a reference (see units.reference); nothing left is 0
 // whatever it is measured by.
 func Relative(norm, reference float64) float64 {
 	if norm == 0 {
@@ -153,7 +155,8 @@ func Relative(norm, reference float64) float64 {
 	return norm / reference
 }
 
+// NotYet returns NaN, the residual before one is known.
 func NotYet() float64 { return math.NaN() }
 
-// norm is the Euclidean norm whose square is s.
+// Norm is the Euclidean norm whose square is s.
 func Norm(s *kernel.Sum) float64 { return math.Sqrt(s.Float64()) }

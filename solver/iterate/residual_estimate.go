@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// guess is what a peer of an asynchronous run believes of the squared residual of
+// residualEstimate is what a peer of an asynchronous run believes of the squared residual of
 // its subtree. It never ends a run; it only says when a snapshot is worth while.
 type residualEstimate struct {
 	own      float64

@@ -2,7 +2,7 @@ package iterate
 
 import "math"
 
-// schedule says when a residual is worth measuring: a sweep that measures costs
+// CheckSchedule says when a residual is worth measuring: a sweep that measures costs
 // several that do not. Where CheckEvery was given, every so many sweeps; otherwise
 // halfway to where a straight line through the logarithms of the last two norms
 // meets the target, never nearer than the rhythm's interval, nor farther than
@@ -17,7 +17,7 @@ type CheckSchedule struct {
 
 const farthest = 16
 
-// next is when to measure again after iterate k had this norm.
+// Next is when to measure again after iterate k had this norm.
 func (s *CheckSchedule) Next(r CheckInterval, k Iteration, norm, target float64) Iteration {
 	old := *s
 	*s = CheckSchedule{have: true, at: k, norm: norm}

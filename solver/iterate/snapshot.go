@@ -7,7 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// snapshotEnd ends a run in which everyone is at an iterate of its own. Nobody's
+// snapshotRule ends a run in which everyone is at an iterate of its own. Nobody's
 // word that it has converged counts: values on their way can undo it. Peers tell
 // guesses of their residual up the tree, which only decide when a snapshot is worth
 // while. A snapshot freezes each peer's block, exchanges the frozen faces on the
@@ -356,7 +356,7 @@ func (e *snapshotRule) verdictFrom(m *Message) error {
 	return nil
 }
 
-// wished begins the snapshot that ends the run.
+// StopRequested begins the snapshot that ends the run.
 func (e *snapshotRule) StopRequested() {
 	e.halt()
 	e.consider()
@@ -377,7 +377,7 @@ func (e *snapshotRule) Outcome(o *Outcome) {
 	}
 }
 
-// progress is a guess: at the root of the whole, elsewhere of what is below.
+// Progress is a guess: at the root of the whole, elsewhere of what is below.
 func (e *snapshotRule) Progress() float64 {
 	sum, known := e.guess.sum()
 	if !known || e.reason != Running {

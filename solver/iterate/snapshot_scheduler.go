@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// shots says at the root when the next snapshot is worth while. Guesses tell when the
+// snapshotScheduler says at the root when the next snapshot is worth while. Guesses tell when the
 // first one is; they may be wrong either way, since a peer knows its neighbours by old
 // values. After that the residuals of the snapshots themselves tell how long it takes.
 type snapshotScheduler struct {
@@ -75,7 +75,7 @@ func (s *snapshotScheduler) failed(now time.Duration, level float64, void bool) 
 	s.rest = min(max(2*s.rest, s.round), restRounds*s.round)
 }
 
-// pace says how often a peer measures for its guess.
+// samplingInterval says how often a peer measures for its guess.
 type samplingInterval struct {
 	known  bool
 	end    time.Duration // when the tolerance may be met, as the root told

@@ -2,7 +2,7 @@ package iterate
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// stagnation recognises a run whose residual rounding keeps from falling further. A run
+// Stagnation recognises a run whose residual rounding keeps from falling further. A run
 // stagnates when two things hold:
 //
 //   - the residual has had no new minimum for a quarter of the run, at stagnantChecks
@@ -23,6 +23,7 @@ type Stagnation struct {
 }
 
 const (
+	// StagnantChecks without a new minimum of the residual are needed before a run counts as stagnant.
 	StagnantChecks = 6
 	stagnantUnits  = 8
 	// quietChecks of the root's own residual without a new minimum of the estimates make a
@@ -42,7 +43,7 @@ func (s *Stagnation) hear(k Iteration, residual float64, checks int) bool {
 	return s.checks >= checks && k-s.at >= k/4
 }
 
-// judge takes the relative residual of check k. asked: m was asked for there, and this is
+// Judge takes the relative residual of check k. asked: m was asked for there, and this is
 // its norm, relative to the same reference. It returns Stagnated or Running, and whether
 // the next check has to bring m. With tolerance 0 a run goes on until it is stopped.
 func (s *Stagnation) Judge(k Iteration, residual, tol float64, checks int, asked bool, m float64) (why Reason, ask bool) {

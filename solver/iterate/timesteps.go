@@ -2,7 +2,7 @@ package iterate
 
 import "fmt"
 
-// stepping is a worker's place in time. In a stationary run everything is 0.
+// TimeSteps is a worker's place in time. In a stationary run everything is 0.
 type TimeSteps struct {
 	Of      int       // steps of the run
 	Current int       // in progress, from 1
@@ -14,12 +14,12 @@ type TimeSteps struct {
 	Worst   StepResult
 }
 
-// maxEarly bounds the agreement messages of the next step that a neighbour can send
+// MaxEarly bounds the agreement messages of the next step that a neighbour can send
 // before this peer is there: its diagonal, its first frozen face, its share of a
 // residual, and that the run is to end early.
 const MaxEarly = 5
 
-// complete notes the end of the step in progress; more: another one comes.
+// Complete notes the end of the step in progress; more: another one comes.
 func (s *TimeSteps) Complete(sweeps Iteration, residual float64) (r StepResult, more bool) {
 	r = StepResult{Step: s.Current, Sweeps: sweeps, Residual: residual}
 	if s.Done++; s.Worst.Step == 0 || residual > s.Worst.Residual {
@@ -32,7 +32,7 @@ func (s *TimeSteps) Complete(sweeps Iteration, residual float64) (r StepResult, 
 	return r, true
 }
 
-// conclude ends the run, or a time step after which another one comes: answer writes
+// Conclude ends the run, or a time step after which another one comes: answer writes
 // the own box at its end, begin begins the next.
 func (p *Coordination) Conclude(answer func(dst []float64), begin func() error) {
 	s := &p.Steps

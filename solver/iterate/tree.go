@@ -1,6 +1,6 @@
 package iterate
 
-// tree is a peer's place in the spanning tree of the neighbour graph, rooted at
+// Tree is a peer's place in the spanning tree of the neighbour graph, rooted at
 // rank 0, along which residuals are reduced and verdicts travel. Every edge joins
 // two neighbours, so the sessions that exist are enough.
 type Tree struct {
@@ -8,7 +8,7 @@ type Tree struct {
 	Children []Rank
 }
 
-// child is the index of q among the children, −1 if it is none.
+// Child is the index of q among the children, −1 if it is none.
 func (t Tree) Child(q Rank) int {
 	for i, c := range t.Children {
 		if c == q {

@@ -13,7 +13,12 @@ func newNetwork(seed uint64, configs []problem.Config) (*solvertest.Network, err
 	return solvertest.NewNetwork(seed, newPeerOf, configs)
 }
 
-func newPeerOf(c problem.Config) (problem.Peer, error) { return Method{c.Method.Name}.New(c) }
+func newPeerOf(c problem.Config) (problem.Peer, error) {
+	if err := c.Method.Check(); err != nil {
+		return nil, err
+	}
+	return Method{c.Method.Name}.New(c)
+}
 
 func newSingle(t require.TestingT, c problem.Config) *solvertest.Single {
 	return solvertest.NewSingle(t, newPeerOf, c)

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// wholeGrid is red-black SOR or multigrid.
+// Method is red-black SOR or multigrid.
 type Method struct{ name string }
 
 // SOR returns projected red-black SOR on the whole grid.

@@ -185,7 +185,7 @@ func (m *multigrid) buildLevels(p *problem.Problem) error {
 		case l == m.plan.gathered: // only to gather from and scatter to
 			op, b = kernel.Operator{Diag: 1}, nil
 		default:
-			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], window, m.conductors.cut[l], problem.NoRoom)
+			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], window, m.conductors.cut[l], [kernel.Directions][]float64{})
 			b = nil
 		}
 		if err != nil {
@@ -221,9 +221,9 @@ func (m *multigrid) buildWhole(p *problem.Problem) error {
 		var op kernel.Operator
 		var err error
 		if l == 0 {
-			op, _, err = problem.NewStencil(p).Operator(box, kernel.Layout{N: p.N}, problem.NoRoom)
+			op, _, err = problem.NewStencil(p).Operator(box, kernel.Layout{N: p.N}, [kernel.Directions][]float64{})
 		} else {
-			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], box, m.conductors.whole[l-m.plan.gathered], problem.NoRoom)
+			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], box, m.conductors.whole[l-m.plan.gathered], [kernel.Directions][]float64{})
 		}
 		if err != nil {
 			return err

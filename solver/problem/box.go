@@ -1,6 +1,6 @@
 package problem
 
-// holds tells whether a point, 0-based, lies in the box.
+// Holds tells whether a point, 0-based, lies in the box.
 func (b Box) Holds(at [3]int) bool {
 	for a := range 3 {
 		if at[a] < b.Lo[a] || at[a] >= b.Hi[a] {
@@ -10,7 +10,7 @@ func (b Box) Holds(at [3]int) bool {
 	return true
 }
 
-// each visits the box's points in memory order: their dense index and their grid
+// Each visits the box's points in memory order: their dense index and their grid
 // index (1-based); it ends early when f says so.
 func (b Box) Each(f func(dense int, idx [3]int) bool) {
 	d := 0

@@ -58,7 +58,7 @@ func (m *MethodConfig) StepLength(diagonal float64) float64 {
 // MaxOverlap bounds MethodConfig.Overlap.
 const MaxOverlap = 8
 
-// check refuses settings that are out of range, whatever the method.
+// Check refuses settings that are out of range, whatever the method.
 func (m *MethodConfig) Check() error {
 	switch m.Local {
 	case "", Richardson, SOR, Multigrid:
@@ -103,7 +103,7 @@ func (o Order) String() string {
 	return "order?"
 }
 
-// inStep adds the time step to an error; at 0 the run is stationary.
+// InStep adds the time step to an error; at 0 the run is stationary.
 func (c *Config) InStep(at int, err error) error {
 	if err != nil && at > 0 {
 		return fmt.Errorf("time step %d, t = %v: %w", at, c.Problem.Evolution.Time(at), err)
@@ -154,7 +154,7 @@ func (c *Config) NewArray(n int) []float64 {
 	return c.Allocate(n)
 }
 
-// run returns what the rules of exchange and termination have to know.
+// Coordination returns what the rules of exchange and termination have to know.
 func Coordination(c *Config) iterate.Config {
 	r := iterate.Config{
 		Rank: c.Rank, Peers: c.Partition.Peers(), Scheme: c.Scheme, Tolerance: c.Tolerance,
@@ -166,9 +166,10 @@ func Coordination(c *Config) iterate.Config {
 	return r
 }
 
+// DefaultRepeat is Config.Repeat where that is 0.
 const DefaultRepeat = 5 * time.Millisecond
 
-// check refuses what no run can have, and brings the problem into range.
+// Prepare refuses what no run can have, and brings the problem into range.
 func (c *Config) Prepare() error {
 	if c.Problem == nil || c.Scheme == nil {
 		return errors.New("solver: a worker needs a problem and a scheme")
@@ -203,7 +204,7 @@ func (c *Config) checkRhythm() error {
 	return nil
 }
 
-// checkOrder refuses an order other than Jacobi, for methods that have an order of their own.
+// CheckOrder refuses an order other than Jacobi, for methods that have an order of their own.
 func (c *Config) CheckOrder() error {
 	if c.Order != Jacobi {
 		return fmt.Errorf("solver: order %v is one of %s; method %s has an order of its own (--order jacobi)", c.Order, Richardson, c.Method.Name)
@@ -211,7 +212,7 @@ func (c *Config) CheckOrder() error {
 	return nil
 }
 
-// Block is a Peer of a run on a grid, which has a box of it.
+// Peer is a Peer of a run on a grid, which has a box of it.
 type Peer interface {
 	iterate.Peer
 	// Box returns the peer's own box.

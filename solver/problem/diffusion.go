@@ -135,7 +135,7 @@ func (p *Problem) edges(b Box) *method.Edges {
 	return d.Edges
 }
 
-// grownBy is a box and so many points around it.
+// GrownBy is a box and so many points around it.
 func GrownBy(b Box, by, dim int) (lo, hi [3]int) {
 	for a := range dim {
 		b.Lo[a], b.Hi[a] = b.Lo[a]-by, b.Hi[a]+by
@@ -143,7 +143,7 @@ func GrownBy(b Box, by, dim int) (lo, hi [3]int) {
 	return b.Lo, b.Hi
 }
 
-// between is κ between grid point idx (1-based), which lies at here, and the next one along
+// Between is κ between grid point idx (1-based), which lies at here, and the next one along
 // axis a, or the one before it where side is −1. The place half-way is counted from here.
 func (s Stencil) Between(idx [3]int, here Point, a, side int) float64 {
 	c := s.P.Diffusion
@@ -177,7 +177,7 @@ func (s Stencil) Between(idx [3]int, here Point, a, side int) float64 {
 	return c.Of(here)
 }
 
-// coarseEdges are κ for a box of a grid of the hierarchy, averaged from the finest one's,
+// CoarseEdges are κ for a box of a grid of the hierarchy, averaged from the finest one's,
 // part by part where that would take much memory; nil: κ is constant.
 func (p *Problem) CoarseEdges(h *method.Hierarchy, l int, lo, hi [3]int) *method.Edges {
 	if l == 0 {

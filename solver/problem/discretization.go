@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// block is a box of the discrete problem: its operator, source and obstacles as
+// Discretization is a box of the discrete problem: its operator, source and obstacles as
 // own-box arrays (none where one number serves), and how arrays of values on it
 // are laid out.
 type Discretization struct {
@@ -29,6 +29,7 @@ type Discretization struct {
 	Allocate func(n int) []float64 // Config.Allocate; nil: the built-in one
 }
 
+// Discretize evaluates the problem at the points of a box.
 func Discretize(p *Problem, box Box) (*Discretization, error) {
 	l, err := kernel.NewLayout(p.Dimension, box.Size())
 	if err != nil {
@@ -38,7 +39,7 @@ func Discretize(p *Problem, box Box) (*Discretization, error) {
 	return b, b.Build(p)
 }
 
-// move makes it the block of another box: its arrays serve there if they are large enough.
+// Move makes it the block of another box: its arrays serve there if they are large enough.
 func (b *Discretization) Move(p *Problem, box Box) error {
 	l, err := kernel.NewLayout(p.Dimension, box.Size())
 	if err != nil {
@@ -48,7 +49,7 @@ func (b *Discretization) Move(p *Problem, box Box) error {
 	return b.Build(p)
 }
 
-// build evaluates a problem at the box's points. Arrays that an earlier build made
+// Build evaluates a problem at the box's points. Arrays that an earlier build made
 // are written anew.
 func (b *Discretization) Build(p *Problem) error {
 	b.Problem = p
@@ -112,7 +113,7 @@ func (b *Discretization) checkObstacles() error {
 	return err
 }
 
-// sweep makes the block's relaxation with step δ.
+// Sweep makes the block's relaxation with step δ.
 func (b *Discretization) Sweep(step float64) (*kernel.Sweep, error) {
 	return kernel.New(kernel.Config{
 		Layout: b.Layout, Operator: b.Operator, Source: b.Source,
@@ -120,11 +121,12 @@ func (b *Discretization) Sweep(step float64) (*kernel.Sweep, error) {
 	})
 }
 
-// project brings v into [φ, ψ] at dense index d, by the kernels' rule.
+// Project brings v into [φ, ψ] at dense index d, by the kernels' rule.
 func (b *Discretization) Project(v float64, d int) float64 {
 	return Clamp(v, b.Lower.At(d), b.Upper.At(d))
 }
 
+// Clamp returns v, at least phi and at most psi.
 func Clamp(v, phi, psi float64) float64 {
 	if phi > v {
 		v = phi
@@ -135,7 +137,7 @@ func Clamp(v, phi, psi float64) float64 {
 	return v
 }
 
-// start overwrites own points with the starting iterate, brought into [φ, ψ]:
+// Start overwrites own points with the starting iterate, brought into [φ, ψ]:
 // values (dense own-box, may be nil), else the problem's Initial, else nothing.
 // It tells whether there was one.
 func (b *Discretization) Start(dst, values []float64) (bool, error) {
@@ -157,11 +159,13 @@ func (b *Discretization) Start(dst, values []float64) (bool, error) {
 	return true, err
 }
 
-// startValue is a starting value at grid point idx, of dense index d, brought into [φ, ψ].
+// StartValue is a starting value at grid point idx, of dense index d, brought into [φ, ψ].
 func (b *Discretization) StartValue(v float64, d int, idx [3]int) (float64, error) {
 	return b.Problem.StartValue(v, b.Lower.At(d), b.Upper.At(d), idx)
 }
 
+// StartValue returns the starting value v at grid point idx, brought between the obstacles phi and psi. It
+// refuses values that are not finite or too large.
 func (p *Problem) StartValue(v, phi, psi float64, idx [3]int) (float64, error) {
 	w := Clamp(v, phi, psi)
 	if !kernel.Finite(v) || math.Abs(w) > largestStart {
@@ -186,13 +190,13 @@ func (b *Discretization) startFrom(dst, values []float64) error {
 	return err
 }
 
-// index is where grid point idx (1-based) lies in a padded array.
+// Index is where grid point idx (1-based) lies in a padded array.
 func (b *Discretization) Index(idx [3]int) int {
 	lo := b.Box.Lo
 	return b.Layout.Index(idx[0]-1-lo[0], idx[1]-1-lo[1], idx[2]-1-lo[2])
 }
 
-// eachFace visits the faces of the block: boxes of ghosts, and whether they are on ∂Ω.
+// EachFace visits the faces of the block: boxes of ghosts, and whether they are on ∂Ω.
 func (b *Discretization) EachFace(f func(face Box, boundary bool) bool) {
 	for a := range b.Problem.Dimension {
 		for _, end := range [2]int{b.Box.Lo[a] - 1, b.Box.Hi[a]} {
@@ -205,7 +209,7 @@ func (b *Discretization) EachFace(f func(face Box, boundary bool) bool) {
 	}
 }
 
-// eachRowOf visits the rows of a box in or beside the block: n points along x from place at
+// EachRowOf visits the rows of a box in or beside the block: n points along x from place at
 // in a padded array on; first is the grid point of the first. It tells whether f never ended it.
 func (b *Discretization) EachRowOf(box Box, f func(at, n int, first [3]int) bool) bool {
 	n := box.Hi[0] - box.Lo[0]
@@ -220,12 +224,12 @@ func (b *Discretization) EachRowOf(box Box, f func(at, n int, first [3]int) bool
 	return true
 }
 
-// eachGhostRow visits the ghosts that a stencil reads, those of the faces, by rows.
+// EachGhostRow visits the ghosts that a stencil reads, those of the faces, by rows.
 func (b *Discretization) EachGhostRow(f func(at, n int, first [3]int) bool) {
 	b.EachFace(func(face Box, _ bool) bool { return b.EachRowOf(face, f) })
 }
 
-// eachGhost visits them one by one.
+// EachGhost visits them one by one.
 func (b *Discretization) EachGhost(f func(at int, idx [3]int) bool) {
 	b.EachGhostRow(func(at, n int, first [3]int) bool {
 		for i := range n {
@@ -237,13 +241,13 @@ func (b *Discretization) EachGhost(f func(at int, idx [3]int) bool) {
 	})
 }
 
-// dense is the dense index of grid point idx (1-based), one of the block's own.
+// Dense is the dense index of grid point idx (1-based), one of the block's own.
 func (b *Discretization) Dense(idx [3]int) int {
 	lo := b.Box.Lo
 	return b.Layout.Dense(idx[0]-1-lo[0], idx[1]-1-lo[1], idx[2]-1-lo[2])
 }
 
-// copyGhosts copies the face ghosts of one padded array to another.
+// CopyGhosts copies the face ghosts of one padded array to another.
 func (b *Discretization) CopyGhosts(dst, src []float64) {
 	b.EachGhostRow(func(at, n int, _ [3]int) bool {
 		copy(dst[at:][:n], src[at:])
@@ -251,7 +255,7 @@ func (b *Discretization) CopyGhosts(dst, src []float64) {
 	})
 }
 
-// copyOut writes own points to a dense array.
+// CopyOut writes own points to a dense array.
 func (b *Discretization) CopyOut(dst, src []float64) {
 	l := b.Layout
 	for z := range l.N[2] {

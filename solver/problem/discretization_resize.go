@@ -24,6 +24,7 @@ func (b *Discretization) arrays() []*[]float64 {
 	return out
 }
 
+// Drop removes planes at the low (side < 0) or the high end of the slowest axis.
 func (b *Discretization) Drop(side, count int) error {
 	slow := b.Layout.Dim - 1
 	lo, hi := b.Box.Lo[slow], b.Box.Hi[slow]
@@ -42,7 +43,7 @@ func (b *Discretization) Drop(side, count int) error {
 	return b.resize(lo, hi-count)
 }
 
-// beside is the block of the planes that follow on one side.
+// Beside is the block of the planes that follow on one side.
 func (b *Discretization) Beside(side, count int) (*Discretization, error) {
 	box, slow := b.Box, b.Layout.Dim-1
 	if side < 0 {
@@ -53,7 +54,7 @@ func (b *Discretization) Beside(side, count int) (*Discretization, error) {
 	return Discretize(b.Problem, box)
 }
 
-// join adds the block that beside gave.
+// Join adds the block that beside gave.
 func (b *Discretization) Join(side int, part *Discretization) error {
 	own, more := b.Layout.Points(), part.Layout.Points()
 	field := func(f, g kernel.Field) kernel.Field {
@@ -75,7 +76,7 @@ func (b *Discretization) Join(side int, part *Discretization) error {
 	return b.resize(min(b.Box.Lo[slow], part.Box.Lo[slow]), max(b.Box.Hi[slow], part.Box.Hi[slow]))
 }
 
-// fillRim writes the boundary data beside the planes of a box to a padded array.
+// FillRim writes the boundary data beside the planes of a box to a padded array.
 func (b *Discretization) FillRim(dst []float64, planes Box) {
 	for a := range b.Layout.Dim - 1 {
 		for _, end := range []int{planes.Lo[a] - 1, planes.Hi[a]} {
@@ -97,7 +98,7 @@ func spread(f kernel.Field, points int) []float64 {
 	return slices.Repeat([]float64{f.Value}, points)
 }
 
-// joined is a new array of own values and those of planes on one side; nil of nothing.
+// Joined is a new array of own values and those of planes on one side; nil of nothing.
 func Joined(side int, own, more []float64) []float64 {
 	if side < 0 {
 		own, more = more, own
@@ -105,6 +106,7 @@ func Joined(side int, own, more []float64) []float64 {
 	return append(slices.Clip(slices.Clone(own)), more...)
 }
 
+// Head returns the first n values of a without spare capacity; nil of nil.
 func Head(a []float64, n int) []float64 {
 	if a == nil {
 		return nil
@@ -112,6 +114,7 @@ func Head(a []float64, n int) []float64 {
 	return a[:n:n]
 }
 
+// Tail returns the values of a from index n on; nil of nil.
 func Tail(a []float64, n int) []float64 {
 	if a == nil {
 		return nil

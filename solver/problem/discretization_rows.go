@@ -6,10 +6,10 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// largestMagnitude is NaN if a value is.
+// LargestMagnitude is NaN if a value is.
 func LargestMagnitude(v []float64) float64 { return kernel.MaxAbs(v) }
 
-// larger is NaN if one of the two is.
+// Larger is NaN if one of the two is.
 func Larger(a, b float64) float64 {
 	if b > a || math.IsNaN(b) {
 		return b
@@ -17,7 +17,7 @@ func Larger(a, b float64) float64 {
 	return a
 }
 
-// eachRow visits the rows of a padded array, with their ghosts and those of rows
+// EachRow visits the rows of a padded array, with their ghosts and those of rows
 // beside the block, or without, and the grid index of their first point (0 and N+1
 // are the boundary).
 func (b *Discretization) EachRow(f func(row []float64, first [3]int), v []float64, ghosts bool) {
@@ -36,4 +36,5 @@ func (b *Discretization) EachRow(f func(row []float64, first [3]int), v []float6
 	}
 }
 
+// SameArray reports whether two slices begin at the same element.
 func SameArray(a, b []float64) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }

@@ -94,7 +94,7 @@ func (p *Problem) start() *Problem {
 	return &q
 }
 
-// before is u(0) on a box, brought into [φ(0), ψ(0)]: from values (dense own-box, may
+// Before is u(0) on a box, brought into [φ(0), ψ(0)]: from values (dense own-box, may
 // be nil), else Initial, else the reference vector.
 func (p *Problem) Before(box Box, values []float64) ([]float64, error) {
 	q := p.start()
@@ -128,7 +128,7 @@ func (p *Problem) Before(box Box, values []float64) ([]float64, error) {
 	return out, err
 }
 
-// remember adds u(t_m−1)/Δt to the block's source; before is dense own-box.
+// Remember adds u(t_m−1)/Δt to the block's source; before is dense own-box.
 func (b *Discretization) Remember(before []float64, dt float64) {
 	source := b.Source
 	if source.Array == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// magnitudes adds up m² (see stagnation) over points of the block; u is padded.
+// Magnitudes adds up m² (see stagnation) over points of the block; u is padded.
 func (b *Discretization) Magnitudes(u []float64, points kernel.Box) kernel.Sum {
 	var sum kernel.Sum
 	o := &b.Operator
@@ -33,7 +33,7 @@ func (b *Discretization) Magnitudes(u []float64, points kernel.Box) kernel.Sum {
 	return sum
 }
 
-// pointMagnitude is m_i.
+// PointMagnitude is m_i.
 func PointMagnitude(center, u, f float64) float64 {
 	return float64(2*center*math.Abs(u)) + math.Abs(f)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// stencil makes the coefficients of the discrete operator, one place for every
+// Stencil makes the coefficients of the discrete operator, one place for every
 // user, so that all compute the same bits: per axis
 //
 //	low  = κ(x−h/2)/h² + b/(2h),  high = κ(x+h/2)/h² − b/(2h)
@@ -24,11 +24,12 @@ type Stencil struct {
 	d    *diffusion // κ between points of a box around what is asked for; nil: it is evaluated
 }
 
+// NewStencil returns the stencil of the operator of p.
 func NewStencil(p *Problem) Stencil {
 	return Stencil{P: p, h: [3]float64{p.Spacing(0), p.Spacing(1), p.Spacing(2)}}
 }
 
-// constant tells whether one set of coefficients serves every point.
+// Constant tells whether one set of coefficients serves every point.
 func (s Stencil) Constant() bool {
 	p := s.P
 	for a := range p.Dimension {
@@ -39,7 +40,7 @@ func (s Stencil) Constant() bool {
 	return p.Diffusion.Constant() && p.Reaction.Constant()
 }
 
-// at is the operator's row at grid point idx (1-based: 0 and N+1 are the
+// At is the operator's row at grid point idx (1-based: 0 and N+1 are the
 // boundary).
 func (s Stencil) At(idx [3]int) (v [kernel.Directions]float64) {
 	p := s.P
@@ -96,7 +97,7 @@ func (s Stencil) shape(v [kernel.Directions]float64) kernel.Operator {
 	return kernel.Operator{Form: kernel.Isotropic, Diag: v[kernel.Center], Off: off}
 }
 
-// operator builds the coefficients of a box and the largest diagonal entry in it, in
+// Operator builds the coefficients of a box and the largest diagonal entry in it, in
 // the arrays given where there are some.
 func (s Stencil) Operator(box Box, l kernel.Layout, room [kernel.Directions][]float64) (kernel.Operator, float64, error) {
 	first := [3]int{box.Lo[0] + 1, box.Lo[1] + 1, box.Lo[2] + 1}

@@ -21,7 +21,7 @@ type Neighbour struct {
 	FaceBytes int // 8 × points of the face
 }
 
-// layer is the outermost own points towards the neighbour, in a box of that layout.
+// Layer is the outermost own points towards the neighbour, in a box of that layout.
 func (n Neighbour) Layer(l kernel.Layout) kernel.Box {
 	b := l.Interior()
 	if n.Side < 0 {

@@ -2,7 +2,7 @@ package problem
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// step is one thing of a sweep, in order: relax a part, or send a face.
+// Step is one thing of a sweep, in order: relax a part, or send a face.
 type Step struct {
 	Send   bool
 	Face   int        // send: index of the face
@@ -14,16 +14,18 @@ type Step struct {
 }
 
 const (
-	// partPoints bounds a part, so that the shell polls every fraction of a
+	// PartPoints bounds a part, so that the shell polls every fraction of a
 	// millisecond.
 	PartPoints = 1 << 18
-	// chunkPoints is the least work worth handing to another thread.
+	// ChunkPoints is the least work worth handing to another thread.
 	ChunkPoints = 1 << 12
-	MaxChunks   = 64
-	// columns is the width of the parts at x faces: a cache line of values.
+	// MaxChunks is the most pieces that a part is cut into for the executor.
+	MaxChunks = 64
+	// Columns is the width of the parts at x faces: a cache line of values.
 	Columns = 8
 )
 
+// Meets reports whether two boxes have a point in common.
 func Meets(a, b kernel.Box) bool {
 	for i := range 3 {
 		if a.Lo[i] >= b.Hi[i] || b.Lo[i] >= a.Hi[i] {
@@ -33,7 +35,7 @@ func Meets(a, b kernel.Box) bool {
 	return true
 }
 
-// appendParts cuts a box into parts of at most partPoints points, along z, then y,
+// AppendParts cuts a box into parts of at most partPoints points, along z, then y,
 // then x.
 func AppendParts(dst []kernel.Box, b kernel.Box) []kernel.Box {
 	if b.Empty() {
@@ -56,7 +58,7 @@ func AppendParts(dst []kernel.Box, b kernel.Box) []kernel.Box {
 	return dst
 }
 
-// split says into how many pieces, along which axis, a part may be cut for the
+// Split says into how many pieces, along which axis, a part may be cut for the
 // executor. In-turn planes depend on each other, so there it is what a plane may
 // be cut into.
 func Split(b kernel.Box, order Order, dim int) (chunks, axis int) {
@@ -77,7 +79,7 @@ func Split(b kernel.Box, order Order, dim int) (chunks, axis int) {
 	return max(1, min(points/ChunkPoints, MaxChunks, b.Hi[axis]-b.Lo[axis])), axis
 }
 
-// chunk is piece i of n of a box along an axis.
+// Chunk is piece i of n of a box along an axis.
 func Chunk(b kernel.Box, axis, i, n int) kernel.Box {
 	lo, size := b.Lo[axis], b.Hi[axis]-b.Lo[axis]
 	b.Lo[axis], b.Hi[axis] = lo+size*i/n, lo+size*(i+1)/n

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// referenceAt is u⁰ of SPEC §1 at grid point idx: max(φ, 0), at most ψ, in the
+// ReferenceAt is u⁰ of SPEC §1 at grid point idx: max(φ, 0), at most ψ, in the
 // interior, the data on the boundary. Residuals are relative to that vector's.
 func (p *Problem) ReferenceAt(idx [3]int) float64 {
 	q := p.At(idx[0], idx[1], idx[2])
@@ -29,7 +29,7 @@ func (p *Problem) ReferenceAt(idx [3]int) float64 {
 	return v
 }
 
-// fillReference sets own points and ghosts of a padded array to the reference
+// FillReference sets own points and ghosts of a padded array to the reference
 // vector: boundary data where the box touches ∂Ω, and what the neighbours own
 // elsewhere.
 func (b *Discretization) FillReference(dst []float64) error {

@@ -12,7 +12,7 @@ type Row func(dst, x []float64, y, z float64)
 // function's, so that a function replaced without its row is an error, not another problem.
 type Rows struct{ Obstacle, Upper, Source, Exact Row }
 
-// sampler evaluates a function of a problem on rows of its grid.
+// Sampler evaluates a function of a problem on rows of its grid.
 type Sampler struct {
 	p    *Problem
 	name string // for errors
@@ -26,7 +26,7 @@ func NewSampler(p *Problem, name string, f Function, row Row) Sampler {
 	return Sampler{p, name, f, row}
 }
 
-// coordinates are those of grid points lo, lo+1, … hi−1 along an axis, 0 and N+1 being the
+// Coordinates are those of grid points lo, lo+1, … hi−1 along an axis, 0 and N+1 being the
 // boundary; 0 on an unused axis.
 func (p *Problem) Coordinates(a, lo, hi int) []float64 {
 	x := make([]float64, hi-lo)
@@ -39,7 +39,7 @@ func (p *Problem) Coordinates(a, lo, hi int) []float64 {
 	return x
 }
 
-// eachPlace visits the points of a box as Box.each does, with their places: what At says,
+// EachPlace visits the points of a box as Box.each does, with their places: what At says,
 // found once for every plane of points instead of once for every point. It hands over
 // numbers, as arrays would go through memory, which costs more than most functions.
 func (p *Problem) EachPlace(b Box, f func(dense, i, j, k int, x, y, z float64) bool) {
@@ -60,7 +60,7 @@ func (p *Problem) EachPlace(b Box, f func(dense, i, j, k int, x, y, z float64) b
 	}
 }
 
-// values writes the values at columns x of the row that begins with grid point first.
+// Values writes the values at columns x of the row that begins with grid point first.
 func (s *Sampler) Values(dst, x []float64, first [3]int) error {
 	q := s.p.At(first[0], first[1], first[2])
 	if s.row == nil {
@@ -147,7 +147,7 @@ func (b *Discretization) room(given []float64) []float64 {
 	return Fit(given, n)
 }
 
-// fit is an array of n values: the one given if that is large enough.
+// Fit is an array of n values: the one given if that is large enough.
 func Fit(given []float64, n int) []float64 {
 	if cap(given) < n {
 		return make([]float64, n)
@@ -185,6 +185,7 @@ func (s *stretch) take(array []float64, first, r int) {
 	copy(array[r*m:], s.line)
 }
 
+// FillValue sets all values of dst to v.
 func FillValue(dst []float64, v float64) {
 	for i := range dst {
 		dst[i] = v

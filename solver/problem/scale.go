@@ -27,14 +27,14 @@ const (
 	// are left for the growth from data to answer. There is no bound below: an answer of
 	// the least numbers that float64 has is rounded to these, and judged as it is then.
 	widestData = 950
-	// lostData is more than what data that become 0 when they are scaled contribute to an
+	// LostData is more than what data that become 0 when they are scaled contribute to an
 	// answer of the scaled problem.
 	LostData = 0x1p-900
 	// largestStart bounds starting values of a problem that is in range.
 	largestStart = 0x1p400
 )
 
-// units are what values of the solved problem are in.
+// Units are what values of the solved problem are in.
 type Units struct {
 	Scale
 	// residual is the size of its residuals, a power of 2; 1 where all data are 0. What
@@ -42,7 +42,7 @@ type Units struct {
 	residual float64
 }
 
-// reference is what residuals are relative to: ‖r(u⁰)‖ unless u⁰ solves the problem, which
+// Reference is what residuals are relative to: ‖r(u⁰)‖ unless u⁰ solves the problem, which
 // began elsewhere.
 func (u Units) Reference(norm float64) float64 {
 	if norm == 0 {
@@ -51,10 +51,10 @@ func (u Units) Reference(norm float64) float64 {
 	return norm
 }
 
-// scale is k.
+// Scale is k.
 type Scale int
 
-// times is v·2^k. What only a float64 of larger range would hold becomes the largest
+// Times is v·2^k. What only a float64 of larger range would hold becomes the largest
 // float64: an obstacle at −1e300 ("none here") stays one.
 func (k Scale) Times(v float64) float64 {
 	w := math.Ldexp(v, int(k))
@@ -64,7 +64,7 @@ func (k Scale) Times(v float64) float64 {
 	return w
 }
 
-// outward is v·2^k, rounded away from −toward where it is not exact.
+// Outward is v·2^k, rounded away from −toward where it is not exact.
 func (k Scale) Outward(v, toward float64) float64 {
 	w := k.Times(v)
 	if (-k).Times(w) == v {
@@ -73,7 +73,7 @@ func (k Scale) Outward(v, toward float64) float64 {
 	return math.Nextafter(w, math.Inf(int(toward)))
 }
 
-// apply multiplies values in place.
+// Apply multiplies values in place.
 func (k Scale) Apply(values []float64) {
 	if k == 0 {
 		return
@@ -83,7 +83,7 @@ func (k Scale) Apply(values []float64) {
 	}
 }
 
-// copied are values times 2^k; the given ones where k is 0.
+// Copied are values times 2^k; the given ones where k is 0.
 func (k Scale) Copied(values []float64) []float64 {
 	if k == 0 || values == nil {
 		return values
@@ -93,7 +93,7 @@ func (k Scale) Copied(values []float64) []float64 {
 	return out
 }
 
-// inRange returns the problem for 2^k·u, and k. It refuses data whose solution float64
+// InRange returns the problem for 2^k·u, and k. It refuses data whose solution float64
 // cannot hold.
 func (p *Problem) InRange() (*Problem, Units, error) {
 	none := Units{residual: 1}
@@ -272,7 +272,7 @@ func (k Scale) row(f Row) Row {
 	}
 }
 
-// checkReference refuses a problem with data between the points that inRange looked at
+// CheckReference refuses a problem with data between the points that inRange looked at
 // that are too large for the squares of their residual.
 func (p *Problem) CheckReference(squares *kernel.Sum) error {
 	if kernel.Finite(squares.Float64()) {
@@ -281,6 +281,7 @@ func (p *Problem) CheckReference(squares *kernel.Sum) error {
 	return p.RefuseMagnitude()
 }
 
+// RefuseMagnitude returns the error of data whose residual cannot be squared in float64.
 func (p *Problem) RefuseMagnitude() error {
 	return p.Refuse("the residual of max(φ, 0) is too large to be squared: source, obstacles or boundary data are more than 1e+%d times as large in places as elsewhere",
 		int(ordinaryExponent*math.Log10(2)))

@@ -27,7 +27,7 @@ func NewSystem(p *Problem, box Box) (method.System, []float64, error) {
 	return b.System(), u, nil
 }
 
-// system is the block as the methods see it: the arrays are the block's, so what is
+// System is the block as the methods see it: the arrays are the block's, so what is
 // written there later (a time step's source, say) holds for them.
 func (b *Discretization) System() method.System {
 	p := b.Problem
@@ -36,7 +36,7 @@ func (b *Discretization) System() method.System {
 		Parity: b.parity(), Symmetric: p.Symmetric(), Strength: p.Strength(),
 	}
 	s.Coarse = func(n [3]int, e *method.Edges) (kernel.Operator, error) {
-		return p.CoarseOperatorIn(b.Box, n, Box{Hi: n}, e, NoRoom)
+		return p.CoarseOperatorIn(b.Box, n, Box{Hi: n}, e, [kernel.Directions][]float64{})
 	}
 	if !p.Diffusion.Constant() {
 		s.Edges = func() *method.Edges { return p.edges(b.Box) }
@@ -63,10 +63,10 @@ func (p *Problem) Symmetric() bool {
 	return true
 }
 
-// strengthPoints per axis are looked at for strength.
+// StrengthPoints per axis are looked at for strength.
 const StrengthPoints = 5
 
-// strength is how strongly A couples neighbours along each axis, the mean over a few
+// Strength is how strongly A couples neighbours along each axis, the mean over a few
 // points of the whole grid, so that all blocks find the same.
 func (p *Problem) Strength() [3]float64 {
 	st := NewStencil(p)
@@ -90,7 +90,7 @@ func (p *Problem) Strength() [3]float64 {
 	return out
 }
 
-// region is the problem on n points between the ghosts of a box.
+// Region is the problem on n points between the ghosts of a box.
 func (p *Problem) Region(box Box, n [3]int) *Problem {
 	q := *p
 	q.N, q.Evolution, q.Initial = n, nil, nil
@@ -99,10 +99,7 @@ func (p *Problem) Region(box Box, n [3]int) *Problem {
 	return &q
 }
 
-// noRoom: the arrays of an operator, where it needs any, are made.
-var NoRoom [kernel.Directions][]float64
-
-// coarseOperatorIn is the part that lies in a box of A on a coarser grid of a region, an
+// CoarseOperatorIn is the part that lies in a box of A on a coarser grid of a region, an
 // M-matrix there too, in the arrays of room where there are some; e is κ between the box's
 // points and those around it, nil: it is constant.
 func (p *Problem) CoarseOperatorIn(region Box, n [3]int, part Box, e *method.Edges, room [kernel.Directions][]float64) (kernel.Operator, error) {
@@ -125,7 +122,7 @@ func (p *Problem) coarseFields(n [3]int, source, lower, upper []float64) error {
 	return p.CoarseFieldsIn(n, Box{Hi: n}, source, lower, upper)
 }
 
-// coarseFieldsIn evaluates them in a box of that grid.
+// CoarseFieldsIn evaluates them in a box of that grid.
 func (p *Problem) CoarseFieldsIn(n [3]int, part Box, source, lower, upper []float64) error {
 	q := p.Region(Box{Hi: p.N}, n)
 	var err error
@@ -149,13 +146,13 @@ func (p *Problem) CoarseFieldsIn(n [3]int, part Box, source, lower, upper []floa
 	return err
 }
 
-// coarseBoundary evaluates the boundary data on a coarser grid of the domain, on faces,
+// CoarseBoundary evaluates the boundary data on a coarser grid of the domain, on faces,
 // edges and corners.
 func (p *Problem) CoarseBoundary(n [3]int, l kernel.Layout, values []float64) error {
 	return p.CoarseBoundaryIn(n, Box{Hi: n}, l, values)
 }
 
-// coarseBoundaryIn evaluates them at those ghosts of a box of that grid that lie on the
+// CoarseBoundaryIn evaluates them at those ghosts of a box of that grid that lie on the
 // boundary.
 func (p *Problem) CoarseBoundaryIn(n [3]int, part Box, l kernel.Layout, values []float64) error {
 	q := p.Region(Box{Hi: p.N}, n)

@@ -2,7 +2,7 @@ package problem
 
 import "github.com/p2pdc/p2pdc/solver/iterate"
 
-// treeOf walks towards rank 0 along z first, then y, then x: in a tensor product
+// TreeOf walks towards rank 0 along z first, then y, then x: in a tensor product
 // partition the parent of a box is thus known without looking at the others, and
 // the depth is that of a breadth-first tree.
 func TreeOf(p Partition, r iterate.Rank) iterate.Tree {
@@ -15,6 +15,7 @@ func TreeOf(p Partition, r iterate.Rank) iterate.Tree {
 	return t
 }
 
+// ParentOf returns the parent of rank r in the tree, −1 for the root.
 func ParentOf(p Partition, r iterate.Rank) iterate.Rank {
 	parts, place := p.Parts(), p.Place(r)
 	switch {

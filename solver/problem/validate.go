@@ -38,6 +38,7 @@ func (p *Problem) Validate() error {
 // leastSpacing is a spacing whose square is a float64 of full precision, as is its inverse's.
 const leastSpacing = 0x1p-500
 
+// Refuse returns an error that wraps ErrProblem and names the problem.
 func (p *Problem) Refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %q: %s", ErrProblem, p.Name, fmt.Sprintf(format, args...))
 }
@@ -46,6 +47,7 @@ func (p *Problem) Refuse(format string, args ...any) error {
 // the boundary themselves.
 func (p *Problem) ValidateStatement() error { return p.ValidateHead() }
 
+// ValidateHead is the part of Validate that evaluates no function.
 func (p *Problem) ValidateHead() error {
 	if p.Dimension < 1 || p.Dimension > 3 {
 		return p.Refuse("dimension %d; it must be 1, 2 or 3", p.Dimension)
@@ -130,7 +132,7 @@ func (p *Problem) validateBoundaryPoint(unit float64, i, j, k int, x, y, z float
 	return nil
 }
 
-// place is grid point idx (0 and N+1 are the boundary) in the domain, for people.
+// Place is grid point idx (0 and N+1 are the boundary) in the domain, for people.
 func (p *Problem) Place(idx [3]int) []float64 {
 	q := p.At(idx[0], idx[1], idx[2])
 	return q[:p.Dimension]
@@ -161,6 +163,7 @@ func (p *Problem) Warnings() []string {
 	return out
 }
 
+// LargestPeclet returns the largest cell Péclet number along axis a, and the place where it occurs (nil: everywhere).
 func (p *Problem) LargestPeclet(a int) (float64, []float64) {
 	constant := p.Diffusion.Constant() && p.Velocity[a].Constant()
 	if p.Velocity[a].Constant() && p.Velocity[a].Value == 0 {

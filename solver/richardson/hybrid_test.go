@@ -91,7 +91,7 @@ func TestHybridOfLonelyPeersIsAsynchronous(t *testing.T) {
 func TestHybridWantsAClusterPerPeer(t *testing.T) {
 	p := solvertest.Membrane([3]int{2, 2, 6}, 3)
 	_, err := NewWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Hybrid([]int{0, 1})})
-	require.ErrorContains(t, err, "the clusters of 2 peers for a partition of 3")
+	require.ErrorContains(t, err, "clusters for 2 peers; the run has 3")
 }
 
 // Clusters are even and connected, on any grid of boxes.

@@ -19,4 +19,9 @@ func workersOf(n *solvertest.Network) []*Worker {
 	return out
 }
 
-func newPeerOf(c problem.Config) (problem.Peer, error) { return Method{}.New(c) }
+func newPeerOf(c problem.Config) (problem.Peer, error) {
+	if err := c.Method.Check(); err != nil {
+		return nil, err
+	}
+	return Method{}.New(c)
+}

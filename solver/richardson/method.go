@@ -5,7 +5,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// richardson is the projected Richardson method.
+// Method is the projected Richardson method.
 type Method struct{}
 
 // Name returns "richardson".

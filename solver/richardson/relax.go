@@ -252,13 +252,13 @@ func (p *pass) measureNow(array []float64) kernel.Sum {
 	return p.collect()
 }
 
-// freeze keeps the current iterate as the block of a snapshot, without copying.
+// Capture keeps the current iterate as the block of a snapshot, without copying.
 func (w *Worker) Capture() {
 	w.Release()
 	w.frozen, w.CapturedAt = w.cur, w.Iterate
 }
 
-// thaw gives the frozen block's array back.
+// Release gives the frozen block's array back.
 func (w *Worker) Release() {
 	if w.frozen != nil && !problem.SameArray(w.frozen, w.cur) {
 		w.spare = w.frozen
@@ -266,7 +266,7 @@ func (w *Worker) Release() {
 	w.frozen = nil
 }
 
-// halt lets the sweeps in progress finish.
+// Halt lets the sweeps in progress finish.
 func (w *Worker) Halt() iterate.Iteration {
 	switch {
 	case w.pass.group.sweeps > 0:
@@ -277,10 +277,11 @@ func (w *Worker) Halt() iterate.Iteration {
 	return w.Iterate
 }
 
-// magnitudes are those of the array that the last pass read: before the next one it holds
+// Magnitudes are those of the array that the last pass read: before the next one it holds
 // the same values.
 func (w *Worker) Magnitudes() kernel.Sum {
 	return w.block.Magnitudes(w.measured, w.block.Layout.Interior())
 }
 
+// PackCaptured implements iterate.SnapshotSource.
 func (w *Worker) PackCaptured(i int, dst []byte) { w.faces[i].pack(dst, w.frozen) }

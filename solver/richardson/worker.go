@@ -199,7 +199,7 @@ func (w *Worker) Next(now time.Duration) iterate.Op {
 	}
 }
 
-// hear takes what the step δ is agreed on by, and what moves planes.
+// Receive takes what the step δ is agreed on by, and what moves planes.
 func (w *Worker) Receive(c *iterate.Channel, m *iterate.Message) error {
 	if m.Kind == iterate.MsgDiagonal || m.Kind == iterate.MsgStep {
 		return w.setup.agree(w, c.Rank, m)

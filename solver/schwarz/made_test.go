@@ -12,7 +12,12 @@ func newNetwork(seed uint64, configs []problem.Config) (*solvertest.Network, err
 	return solvertest.NewNetwork(seed, Method{}.New, configs)
 }
 
-func newPeerOf(c problem.Config) (problem.Peer, error) { return Method{}.New(c) }
+func newPeerOf(c problem.Config) (problem.Peer, error) {
+	if err := c.Method.Check(); err != nil {
+		return nil, err
+	}
+	return Method{}.New(c)
+}
 
 func together(t testing.TB, configs []problem.Config) []problem.Peer {
 	return solvertest.Together(t, Method{}.New, configs)

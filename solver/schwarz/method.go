@@ -7,7 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// additiveSchwarz is the restricted additive Schwarz method.
+// Method is the restricted additive Schwarz method.
 type Method struct{}
 
 // Name returns "schwarz".

@@ -59,7 +59,7 @@ func (p *schwarzPass) start() {
 	p.cost = 1
 }
 
-// halt lets a local solve end with the cycle in progress. What comes before it is dropped:
+// Halt lets a local solve end with the cycle in progress. What comes before it is dropped:
 // the measurement, and in lockstep the wait for a coarse correction.
 func (w *peer) Halt() iterate.Iteration {
 	p := &w.pass

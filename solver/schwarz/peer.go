@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// schwarz is a peer of the restricted additive Schwarz method (Cai and Sarkis, SIAM J.
+// peer is a peer of the restricted additive Schwarz method (Cai and Sarkis, SIAM J.
 // Sci. Comput. 21, 1999): it solves, by a method of its own, on its box grown by the
 // overlap, with the newest values of its neighbours, and keeps its own points of the
 // result. In lockstep, with a fixed amount of work, iterate k+1 is a function of the
@@ -39,7 +39,7 @@ type peer struct {
 	pace workPace
 }
 
-// newSchwarz builds the region's arrays.
+// newPeer builds the region's arrays.
 func newPeer(c problem.Config) (*peer, error) {
 	if err := c.Prepare(); err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (w *peer) assembleFrozen() {
 	}
 }
 
-// freeze keeps the newest complete iterate as the block of a snapshot, without copying.
+// Capture keeps the newest complete iterate as the block of a snapshot, without copying.
 func (w *peer) Capture() {
 	w.Release()
 	w.frozen, w.CapturedAt = w.cur, w.Iterate
@@ -246,7 +246,7 @@ func (w *peer) Release() {
 	w.frozen = nil
 }
 
-// magnitudes are those of what was assembled to be measured.
+// Magnitudes are those of what was assembled to be measured.
 func (w *peer) Magnitudes() kernel.Sum { return w.block.Magnitudes(w.work, w.inside) }
 
 func (w *peer) PackCaptured(i int, dst []byte) {
@@ -266,7 +266,7 @@ func (w *peer) room() []float64 {
 	return make([]float64, w.ownPart.Len())
 }
 
-// hear takes the messages of this method.
+// Receive takes the messages of this method.
 func (w *peer) Receive(c *iterate.Channel, m *iterate.Message) error {
 	switch m.Kind {
 	case iterate.MsgLayers:

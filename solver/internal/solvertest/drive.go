@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// single is a run of one peer that is driven operation by operation.
+// Single is a run of one peer that is driven operation by operation.
 type Single struct {
 	Peer   problem.Peer
 	points int // of the grid
@@ -17,14 +17,14 @@ type Single struct {
 	now    time.Duration
 }
 
-// newSingleOf makes the only peer of a run by one method.
+// NewSingle makes the only peer of a run by one method.
 func NewSingle(t require.TestingT, build func(problem.Config) (problem.Peer, error), c problem.Config) *Single {
 	p, err := build(c)
 	require.NoError(t, err)
 	return &Single{Peer: p, points: c.Problem.Points()}
 }
 
-// step does an operation, and reports whether the run goes on.
+// Step does an operation, and reports whether the run goes on.
 func (a *Single) Step(t require.TestingT) bool {
 	a.now += time.Millisecond
 	switch op := a.Peer.Next(a.now); op.Kind {
@@ -39,7 +39,7 @@ func (a *Single) Step(t require.TestingT) bool {
 	return true
 }
 
-// stopped relaxes so many times the grid, asks for the end, and returns how much work, in
+// Stopped relaxes so many times the grid, asks for the end, and returns how much work, in
 // relaxations of the grid, follows.
 func (a *Single) Stopped(t require.TestingT, after float64) float64 {
 	for float64(a.work) < after*float64(a.points) {
@@ -53,7 +53,7 @@ func (a *Single) Stopped(t require.TestingT, after float64) float64 {
 	return float64(a.work-before) / float64(a.points)
 }
 
-// together lets the peers of a run take turns, every message arriving at once and in
+// Together lets the peers of a run take turns, every message arriving at once and in
 // order, until all are done.
 func Together(t testing.TB, build func(problem.Config) (problem.Peer, error), configs []problem.Config) []problem.Peer {
 	peers := make([]problem.Peer, len(configs))
@@ -97,7 +97,7 @@ func act(t testing.TB, peers []problem.Peer, r iterate.Rank, op iterate.Op) {
 	}
 }
 
-// collected is the assembled answer.
+// Collected is the assembled answer.
 func Collected(p *problem.Problem, peers []problem.Peer) []float64 {
 	u := make([]float64, p.Points())
 	for _, q := range peers {

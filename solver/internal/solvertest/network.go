@@ -11,7 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// network drives the workers of one run in virtual time, everything from one seed:
+// Network drives the workers of one run in virtual time, everything from one seed:
 // speeds of the peers, delays, losses, duplicates, reordering. Agreement sessions
 // are reliable and in order. Halo sessions are reliable and in order for a
 // synchronous scheme; otherwise a face travels in segments that may each be lost,
@@ -90,7 +90,7 @@ type slotBuffer struct {
 // segmentBytes is three values, so that even small faces travel in pieces.
 const segmentBytes = 24
 
-// newNetworkOf builds the peers of a run by one method.
+// NewNetwork builds the peers of a run by one method.
 func NewNetwork(seed uint64, build func(problem.Config) (problem.Peer, error), configs []problem.Config) (*Network, error) {
 	n := &Network{
 		rng:    rand.New(rand.NewPCG(seed, 7)),
@@ -342,7 +342,7 @@ func (n *Network) deliver(p packet) error {
 	return w.Halo(n.Now, p.from, p.tag, oldest, b.data)
 }
 
-// assemble puts the answers of all boxes together.
+// Assemble puts the answers of all boxes together.
 func (n *Network) Assemble(p *problem.Problem, _ problem.Partition) []float64 {
 	u := make([]float64, p.Points())
 	for _, w := range n.Peers {

@@ -5,41 +5,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 )
 
-// matrix is A as the kernels apply it, dense.
-func Matrix(p *problem.Problem) *mat.Dense {
-	a := mat.NewDense(p.Points(), p.Points(), nil)
-	st := problem.NewStencil(p)
-	index := func(i [3]int) int { return i[0] - 1 + p.N[0]*(i[1]-1+p.N[1]*(i[2]-1)) }
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
-		row := st.At(idx)
-		a.Set(d, d, row[kernel.Center])
-		for n := kernel.West; n <= 2*p.Dimension; n++ {
-			next, ax := idx, (n-1)/2
-			if next[ax] += 2*((n-1)%2) - 1; next[ax] >= 1 && next[ax] <= p.N[ax] {
-				a.Set(d, index(next), -row[n])
-			}
-		}
-		return true
-	})
-	return a
-}
-
-// inverseNorm is ‖A⁻¹‖∞ by gonum.
-func InverseNorm(t require.TestingT, p *problem.Problem) float64 {
-	var inverse mat.Dense
-	require.NoError(t, inverse.Inverse(Matrix(p)))
-	return mat.Norm(&inverse, math.Inf(1))
-}
-
-// anyMMatrix is a problem whose matrix is an M-matrix: upwind where central differences
+// AnyMMatrix is a problem whose matrix is an M-matrix: upwind where central differences
 // would spoil it, on boxes that are no cubes.
 func AnyMMatrix(t *rapid.T, constant bool) *problem.Problem {
 	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
@@ -75,58 +47,6 @@ func AnyMMatrix(t *rapid.T, constant bool) *problem.Problem {
 	return p
 }
 
-// furthest is the largest distance of two vectors.
-func Furthest(u, v []float64) float64 {
-	d := 0.0
-	for i := range u {
-		d = max(d, math.Abs(u[i]-v[i]))
-	}
-	return d
-}
-
-// anyIterate is a feasible vector: the solution, disturbed; the solution itself is
-// brought between the obstacles, too.
-func AnyIterate(t *rapid.T, p *problem.Problem, solution []float64) []float64 {
-	u := make([]float64, len(solution))
-	size := rapid.SampledFrom([]float64{1e-9, 1e-4, 1}).Draw(t, "disturbance")
-	where := rapid.IntRange(1, 4).Draw(t, "every")
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
-		q := p.At(idx[0], idx[1], idx[2])
-		u[d] = solution[d]
-		if d%where == 0 {
-			u[d] += size * rapid.Float64Range(-1, 1).Draw(t, "u")
-		}
-		phi, psi := math.Inf(-1), math.Inf(1)
-		if p.Obstacle != nil {
-			phi = p.Obstacle(q)
-		}
-		if p.Upper != nil {
-			psi = p.Upper(q)
-		}
-		u[d], solution[d] = problem.Clamp(u[d], phi, psi), problem.Clamp(solution[d], phi, psi)
-		return true
-	})
-	return u
-}
-
-// matrixAndSource is the problem as the kernels have it, boundary data on the right.
-func MatrixAndSource(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
-	f := mat.NewVecDense(p.Points(), nil)
-	st := problem.NewStencil(p)
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
-		sum, row := p.Source.At(p.At(idx[0], idx[1], idx[2])), st.At(idx)
-		for n := 1; n <= 2*p.Dimension; n++ {
-			next, ax := idx, (n-1)/2
-			if next[ax] += 2*((n-1)%2) - 1; next[ax] == 0 || next[ax] == p.N[ax]+1 {
-				sum += row[n] * p.Boundary(p.At(next[0], next[1], next[2]))
-			}
-		}
-		f.SetVec(d, sum)
-		return true
-	})
-	return Matrix(p), f
-}
-
 func Where(inside bool, contrast float64) float64 {
 	if inside {
 		return contrast
@@ -134,94 +54,7 @@ func Where(inside bool, contrast float64) float64 {
 	return 1
 }
 
-// dense writes the problem as A·u = f with gonum, by the textbook formulas and not
-// by the package's stencil: A dense, the boundary data moved to the right-hand side.
-func Dense(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
-	n := p.Points()
-	a, f := mat.NewDense(n, n, nil), mat.NewVecDense(n, nil)
-	index := func(i [3]int) int { return i[0] - 1 + p.N[0]*(i[1]-1+p.N[1]*(i[2]-1)) }
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
-		q := p.At(idx[0], idx[1], idx[2])
-		f.SetVec(d, p.Source.At(q))
-		diagonal := p.Reaction.At(q)
-		for ax := range p.Dimension {
-			h := (p.Hi[ax] - p.Lo[ax]) / float64(p.N[ax]+1)
-			for _, side := range []float64{-1, 1} {
-				half, next := q, idx
-				half[ax] += side * h / 2
-				next[ax] += int(side)
-				k := p.Diffusion.At(half) / h / h
-				c := -k + side*p.Velocity[ax].At(q)/h/2
-				diagonal += k
-				if next[ax] == 0 || next[ax] == p.N[ax]+1 {
-					f.SetVec(d, f.AtVec(d)-c*p.Boundary(p.At(next[0], next[1], next[2])))
-				} else {
-					a.Set(d, index(next), c)
-				}
-			}
-		}
-		a.Set(d, d, diagonal)
-		return true
-	})
-	return a, f
-}
-
-func ActiveSet(t require.TestingT, p *problem.Problem, a *mat.Dense, f *mat.VecDense) []float64 {
-	n := p.Points()
-	phi, psi := make([]float64, n), make([]float64, n)
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
-		phi[d], psi[d] = math.Inf(-1), math.Inf(1)
-		if p.Obstacle != nil {
-			phi[d] = p.Obstacle(p.At(idx[0], idx[1], idx[2]))
-		}
-		if p.Upper != nil {
-			psi[d] = p.Upper(p.At(idx[0], idx[1], idx[2]))
-		}
-		return true
-	})
-	set := make([]int, n) // −1: at φ, 1: at ψ
-	for range 200 {
-		m, rhs := mat.DenseCopyOf(a), mat.VecDenseCopyOf(f)
-		for i, s := range set {
-			if s != 0 {
-				m.SetRow(i, make([]float64, n))
-				m.Set(i, i, 1)
-				rhs.SetVec(i, phi[i])
-				if s > 0 {
-					rhs.SetVec(i, psi[i])
-				}
-			}
-		}
-		var u, r mat.VecDense
-		require.NoError(t, u.SolveVec(m, rhs))
-		r.MulVec(a, &u)
-		r.SubVec(&r, f)
-		same := true
-		for i := range set {
-			// A point leaves contact at a smaller bound than it comes into it, so that rounding
-			// cannot have it do both in turn.
-			scale, want, bound := a.At(i, i), 0, 1e-9
-			if set[i] != 0 {
-				bound = -1e-12
-			}
-			switch lambda := r.AtVec(i); {
-			case set[i] <= 0 && lambda-scale*(u.AtVec(i)-phi[i]) > bound*scale:
-				want = -1
-			case set[i] >= 0 && lambda-scale*(u.AtVec(i)-psi[i]) < -bound*scale:
-				want = 1
-			}
-			same = same && set[i] == want
-			set[i] = want
-		}
-		if same {
-			return u.RawVector().Data
-		}
-	}
-	require.Fail(t, "the active sets do not settle")
-	return nil
-}
-
-// speeds draws peers of different speeds, some of which change in mid-run.
+// Speeds draws peers of different speeds, some of which change in mid-run.
 func Speeds(t *rapid.T, peers int) func(rank int, now time.Duration) time.Duration {
 	slow, later := make([]time.Duration, peers), make([]time.Duration, peers)
 	for i := range slow {
@@ -237,7 +70,7 @@ func Speeds(t *rapid.T, peers int) func(rank int, now time.Duration) time.Durati
 	}
 }
 
-// anySlabs cuts along the slowest axis.
+// AnySlabs cuts along the slowest axis.
 func AnySlabs(t *rapid.T, p *problem.Problem) problem.Partition {
 	slow := p.Dimension - 1
 	n := p.N[slow]
@@ -252,7 +85,7 @@ func AnySlabs(t *rapid.T, p *problem.Problem) problem.Partition {
 	return part
 }
 
-// anyClusters labels the peers of a partition at random: clusters need not be
+// AnyClusters labels the peers of a partition at random: clusters need not be
 // connected.
 func AnyClusters(t *rapid.T, peers int) []int {
 	out := make([]int, peers)
@@ -271,7 +104,7 @@ func ConfigsFor(c problem.Config) []problem.Config {
 	return out
 }
 
-// inclusion is diffusion κ in a disk or ball that does not end on grid lines, 1 outside.
+// Inclusion is diffusion κ in a disk or ball that does not end on grid lines, 1 outside.
 func Inclusion(kappa float64) problem.Function {
 	return func(q problem.Point) float64 {
 		if x, y, z := q[0]-0.3, q[1]-0.4, q[2]-0.2; x*x+y*y+z*z < 0.08 {
@@ -281,18 +114,18 @@ func Inclusion(kappa float64) problem.Function {
 	}
 }
 
-// mostPeers of a drawn run that ends by its tolerance: every pair of hundreds would have a
+// MostPeers of a drawn run that ends by its tolerance: every pair of hundreds would have a
 // session here.
 const MostPeers = 12
 
-// string1D is a 1-D problem of n points without obstacle.
+// String1D is a 1-D problem of n points without obstacle.
 func String1D(n int) *problem.Problem {
 	p := Membrane([3]int{n, 1, 1}, 1)
 	p.Obstacle, p.Source.Of = nil, func(q problem.Point) float64 { return 1 + math.Cos(5*q[0]) }
 	return p
 }
 
-// impossible is a tolerance that rounding allows nobody to meet, unless the residual is 0.
+// Impossible is a tolerance that rounding allows nobody to meet, unless the residual is 0.
 const Impossible = 1e-300
 
 func SlabsOf(t require.TestingT, p *problem.Problem, peers int) problem.Partition {
@@ -301,14 +134,14 @@ func SlabsOf(t require.TestingT, p *problem.Problem, peers int) problem.Partitio
 	return part
 }
 
-// threads is an Executor with a goroutine a piece.
+// Threads is an Executor with a goroutine a piece.
 type Threads struct{}
 
-// evolving draws a small nonstationary problem: obstacle, load and boundary data that
+// Evolving draws a small nonstationary problem: obstacle, load and boundary data that
 // move, an operator that may vary in place and time.
 func Evolving(t *rapid.T) *problem.Problem { return Evolve(t, AnyProblem(t)) }
 
-// evolve draws a nonstationary problem whose operator and obstacles begin as those of base.
+// Evolve draws a nonstationary problem whose operator and obstacles begin as those of base.
 func Evolve(t *rapid.T, base *problem.Problem) *problem.Problem {
 	base.Initial = nil
 	if rapid.Bool().Draw(t, "moving obstacle") && base.Upper == nil {
@@ -340,13 +173,13 @@ func Evolve(t *rapid.T, base *problem.Problem) *problem.Problem {
 	return &p
 }
 
-// anyStepping is a run of a drawn nonstationary problem.
+// AnyStepping is a run of a drawn nonstationary problem.
 func AnyStepping(t *rapid.T, s func(problem.Partition) iterate.Scheme) problem.Config {
 	p := Evolving(t)
 	return SteppingOf(t, p, AnyPartition(t, p), s)
 }
 
-// steppingOf is a run of a nonstationary problem on a partition.
+// SteppingOf is a run of a nonstationary problem on a partition.
 func SteppingOf(t *rapid.T, p *problem.Problem, part problem.Partition, s func(problem.Partition) iterate.Scheme) problem.Config {
 	c := problem.Config{
 		Problem: p, Partition: part, Scheme: s(part), Executor: Backwards{},
@@ -358,7 +191,7 @@ func SteppingOf(t *rapid.T, p *problem.Problem, part problem.Partition, s func(p
 	return c
 }
 
-// heating is a problem whose membrane is heated from one side.
+// Heating is a problem whose membrane is heated from one side.
 func Heating(n, steps int) *problem.Problem {
 	p := Membrane([3]int{n, n, n}, 3)
 	e := &problem.Evolution{End: 0.1, Steps: steps}
@@ -373,7 +206,7 @@ func Heating(n, steps int) *problem.Problem {
 	return p
 }
 
-// membrane is a small obstacle problem with contact.
+// Membrane is a small obstacle problem with contact.
 func Membrane(n [3]int, dim int) *problem.Problem {
 	p := &problem.Problem{Name: "membrane", Dimension: dim, N: n, Diffusion: problem.Coefficient{Value: 1}}
 	for a := range dim {
@@ -390,7 +223,7 @@ func Membrane(n [3]int, dim int) *problem.Problem {
 	return p
 }
 
-// anyProblem draws a small problem: every dimension, form of operator, obstacle.
+// AnyProblem draws a small problem: every dimension, form of operator, obstacle.
 func AnyProblem(t *rapid.T) *problem.Problem {
 	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
 	n := [3]int{1, 1, 1}
@@ -400,7 +233,7 @@ func AnyProblem(t *rapid.T) *problem.Problem {
 	return AnyProblemOf(t, dim, n)
 }
 
-// anyProblemOf is anyProblem on a given grid.
+// AnyProblemOf is anyProblem on a given grid.
 func AnyProblemOf(t *rapid.T, dim int, n [3]int) *problem.Problem {
 	p := Membrane(n, dim)
 	p.Hi[0] = rapid.SampledFrom([]float64{1, 1.5}).Draw(t, "length")
@@ -445,19 +278,10 @@ func AnyPartition(t *rapid.T, p *problem.Problem) problem.Partition {
 	return part
 }
 
-func RequireSameBits(t require.TestingT, want, got []float64) {
-	require.Len(t, got, len(want))
-	for i := range want {
-		if math.Float64bits(want[i]) != math.Float64bits(got[i]) {
-			require.Failf(t, "different bits", "at %d: %v and %v", i, want[i], got[i])
-		}
-	}
-}
-
-// backwards is an Executor in another order.
+// Backwards is an Executor in another order.
 type Backwards struct{}
 
-// windy has a flow so strong on its grid that the safeguard rejects cycles.
+// Windy has a flow so strong on its grid that the safeguard rejects cycles.
 func Windy(n int) *problem.Problem {
 	p := Membrane([3]int{n, n, n}, 3)
 	p.Velocity[0].Value = 200 // central differences beyond Péclet 2
@@ -466,7 +290,7 @@ func Windy(n int) *problem.Problem {
 	return p
 }
 
-// samples is one message of every kind.
+// Samples is one message of every kind.
 func Samples() []iterate.Message {
 	var out []iterate.Message
 	for k := iterate.MsgDiagonal; k < iterate.MsgKinds; k++ {
@@ -496,7 +320,7 @@ func Samples() []iterate.Message {
 	return out
 }
 
-// anySchwarz draws a method without a coarse correction and with a fixed amount of work.
+// AnySchwarz draws a method without a coarse correction and with a fixed amount of work.
 func AnySchwarz(t *rapid.T) problem.MethodConfig {
 	return problem.MethodConfig{
 		Name: problem.Schwarz, Coarse: -1, Omega: 1.2,
