@@ -7,24 +7,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-type aheadProtocol struct {
+type prefetchProtocol struct {
 	name  string
 	event Event[*int]
 	_     [300]byte
 	ran   int
 }
 
-func (p *aheadProtocol) Name() string { return p.name }
+func (p *prefetchProtocol) Name() string { return p.name }
 
-func (p *aheadProtocol) Attach(b *Binder) error {
+func (p *prefetchProtocol) Attach(b *Binder) error {
 	Bind(b, p.event, Normal, func(_ *Exec, n *int) { p.ran += *n })
 	return nil
 }
 
-// covers tells whether a composite looks at every line of a variable.
+// covers reports whether a composite prefetches every line of a variable.
 func covers[T any](c *Composite, v *T) bool {
 	have := map[uintptr]bool{}
-	for _, l := range c.ahead.lines {
+	for _, l := range c.prefetch.lines {
 		have[lineOf(l)] = true
 	}
 	for i := range unsafe.Sizeof(*v) {
@@ -35,22 +35,23 @@ func covers[T any](c *Composite, v *T) bool {
 	return true
 }
 
-// A composite of a crowd looks at what its micro-protocols and the layer above have, each
-// line once; and nothing else changes.
-func TestLookAhead(t *testing.T) {
-	event := NewEvent[*int]("test.ahead")
-	first, second, third := &aheadProtocol{name: "first", event: event}, &aheadProtocol{name: "second", event: event}, &aheadProtocol{name: "third", event: event}
-	c, err := NewComposite(Config{Name: "ahead", MTU: 100}, first, second)
+// Prefetching reads the memory of the composite, its micro-protocols and the layer above,
+// each line once, and changes nothing else.
+func TestPrefetch(t *testing.T) {
+	event := NewEvent[*int]("test.prefetch")
+	first, second := &prefetchProtocol{name: "first", event: event}, &prefetchProtocol{name: "second", event: event}
+	third := &prefetchProtocol{name: "third", event: event}
+	c, err := NewComposite(Config{Name: "prefetch", MTU: 100}, first, second)
 	require.NoError(t, err)
 	require.NoError(t, c.Open(0))
-	require.Empty(t, c.ahead.lines, "only when asked for")
-	beside := new([500]byte)
-	c.LookAhead(beside)
-	require.True(t, covers(c, first) && covers(c, second) && covers(c, beside))
+	require.Empty(t, c.prefetch.lines, "only after Prefetch")
+	other := new([500]byte)
+	c.Prefetch(other)
+	require.True(t, covers(c, first) && covers(c, second) && covers(c, other))
 	require.True(t, covers(c, &c.x) && covers(c, &c.pool) && covers(c, &c.chains.find(event.id).entries[1]))
 	require.False(t, covers(c, third))
 	lines := map[uintptr]bool{}
-	for _, l := range c.ahead.lines {
+	for _, l := range c.prefetch.lines {
 		require.False(t, lines[lineOf(l)])
 		lines[lineOf(l)] = true
 	}
