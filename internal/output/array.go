@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/npy"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // writeNPY writes a float64 array [z][y][x] with the boundary: N+2 values along every used axis. Unused

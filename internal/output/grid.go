@@ -3,7 +3,7 @@ package output
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // grid is a solution on the closed grid. Indices run from 0 (low boundary) to N+1 along a used axis. An

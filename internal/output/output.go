@@ -19,7 +19,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Solution is a problem with the interior values of u, [z][y][x], x fastest. Writers only read it.

@@ -21,7 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/p2pdc/p2pdc/internal/npy"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // sample returns a problem on an uneven grid with a distinct value at every point.

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // polyData is a .vtp file read back.
