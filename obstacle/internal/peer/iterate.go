@@ -19,12 +19,12 @@ import (
 // iterate runs to the verdict, hands over the block and the account of the run, and stays
 // until the launcher ends the run: others may still need messages that it sent last. An
 // error means that the run failed.
-func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle int64) error {
+func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle int64) error {
 	used := host.CPUTime()
 	telling, enough := context.WithCancel(ctx)
 	defer enough()
 	if p.assign.Status {
-		go p.tellSessions(telling)
+		go p.reportSessions(telling)
 	}
 	p.reporter = newReporter(p.conn, p.assign.Balance)
 	res, err := r.Run(ctx)
@@ -32,35 +32,35 @@ func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle in
 	enough()
 	select {
 	case <-o.bye:
-		return errOver
+		return errLauncherLeft
 	default:
 	}
 	p.log.Info().Uint64("sweeps", uint64(res.Sweeps)).Float64("residual", res.Residual).Err(err).Msg("iterated")
 	out := account(&res, err)
-	if lost, is := announced(o); is && err != nil {
+	if lost, is := lostPeer(o); is && err != nil {
 		out.Error, out.Lost = lost.Why, lost.Rank
 	}
 	out.CPUSeconds = (host.CPUTime() - used).Seconds()
 	out.Points, out.Kernel, out.Method = r.Box().Points(), kernel.Best().Name(), r.Method()
 	out.IdleBytes, out.Sessions, out.Refused = idle, p.sessions(), p.refused()
-	out.Device, out.Without = p.device(), p.without
-	if err := p.handOver(r, out); err != nil {
-		return errOver
+	out.Device, out.Without = p.device(), p.noIB
+	if err := p.sendAnswer(r, out); err != nil {
+		return errLauncherLeft
 	}
 	// The launcher may stand still for as long as its user likes: the end of the connection
 	// is what bounds this wait.
 	<-o.bye
-	if lost, is := announced(o); is {
-		return &ToldError{lost.Why}
+	if lost, is := lostPeer(o); is {
+		return &ReportedError{lost.Why}
 	}
 	if !o.ended {
-		return errOver
+		return errLauncherLeft
 	}
 	return nil
 }
 
 // announced is what the launcher said of a lost peer, if it did.
-func announced(o *orders) (rendezvous.Lost, bool) {
+func lostPeer(o *commands) (rendezvous.Lost, bool) {
 	select {
 	case <-o.lost:
 		return o.why, true
@@ -117,19 +117,19 @@ func lostRank(err error) int {
 const largeBox = 1 << 20
 
 // handOver sends the block in pieces, and the account last.
-func (p *peer) handOver(r *runner.Runner, out rendezvous.Result) error {
+func (p *peer) sendAnswer(r *runner.Runner, out rendezvous.Result) error {
 	box := r.Box()
 	if p.Answer != nil {
 		n := p.assign.N
 		answer, err := p.Answer(n[0] * n[1] * n[2])
 		if err == nil {
-			return p.place(r, answer, out)
+			return p.writeAnswer(r, answer, out)
 		}
 		p.log.Warn().Err(err).Msg("the block is sent instead")
 	}
 	u := host.Array(box.Points())
 	r.Solution(u)
-	discard(r)
+	freeMethod(r)
 	if err := sendBlock(p.conn, rendezvous.StreamSolution, p.assign.Balance, box, u); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (p *peer) handOver(r *runner.Runner, out rendezvous.Result) error {
 
 // discard gives up what the method worked with: the launcher, which may share this process,
 // is about to need memory.
-func discard(r *runner.Runner) {
+func freeMethod(r *runner.Runner) {
 	points := r.Box().Points()
 	r.Discard()
 	if points >= largeBox {
@@ -148,7 +148,7 @@ func discard(r *runner.Runner) {
 }
 
 // place writes the block where the launcher wants it, and sends the account.
-func (p *peer) place(r *runner.Runner, answer []float64, out rendezvous.Result) error {
+func (p *peer) writeAnswer(r *runner.Runner, answer []float64, out rendezvous.Result) error {
 	n, box := p.assign.N, r.Box()
 	if p.assign.Balance {
 		if err := p.conn.Send(rendezvous.BlockOf(rendezvous.StreamSolution, box)); err != nil {
@@ -163,6 +163,6 @@ func (p *peer) place(r *runner.Runner, answer []float64, out rendezvous.Result) 
 		blocks.Copy(answer, n, box, u)
 	}
 	out.Placed, out.PeakBytes = true, host.PeakBytes()
-	discard(r)
+	freeMethod(r)
 	return p.conn.Send(out)
 }

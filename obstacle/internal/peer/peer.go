@@ -30,7 +30,7 @@ import (
 type Options struct {
 	Rendezvous string // HOST:PORT of the launcher
 	Identity   rendezvous.Identity
-	Seat       int           // the rank wanted; -1: any
+	Rank       int           // the rank wanted; -1: any
 	DialTime   time.Duration // a rendezvous that is not there yet, or does not answer, is tried again for so long
 	WaitTime   time.Duration // the launcher may take so long to answer
 
@@ -60,7 +60,7 @@ type Options struct {
 // launcher wanted, also when it was stopped early. It returns within seconds of the end of
 // ctx or of the connection to the launcher, with an error then.
 func Run(ctx context.Context, o Options) error {
-	conn, w, err := enter(ctx, &o)
+	conn, w, err := join(ctx, &o)
 	if err != nil {
 		return err
 	}
@@ -68,29 +68,29 @@ func Run(ctx context.Context, o Options) error {
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
 	timeout := time.Duration(w.PeerTimeoutMS) * time.Millisecond
-	if err := conn.EndWhenCut(timeout + launch.StopTime); err != nil {
+	if err := conn.CloseWhenDead(timeout + launch.StopTime); err != nil {
 		o.Log.Debug().Err(err).Msg("a cut connection to the launcher will be noticed late")
 	}
 	p := &peer{Options: o, conn: conn, welcome: w, log: o.Log.With().Int("rank", w.Rank).Logger()}
-	err = p.takePart(ctx)
-	var told *ToldError
+	err = p.run(ctx)
+	var told *ReportedError
 	switch {
 	case err == nil || errors.As(err, &told):
 		return err
-	case errors.Is(err, errOver):
-		return &ToldError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
+	case errors.Is(err, errLauncherLeft):
+		return &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
 	}
 	said := oneLine(err)
 	if conn.Send(rendezvous.Result{Reason: launch.Failed, Error: said, Lost: lostRank(err)}) == nil {
-		return &ToldError{said}
+		return &ReportedError{said}
 	}
 	return errors.New(said)
 }
 
 // ToldError is a failure that the launcher knows of, or has caused by its end.
-type ToldError struct{ What string }
+type ReportedError struct{ Text string }
 
-func (e *ToldError) Error() string { return e.What }
+func (e *ReportedError) Error() string { return e.Text }
 
 // oneLine is the text of an error that may hold several, each said once.
 func oneLine(err error) string {
@@ -106,7 +106,7 @@ func oneLine(err error) string {
 }
 
 // errOver says that the launcher has ended the run, or itself.
-var errOver = errors.New("the launcher has left")
+var errLauncherLeft = errors.New("the launcher has left")
 
 // peer is a peer that has joined.
 type peer struct {
@@ -120,8 +120,8 @@ type peer struct {
 	reporter *reporter // of time steps; nil in a stationary run
 	link     *ether.Link
 	network  string       // the word of --network that this peer goes by
-	second   *rail.Opened // the InfiniBand rail; nil: none
-	without  string       // why there is none
+	ib       *rail.Opened // the InfiniBand rail; nil: none
+	noIB     string       // why there is none
 	face     [][]byte     // memory of the rail
 	node     *driver.Node
 }

@@ -52,15 +52,15 @@ func (p *peer) rails() (open []driver.Rail, err error) {
 
 // infiniBand opens the InfiniBand rail; nil if there is none and none is required.
 func (p *peer) infiniBand(run rendezvous.Rails) (link microproto.Link, err error) {
-	p.second, p.without, err = p.Rail.Open(nodeName(p.welcome.Rank), p.network, run, p.note)
+	p.ib, p.noIB, err = p.Rail.Open(nodeName(p.welcome.Rank), p.network, run, p.note)
 	switch {
 	case err != nil:
 		return nil, err
-	case p.second != nil:
-		p.log.Info().Str("device", p.second.Device).Str("why", p.second.Why).Msg("InfiniBand")
-		return p.second.Link, nil
+	case p.ib != nil:
+		p.log.Info().Str("device", p.ib.Device).Str("why", p.ib.Why).Msg("InfiniBand")
+		return p.ib.Link, nil
 	case p.network == rail.Auto:
-		p.log.Info().Str("why", p.without).Msg("no InfiniBand here")
+		p.log.Info().Str("why", p.noIB).Msg("no InfiniBand here")
 	}
 	return nil, nil
 }
@@ -81,10 +81,10 @@ type registrar interface {
 
 // faces makes such memory; nil: the InfiniBand rail is not there.
 func (p *peer) faces() func(n int) ([]byte, error) {
-	if p.second == nil {
+	if p.ib == nil {
 		return nil
 	}
-	l, ok := p.second.Link.(registrar)
+	l, ok := p.ib.Link.(registrar)
 	if !ok {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (p *peer) faces() func(n int) ([]byte, error) {
 // freeFaces gives the memory back when nothing sends from it any more.
 func (p *peer) freeFaces() {
 	for _, b := range p.face {
-		if err := p.second.Link.(registrar).Free(b); err != nil {
+		if err := p.ib.Link.(registrar).Free(b); err != nil {
 			p.log.Error().Err(err).Msg("memory of faces")
 		}
 	}
@@ -111,10 +111,10 @@ func (p *peer) freeFaces() {
 
 // device is that of the InfiniBand rail; empty: there is none.
 func (p *peer) device() string {
-	if p.second == nil {
+	if p.ib == nil {
 		return ""
 	}
-	return p.second.Device
+	return p.ib.Device
 }
 
 // reached returns an error unless every session uses the network that the run requires, or is about to. A session that

@@ -12,7 +12,7 @@ import (
 )
 
 // tellSessions tells the launcher of the sessions until ctx ends.
-func (p *peer) tellSessions(ctx context.Context) {
+func (p *peer) reportSessions(ctx context.Context) {
 	tick := time.NewTicker(launch.StatusEvery)
 	defer tick.Stop()
 	for {
@@ -31,7 +31,7 @@ func (p *peer) tellSessions(ctx context.Context) {
 func (p *peer) sessions() []rendezvous.Session {
 	out := []rendezvous.Session{}
 	for _, i := range p.node.Sessions() {
-		s := described(i)
+		s := describe(i)
 		if i.Conditions.Network == p2psap.InfiniBand {
 			s.Device = p.device()
 		}
@@ -40,7 +40,7 @@ func (p *peer) sessions() []rendezvous.Session {
 	return out
 }
 
-func described(i p2psap.SessionInfo) rendezvous.Session {
+func describe(i p2psap.SessionInfo) rendezvous.Session {
 	c := rendezvous.Channel{
 		Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.Why,
 		Network: i.Conditions.Network.String(), NetworkWhy: i.NetworkWhy, Moves: i.Moves, Composition: i.Composition, Protection: i.Protection,

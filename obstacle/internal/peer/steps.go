@@ -12,19 +12,19 @@ import (
 // reporter hands the ends of time steps to the launcher while the peer relaxes on: one
 // is on its way, and the next waits for it.
 type reporter struct {
-	conn *rendezvous.Conn
-	u    []float64 // the block on its way
-	box  solver.Box
-	told bool // boxes are told, since planes move
-	next chan solver.StepResult
-	free chan struct{} // u may be written
-	end  chan struct{} // everything is sent, or cannot be
-	err  error         // valid once end is closed, or free was received
+	conn      *rendezvous.Conn
+	u         []float64 // the block on its way
+	box       solver.Box
+	sendBoxes bool // boxes are told, since planes move
+	next      chan solver.StepResult
+	free      chan struct{} // u may be written
+	end       chan struct{} // everything is sent, or cannot be
+	err       error         // valid once end is closed, or free was received
 }
 
 // newReporter holds nothing until the first time step ends.
 func newReporter(conn *rendezvous.Conn, told bool) *reporter {
-	r := &reporter{conn: conn, told: told, next: make(chan solver.StepResult), free: make(chan struct{}, 1), end: make(chan struct{})}
+	r := &reporter{conn: conn, sendBoxes: told, next: make(chan solver.StepResult), free: make(chan struct{}, 1), end: make(chan struct{})}
 	r.free <- struct{}{}
 	go r.send()
 	return r
@@ -62,7 +62,7 @@ func (r *reporter) send() {
 }
 
 func (r *reporter) one(s solver.StepResult) error {
-	if err := sendBlock(r.conn, rendezvous.StreamStep, r.told, r.box, r.u); err != nil {
+	if err := sendBlock(r.conn, rendezvous.StreamStep, r.sendBoxes, r.box, r.u); err != nil {
 		return err
 	}
 	return r.conn.Send(rendezvous.Step{Step: s.Step, Sweeps: uint64(s.Sweeps), Residual: nullable.Number(s.Residual)})

@@ -252,8 +252,8 @@ func refused(o *launch.Outcome) map[string]uint64 {
 			out[reason] += count
 		}
 	}
-	if o.Strangers > 0 {
-		out["rendezvous.stranger"] = uint64(o.Strangers)
+	if o.Refused > 0 {
+		out["rendezvous.stranger"] = uint64(o.Refused)
 	}
 	return out
 }

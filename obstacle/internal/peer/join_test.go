@@ -51,7 +51,7 @@ func TestEnterTriesAgain(t *testing.T) {
 				}
 			}()
 			o := &Options{Rendezvous: l.Addr().String(), Identity: id, DialTime: c.limit, WaitTime: time.Minute, Log: zerolog.Nop()}
-			conn, w, err := enter(context.Background(), o)
+			conn, w, err := join(context.Background(), o)
 			if c.want != "" {
 				require.ErrorContains(t, err, c.want)
 				return

@@ -23,7 +23,7 @@ import (
 )
 
 // orders are what the launcher says once the work is handed out.
-type orders struct {
+type commands struct {
 	start chan struct{} // closed by Start
 	stop  chan struct{} // closed by Stop: end with the best iterate
 	lost  chan struct{} // closed by Lost: the run cannot go on
@@ -33,11 +33,11 @@ type orders struct {
 }
 
 // takePart does the peer's part after the greeting.
-func (p *peer) takePart(ctx context.Context) error {
+func (p *peer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var state atomic.Pointer[runner.Progress]
-	go p.beat(ctx, &state)
+	go p.heartbeat(ctx, &state)
 	if err := p.listen(); err != nil {
 		return err
 	}
@@ -47,9 +47,9 @@ func (p *peer) takePart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := &orders{start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{})}
+	o := &commands{start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{})}
 	go func() {
-		if p.obey(o); !o.ended {
+		if p.receiveCommands(o); !o.ended {
 			_ = p.node.Abort() // no launcher takes the answer, so no peer waits for a verdict
 		}
 		cancel()
@@ -62,16 +62,16 @@ func (p *peer) takePart(ctx context.Context) error {
 		}
 	}()
 	idle := host.PeakBytes()
-	r, err := p.join(ctx, o, problem, &state)
+	r, err := p.prepare(ctx, o, problem, &state)
 	if err != nil {
-		return p.orGone(o, err)
+		return p.preferLeft(o, err)
 	}
 	defer r.Close()
 	// At the end no peer needs what is still on its way: the launcher says Bye when every
 	// verdict is there. So nothing lingers.
 	defer func() { _ = p.node.Abort() }()
 	if err := p.conn.Send(rendezvous.Ready{}); err != nil {
-		return errOver
+		return errLauncherLeft
 	}
 	if err := o.awaitStart(); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (p *peer) takePart(ctx context.Context) error {
 // awaitStart waits for Start, and returns an error if the run was lost or ended before it came.
 // A run that was started counts as started, even if it was lost before this peer was scheduled
 // again: the launcher then waits for this peer's block.
-func (o *orders) awaitStart() error {
-	err := errOver
+func (o *commands) awaitStart() error {
+	err := errLauncherLeft
 	select {
 	case <-o.start:
 	case <-o.lost:
@@ -99,17 +99,17 @@ func (o *orders) awaitStart() error {
 }
 
 // orGone prefers the launcher's end to the errors that follow from it.
-func (p *peer) orGone(o *orders, err error) error {
+func (p *peer) preferLeft(o *commands, err error) error {
 	select {
 	case <-o.bye:
-		return errOver
+		return errLauncherLeft
 	default:
 		return err
 	}
 }
 
 // beat tells the launcher, again and again, that this peer lives.
-func (p *peer) beat(ctx context.Context, state *atomic.Pointer[runner.Progress]) {
+func (p *peer) heartbeat(ctx context.Context, state *atomic.Pointer[runner.Progress]) {
 	tick := time.NewTicker(launch.BeatEvery(p.timeout()))
 	defer tick.Stop()
 	for {
@@ -129,7 +129,7 @@ func (p *peer) beat(ctx context.Context, state *atomic.Pointer[runner.Progress])
 }
 
 // obey listens to the launcher until it ends the connection.
-func (p *peer) obey(o *orders) {
+func (p *peer) receiveCommands(o *commands) {
 	defer close(o.bye)
 	var started, stopped, lost bool
 	for {
@@ -167,18 +167,18 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 	case errors.Is(err, rendezvous.ErrMalformed):
 		return nil, err
 	case err != nil:
-		return nil, errOver
+		return nil, errLauncherLeft
 	}
 	a, is := m.(rendezvous.Assign)
 	if !is {
-		return nil, errOver
+		return nil, errLauncherLeft
 	}
 	p.assign = a
-	if err := p.sound(); err != nil {
+	if err := p.validateAssignment(); err != nil {
 		return nil, fmt.Errorf("the launcher's assignment makes no sense: %w", err)
 	}
 	var text []byte
-	err = p.stream(rendezvous.StreamProblem, a.ProblemBytes, func(data []byte) { text = append(text, data...) })
+	err = p.receiveStream(rendezvous.StreamProblem, a.ProblemBytes, func(data []byte) { text = append(text, data...) })
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +190,9 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 		return nil, err
 	}
 	if a.Initial {
-		box := p.cut().Box(solver.Rank(p.welcome.Rank))
+		box := p.partition().Box(solver.Rank(p.welcome.Rank))
 		p.initial = make([]float64, 0, box.Points())
-		err = p.stream(rendezvous.StreamInitial, blocks.Bytes(box), func(data []byte) {
+		err = p.receiveStream(rendezvous.StreamInitial, blocks.Bytes(box), func(data []byte) {
 			at := len(p.initial)
 			p.initial = p.initial[:at+len(data)/8]
 			blocks.Decode(p.initial[at:], data)
@@ -204,10 +204,10 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 	return spec.Build(a.N)
 }
 
-func (p *peer) cut() solver.Partition { return solver.Partition{Cuts: p.assign.Cuts} }
+func (p *peer) partition() solver.Partition { return solver.Partition{Cuts: p.assign.Cuts} }
 
 // sound checks an assignment before anything is built on it.
-func (p *peer) sound() error {
+func (p *peer) validateAssignment() error {
 	a := &p.assign
 	dimension := 3
 	for dimension > 1 && a.N[dimension-1] == 1 {
@@ -216,10 +216,10 @@ func (p *peer) sound() error {
 	if err := problems.CheckGrid(dimension, a.N); err != nil {
 		return err
 	}
-	if err := p.cut().Validate(a.N); err != nil {
+	if err := p.partition().Validate(a.N); err != nil {
 		return err
 	}
-	switch peers := p.cut().Peers(); {
+	switch peers := p.partition().Peers(); {
 	case len(a.Members) != peers || p.welcome.Rank < 0 || p.welcome.Rank >= peers:
 		return fmt.Errorf("rank %d and %d members in %d parts", p.welcome.Rank, len(a.Members), peers)
 	case a.ProblemBytes < 0 || a.ProblemBytes > maxProblemBytes:
@@ -234,12 +234,12 @@ func (p *peer) sound() error {
 const maxProblemBytes = file.MaxTextBytes + file.MaxArrayBytes + 1<<20
 
 // stream takes the chunks of one stream, in order, until total bytes have come.
-func (p *peer) stream(s rendezvous.Stream, total int64, take func([]byte)) error {
+func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)) error {
 	for at := int64(0); at < total; {
 		m, err := p.conn.Receive(rendezvous.KindChunk)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				return errOver
+				return errLauncherLeft
 			}
 			return err
 		}
@@ -254,7 +254,7 @@ func (p *peer) stream(s rendezvous.Stream, total int64, take func([]byte)) error
 }
 
 // join connects to the neighbours, opens the sessions and builds the own block.
-func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
+func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
 	a := &p.assign
 	labels := make([]string, len(a.Members))
 	for i, m := range a.Members {
@@ -268,13 +268,13 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 	if err != nil {
 		return nil, err
 	}
-	cut, rank := p.cut(), solver.Rank(p.welcome.Rank)
+	cut, rank := p.partition(), solver.Rank(p.welcome.Rank)
 	config := solver.Config{
 		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: solver.MethodConfig(a.Method),
 		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
 		Allocate: host.Array,
 	}
-	crowded := p.makeRoom(scheme)
+	crowded := p.adaptToLoad(scheme)
 	if err := p.connect(ctx, config.Links(rank)); err != nil {
 		return nil, err
 	}
@@ -290,9 +290,9 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 	}
 	r, err := runner.New(ctx, runner.Config{
 		Solver:  config,
-		Threads: a.Threads, Crowded: crowded, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slow,
+		Threads: a.Threads, Crowded: crowded, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
-		Stop:    p.stopper(ctx, o), Grace: p.timeout(),
+		Stop:    p.stopRequested(ctx, o), Grace: p.timeout(),
 		Step:          p.stepper(problem),
 		Progress:      func(q runner.Progress) { state.Store(&q) },
 		ProgressEvery: launch.BeatEvery(p.timeout()),
@@ -309,7 +309,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 }
 
 // stopper is closed when the launcher or this peer's own user asks for an end.
-func (p *peer) stopper(ctx context.Context, o *orders) <-chan struct{} {
+func (p *peer) stopRequested(ctx context.Context, o *commands) <-chan struct{} {
 	stop := make(chan struct{})
 	go func() {
 		select {

@@ -15,9 +15,9 @@ import (
 
 // enter joins the run. A rendezvous that is not there yet, and one that does not answer
 // because strangers keep it busy, are tried again until DialTime has passed.
-func enter(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
+func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
 	name, _ := os.Hostname()
-	j := rendezvous.Join{Seat: o.Seat, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}
+	j := rendezvous.Join{Rank: o.Rank, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}
 	if o.Expect != nil {
 		j.Problem, j.ProblemHash = o.Expect.Name(), fmt.Sprintf("%x", o.Expect.Fingerprint())
 	}
@@ -57,7 +57,7 @@ func pause(ctx context.Context) error {
 
 // notYet tells whether an address may answer later: nobody listens there yet, or
 // the network is still coming up.
-func notYet(err error) bool {
+func retryable(err error) bool {
 	for _, e := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT} {
 		if errors.Is(err, e) {
 			return true
@@ -67,14 +67,14 @@ func notYet(err error) bool {
 }
 
 func dial(ctx context.Context, address string, patience time.Duration) (net.Conn, error) {
-	d := net.Dialer{Timeout: rendezvous.GreetingTime}
+	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
 	deadline := time.Now().Add(patience)
 	for {
 		c, err := d.DialContext(ctx, "tcp", address)
 		if err == nil {
 			return c, nil
 		}
-		if !notYet(err) || time.Now().After(deadline) {
+		if !retryable(err) || time.Now().After(deadline) {
 			return nil, fmt.Errorf("no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)
 		}
 		if err := pause(ctx); err != nil {

@@ -9,7 +9,7 @@ import (
 
 // crowded tells whether the peers of this machine have more threads than it has
 // processors. Machines are told apart by name.
-func (p *peer) crowded(processors int) bool {
+func (p *peer) oversubscribed(processors int) bool {
 	here := 0
 	for _, m := range p.assign.Members {
 		if m.Host == p.assign.Members[p.welcome.Rank].Host {
@@ -20,8 +20,8 @@ func (p *peer) crowded(processors int) bool {
 }
 
 // makeRoom fits this peer to a crowded machine, before it waits for anything.
-func (p *peer) makeRoom(scheme solver.Scheme) (crowded bool) {
-	if crowded = p.crowded(runtime.NumCPU()); !crowded {
+func (p *peer) adaptToLoad(scheme solver.Scheme) (crowded bool) {
+	if crowded = p.oversubscribed(runtime.NumCPU()); !crowded {
 		return false
 	}
 	p.node.WaitAtOnce()
