@@ -16,20 +16,19 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// iterate runs to the verdict, hands over the block and the account of the run, and stays
-// until the launcher ends the run: others may still need messages that it sent last. An
-// error means that the run failed.
+// iterate relaxes until the end, sends the block and the result, and waits until the launcher ends the run, since other peers
+// may still need its last messages. An error means that the run failed.
 func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle int64) error {
 	used := host.CPUTime()
-	telling, enough := context.WithCancel(ctx)
-	defer enough()
+	reporting, endReports := context.WithCancel(ctx)
+	defer endReports()
 	if p.assign.Status {
-		go p.reportSessions(telling)
+		go p.reportSessions(reporting)
 	}
 	p.reporter = newReporter(p.conn, p.assign.Balance)
 	res, err := r.Run(ctx)
 	p.reporter.close()
-	enough()
+	endReports()
 	select {
 	case <-o.bye:
 		return errLauncherLeft
@@ -47,8 +46,7 @@ func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle 
 	if err := p.sendAnswer(r, out); err != nil {
 		return errLauncherLeft
 	}
-	// The launcher may stand still for as long as its user likes: the end of the connection
-	// is what bounds this wait.
+	// The launcher may be stopped for any time, so only the end of the connection bounds this wait.
 	<-o.bye
 	if lost, is := lostPeer(o); is {
 		return &ReportedError{lost.Why}
@@ -59,7 +57,7 @@ func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle 
 	return nil
 }
 
-// announced is what the launcher said of a lost peer, if it did.
+// lostPeer returns the message of the launcher about a lost peer, if there was one.
 func lostPeer(o *commands) (rendezvous.Lost, bool) {
 	select {
 	case <-o.lost:
@@ -69,7 +67,7 @@ func lostPeer(o *commands) (rendezvous.Lost, bool) {
 	}
 }
 
-// account puts a run into words.
+// account returns the result of a run.
 func account(res *runner.Result, err error) rendezvous.Result {
 	out := rendezvous.Result{
 		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: nullable.Number(res.Residual),
@@ -98,7 +96,7 @@ func account(res *runner.Result, err error) rendezvous.Result {
 	return out
 }
 
-// lostRank is the rank of the peer that an error says is lost, −1 for others.
+// lostRank returns the rank of the lost peer that an error names, −1 for other errors.
 func lostRank(err error) int {
 	var lost *p2psap.PeerLostError
 	if errors.As(err, &lost) {
@@ -113,10 +111,10 @@ func lostRank(err error) int {
 	return -1
 }
 
-// largeBox is the number of points from which memory is worth a collection.
+// largeBox is the number of points from which freeMethod collects garbage.
 const largeBox = 1 << 20
 
-// handOver sends the block in pieces, and the account last.
+// sendAnswer sends the block, or writes it to shared memory, and then sends the result.
 func (p *peer) sendAnswer(r *runner.Runner, out rendezvous.Result) error {
 	box := r.Box()
 	if p.Answer != nil {
@@ -125,7 +123,7 @@ func (p *peer) sendAnswer(r *runner.Runner, out rendezvous.Result) error {
 		if err == nil {
 			return p.writeAnswer(r, answer, out)
 		}
-		p.log.Warn().Err(err).Msg("the block is sent instead")
+		p.log.Warn().Err(err).Msg("no shared memory: sending the block")
 	}
 	u := host.Array(box.Points())
 	r.Solution(u)
@@ -137,8 +135,7 @@ func (p *peer) sendAnswer(r *runner.Runner, out rendezvous.Result) error {
 	return p.conn.Send(out)
 }
 
-// discard gives up what the method worked with: the launcher, which may share this process,
-// is about to need memory.
+// freeMethod frees the memory of the method, since the launcher, which may be in the same process, needs memory next.
 func freeMethod(r *runner.Runner) {
 	points := r.Box().Points()
 	r.Discard()
@@ -147,7 +144,7 @@ func freeMethod(r *runner.Runner) {
 	}
 }
 
-// place writes the block where the launcher wants it, and sends the account.
+// writeAnswer writes the block to shared memory and sends the result.
 func (p *peer) writeAnswer(r *runner.Runner, answer []float64, out rendezvous.Result) error {
 	n, box := p.assign.N, r.Box()
 	if p.assign.Balance {

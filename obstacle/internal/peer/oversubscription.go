@@ -7,8 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// crowded tells whether the peers of this machine have more threads than it has
-// processors. Machines are told apart by name.
+// oversubscribed reports whether the peers of this host have more threads than it has processors. Hosts are compared by name.
 func (p *peer) oversubscribed(processors int) bool {
 	here := 0
 	for _, m := range p.assign.Members {
@@ -19,18 +18,17 @@ func (p *peer) oversubscribed(processors int) bool {
 	return here*p.assign.Threads > processors
 }
 
-// makeRoom fits this peer to a crowded machine, before it waits for anything.
-func (p *peer) adaptToLoad(scheme solver.Scheme) (crowded bool) {
-	if crowded = p.oversubscribed(runtime.NumCPU()); !crowded {
+// adaptToLoad sets the waiting and scheduling of this peer for an oversubscribed host and reports whether it is one.
+func (p *peer) adaptToLoad(scheme solver.Scheme) bool {
+	if !p.oversubscribed(runtime.NumCPU()) {
 		return false
 	}
 	p.node.WaitAtOnce()
 	if p.OwnProcess && solver.Lockstep(scheme) {
-		// A peer that a message wakes would push aside one that relaxes, and all wait
-		// for the last: 8 peers on 2 processors take up to a third less time. Without
-		// lockstep news should be taken in as soon as it comes.
+		// A peer that a message wakes would preempt one that relaxes, while all wait for the last: with SCHED_BATCH, 8
+		// peers on 2 processors take up to a third less time. Without lockstep, messages should be received at once.
 		if err := host.Batch(); err != nil {
-			p.log.Debug().Err(err).Msg("peers of a crowded machine will push each other aside")
+			p.log.Debug().Err(err).Msg("peers of this oversubscribed host will preempt each other")
 		}
 	}
 	return true

@@ -56,7 +56,7 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 	}
 }
 
-// Peers on one machine with more threads than processors crowd it; others do not count.
+// A host is oversubscribed if its peers have more threads than processors. Peers of other hosts do not count.
 func TestCrowded(t *testing.T) {
 	p := &peer{welcome: rendezvous.Welcome{Rank: 2}, assign: rendezvous.Assign{Threads: 1}}
 	for _, h := range []string{"a", "b", "b", "b", "c"} {
@@ -71,7 +71,7 @@ func TestCrowded(t *testing.T) {
 	require.False(t, p.oversubscribed(2))
 }
 
-// Every way a worker can end has a word for the launcher.
+// Every reason for the end of a worker is reported to the launcher.
 func TestAccount(t *testing.T) {
 	for reason, word := range map[solver.Reason]string{
 		solver.Converged: launch.Converged, solver.ReachedSweeps: launch.Sweeps, solver.ReachedTime: launch.Time,
@@ -86,7 +86,7 @@ func TestAccount(t *testing.T) {
 	require.Equal(t, 2, failed.Lost)
 }
 
-// A run that was started and lost before this peer was scheduled again still wants its block.
+// A run that was lost right after Start still needs the block of this peer.
 func TestStartCountsBesideLost(t *testing.T) {
 	orders := func(closed ...string) *commands {
 		o := &commands{start: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{}), why: rendezvous.Lost{Why: "peer 0 ended"}}

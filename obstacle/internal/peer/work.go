@@ -22,17 +22,17 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// orders are what the launcher says once the work is handed out.
+// commands are the messages of the launcher after the assignment.
 type commands struct {
-	start chan struct{} // closed by Start
-	stop  chan struct{} // closed by Stop: end with the best iterate
-	lost  chan struct{} // closed by Lost: the run cannot go on
-	bye   chan struct{} // closed at the end of the connection
-	why   rendezvous.Lost
-	ended bool // Bye came, and not only the end of the connection; valid once bye is closed
+	start chan struct{}   // closed by Start
+	stop  chan struct{}   // closed by Stop
+	lost  chan struct{}   // closed by Lost
+	bye   chan struct{}   // closed at the end of the connection
+	why   rendezvous.Lost // valid after lost is closed
+	ended bool            // the connection ended by Bye; valid after bye is closed
 }
 
-// takePart does the peer's part after the greeting.
+// run runs the peer after the handshake.
 func (p *peer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -41,7 +41,7 @@ func (p *peer) run(ctx context.Context) error {
 	if err := p.listen(); err != nil {
 		return err
 	}
-	defer p.freeFaces() // when the node is closed
+	defer p.freeFaces() // after the node is closed
 	defer func() { _ = p.node.Abort() }()
 	problem, err := p.receiveWork()
 	if err != nil {
@@ -50,11 +50,11 @@ func (p *peer) run(ctx context.Context) error {
 	o := &commands{start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{})}
 	go func() {
 		if p.receiveCommands(o); !o.ended {
-			_ = p.node.Abort() // no launcher takes the answer, so no peer waits for a verdict
+			_ = p.node.Abort() // without a launcher there is no need to wait for other peers
 		}
 		cancel()
 	}()
-	go func() { // what the others cannot wait for ends every call
+	go func() { // the loss of a peer ends every blocking call
 		select {
 		case <-o.lost:
 			_ = p.node.Abort()
@@ -67,8 +67,7 @@ func (p *peer) run(ctx context.Context) error {
 		return p.preferLeft(o, err)
 	}
 	defer r.Close()
-	// At the end no peer needs what is still on its way: the launcher says Bye when every
-	// verdict is there. So nothing lingers.
+	// The launcher sends Bye when it has every result, so no peer needs messages in transit: do not linger.
 	defer func() { _ = p.node.Abort() }()
 	if err := p.conn.Send(rendezvous.Ready{}); err != nil {
 		return errLauncherLeft
@@ -79,9 +78,8 @@ func (p *peer) run(ctx context.Context) error {
 	return p.iterate(ctx, o, r, idle)
 }
 
-// awaitStart waits for Start, and returns an error if the run was lost or ended before it came.
-// A run that was started counts as started, even if it was lost before this peer was scheduled
-// again: the launcher then waits for this peer's block.
+// awaitStart waits for Start. It returns an error if the run was lost or ended before Start. If Start came first, the run has
+// started, even if it was lost before this goroutine runs again: the launcher then waits for this peer's block.
 func (o *commands) awaitStart() error {
 	err := errLauncherLeft
 	select {
@@ -98,7 +96,7 @@ func (o *commands) awaitStart() error {
 	}
 }
 
-// orGone prefers the launcher's end to the errors that follow from it.
+// preferLeft returns errLauncherLeft instead of err if the connection to the launcher has ended, which may have caused err.
 func (p *peer) preferLeft(o *commands, err error) error {
 	select {
 	case <-o.bye:
@@ -108,7 +106,7 @@ func (p *peer) preferLeft(o *commands, err error) error {
 	}
 }
 
-// beat tells the launcher, again and again, that this peer lives.
+// heartbeat sends the progress to the launcher periodically.
 func (p *peer) heartbeat(ctx context.Context, state *atomic.Pointer[runner.Progress]) {
 	tick := time.NewTicker(launch.BeatEvery(p.timeout()))
 	defer tick.Stop()
@@ -128,7 +126,7 @@ func (p *peer) heartbeat(ctx context.Context, state *atomic.Pointer[runner.Progr
 	}
 }
 
-// obey listens to the launcher until it ends the connection.
+// receiveCommands receives the messages of the launcher until the connection ends.
 func (p *peer) receiveCommands(o *commands) {
 	defer close(o.bye)
 	var started, stopped, lost bool
@@ -160,7 +158,7 @@ func (p *peer) receiveCommands(o *commands) {
 	}
 }
 
-// receiveWork waits for the assignment and what comes with it.
+// receiveWork receives the assignment, the problem and the starting iterate.
 func (p *peer) receiveWork() (*solver.Problem, error) {
 	m, err := p.conn.Receive(rendezvous.KindAssign, rendezvous.KindBye)
 	switch {
@@ -175,7 +173,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 	}
 	p.assign = a
 	if err := p.validateAssignment(); err != nil {
-		return nil, fmt.Errorf("the launcher's assignment makes no sense: %w", err)
+		return nil, fmt.Errorf("invalid assignment from launcher: %w", err)
 	}
 	var text []byte
 	err = p.receiveStream(rendezvous.StreamProblem, a.ProblemBytes, func(data []byte) { text = append(text, data...) })
@@ -206,7 +204,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 
 func (p *peer) partition() solver.Partition { return solver.Partition{Cuts: p.assign.Cuts} }
 
-// sound checks an assignment before anything is built on it.
+// validateAssignment returns an error for an assignment with invalid values.
 func (p *peer) validateAssignment() error {
 	a := &p.assign
 	dimension := 3
@@ -221,7 +219,7 @@ func (p *peer) validateAssignment() error {
 	}
 	switch peers := p.partition().Peers(); {
 	case len(a.Members) != peers || p.welcome.Rank < 0 || p.welcome.Rank >= peers:
-		return fmt.Errorf("rank %d and %d members in %d parts", p.welcome.Rank, len(a.Members), peers)
+		return fmt.Errorf("rank %d and %d members for %d parts", p.welcome.Rank, len(a.Members), peers)
 	case a.ProblemBytes < 0 || a.ProblemBytes > maxProblemBytes:
 		return fmt.Errorf("a problem of %d bytes", a.ProblemBytes)
 	case a.Threads < 1:
@@ -230,10 +228,10 @@ func (p *peer) validateAssignment() error {
 	return nil
 }
 
-// maxProblemBytes bounds the text of a problem and its arrays.
+// maxProblemBytes bounds the size of a problem with its arrays.
 const maxProblemBytes = file.MaxTextBytes + file.MaxArrayBytes + 1<<20
 
-// stream takes the chunks of one stream, in order, until total bytes have come.
+// receiveStream receives the chunks of one stream, in order, until total bytes have arrived.
 func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)) error {
 	for at := int64(0); at < total; {
 		m, err := p.conn.Receive(rendezvous.KindChunk)
@@ -244,8 +242,10 @@ func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)
 			return err
 		}
 		c := m.(rendezvous.Chunk)
-		if c.Stream != s || c.Offset != at || len(c.Data) == 0 || int64(len(c.Data)) > total-at || len(c.Data)%8 != 0 && s == rendezvous.StreamInitial {
-			return fmt.Errorf("a chunk of stream %d at %d with %d bytes, while stream %d is at %d of %d", c.Stream, c.Offset, len(c.Data), s, at, total)
+		if c.Stream != s || c.Offset != at || len(c.Data) == 0 || int64(len(c.Data)) > total-at ||
+			len(c.Data)%8 != 0 && s == rendezvous.StreamInitial {
+			return fmt.Errorf("unexpected chunk of stream %d at %d with %d bytes: stream %d is at %d of %d",
+				c.Stream, c.Offset, len(c.Data), s, at, total)
 		}
 		take(c.Data)
 		at += int64(len(c.Data))
@@ -253,8 +253,10 @@ func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)
 	return nil
 }
 
-// join connects to the neighbours, opens the sessions and builds the own block.
-func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
+// prepare connects to the neighbours, opens the sessions and builds the block.
+func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem, state *atomic.Pointer[runner.Progress]) (
+	*runner.Runner, error,
+) {
 	a := &p.assign
 	labels := make([]string, len(a.Members))
 	for i, m := range a.Members {
@@ -271,10 +273,10 @@ func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem
 	cut, rank := p.partition(), solver.Rank(p.welcome.Rank)
 	config := solver.Config{
 		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: solver.MethodConfig(a.Method),
-		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
-		Allocate: host.Array,
+		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial,
+		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
-	crowded := p.adaptToLoad(scheme)
+	oversubscribed := p.adaptToLoad(scheme)
 	if err := p.connect(ctx, config.Links(rank)); err != nil {
 		return nil, err
 	}
@@ -283,20 +285,19 @@ func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem
 		names[i] = nodeName(i)
 	}
 	if p.OwnProcess {
-		// The relaxing threads take in what comes (driver.Pump). A further thread that
-		// wakes for every frame would only take a processor from a neighbour: a third
-		// of the sweeps at 128³ with one peer to a processor.
+		// The relaxing threads receive frames (driver.Pump). Another thread that wakes for every frame would take a
+		// processor from a neighbour: at 128³ with one peer per processor that costs a third of the sweeps.
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
 	}
 	r, err := runner.New(ctx, runner.Config{
 		Solver:  config,
-		Threads: a.Threads, Crowded: crowded, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slowdown,
+		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopRequested(ctx, o), Grace: p.timeout(),
 		Step:          p.stepper(problem),
 		Progress:      func(q runner.Progress) { state.Store(&q) },
 		ProgressEvery: launch.BeatEvery(p.timeout()),
-		Log:           p.Log, // it adds the rank itself
+		Log:           p.Log, // the runner adds the rank
 	})
 	if err != nil {
 		return nil, err
@@ -308,7 +309,7 @@ func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem
 	return r, nil
 }
 
-// stopper is closed when the launcher or this peer's own user asks for an end.
+// stopRequested returns a channel that is closed when the launcher or the user of this peer requests an early end.
 func (p *peer) stopRequested(ctx context.Context, o *commands) <-chan struct{} {
 	stop := make(chan struct{})
 	go func() {
@@ -322,9 +323,8 @@ func (p *peer) stopRequested(ctx context.Context, o *commands) <-chan struct{} {
 	return stop
 }
 
-// connect opens conversations with all neighbours at once. That takes up to six round trips,
-// those of TCP and TLS among them, so that it may take longer than a silence; a neighbour that
-// has gone is noticed by the launcher meanwhile.
+// connect opens control associations with all neighbours at once. That takes up to six round trips, including those of TCP
+// and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost meanwhile.
 func (p *peer) connect(ctx context.Context, to []solver.Link) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.timeout())
 	defer cancel()
@@ -334,7 +334,7 @@ func (p *peer) connect(ctx context.Context, to []solver.Link) error {
 		go func() {
 			err := p.node.Connect(ctx, nodeName(m.Rank), m.Control)
 			if err != nil {
-				err = fmt.Errorf("no way to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)
+				err = fmt.Errorf("cannot connect to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)
 			}
 			errs <- err
 		}()
