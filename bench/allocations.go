@@ -98,7 +98,7 @@ func pair(ctx context.Context, rails ...driver.Rail) ([]*driver.Node, error) {
 			return nodes, err
 		}
 		n, err := driver.New(driver.Config{
-			Name: fmt.Sprint(i), Plain: true, Link: link, Rails: rails[min(i, len(rails)):min(i+1, len(rails))], Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "bench",
+			Name: fmt.Sprint(i), Plain: true, Rails: append([]driver.Rail{{Link: link}}, rails[min(i, len(rails)):min(i+1, len(rails))]...), Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "bench",
 			// Heartbeats go by the clock, not by sweeps: none of them here.
 			PeerTimeout: time.Hour, Heartbeat: 10 * time.Minute,
 		})

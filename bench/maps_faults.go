@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -50,8 +50,8 @@ func (h *mishap) trial(s solver.Scheme, seed uint64) trial {
 		for i := range m.Networks {
 			m.Networks[i].Rate, m.Networks[i].Queue = faultLine, 4<<20
 		}
-		for i := range m.Wide {
-			m.Wide[i].Rate, m.Wide[i].Queue = faultLine, 64<<20
+		for i := range m.WAN {
+			m.WAN[i].Rate, m.WAN[i].Queue = faultLine, 64<<20
 		}
 		h.befalls(m)
 	}

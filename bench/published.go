@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/bench/internal/published"
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	"github.com/p2pdc/p2pdc/internal/cluster/file"
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -82,7 +82,7 @@ func (r *rehearsal) model(col published.Column, machines int, k calibration) (*c
 }
 
 // play runs so many sweeps of a cell on a grid of side points a side that stands for the published one.
-func (r *rehearsal) play(ctx context.Context, c published.Cell, k calibration, side int, sweeps solver.Iteration) (*virtual.Result, error) {
+func (r *rehearsal) play(ctx context.Context, c published.Cell, k calibration, side int, sweeps solver.Iteration) (*simulate.Result, error) {
 	machines := published.Machines[c.Row]
 	m, err := r.model(c.Column, machines, k)
 	if err != nil {
@@ -96,14 +96,14 @@ func (r *rehearsal) play(ctx context.Context, c published.Cell, k calibration, s
 	if err != nil {
 		return nil, err
 	}
-	run := virtual.Run{
-		Model: m, Standing: published.Side / side, Late: !c.Column.Async(), Sweeps: sweeps, Seed: 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+	run := simulate.Config{
+		Model: m, Scale: published.Side / side, NoOverlap: !c.Column.Async(), Sweeps: sweeps, Seed: 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 		Solver: solver.Config{Problem: p, Partition: part, Scheme: solver.Synchronous(), Tolerance: unreachable},
 	}
 	if c.Column.Async() {
 		run.Solver.Scheme = solver.Asynchronous()
 	}
-	res, err := virtual.Play(ctx, run)
+	res, err := simulate.Run(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", c, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
 )
 

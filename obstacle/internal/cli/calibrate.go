@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/ether"
-	"github.com/p2pdc/p2pdc/internal/cluster/calibration"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
+	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 func (a *app) calibrateCommand() *cobra.Command {
@@ -40,7 +40,7 @@ are processes that share the cores (docs/simulation.md). Caches matter: with --n
 					return err
 				}
 			}
-			d, err := calibration.ThisMachine(c.Context(), calibration.Block{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"})
+			d, err := calibration.ThisMachine(c.Context(), calibration.Workload{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"})
 			if err != nil {
 				return failed(err)
 			}

@@ -51,7 +51,7 @@ func TestClustersAreRunsOfRanks(t *testing.T) {
 
 func TestClustersNeedTheirMicroProtocols(t *testing.T) {
 	c := p2psap.Column{Mode: microproto.ModeSynchronous, Intra: true}
-	q := &request{clusters: 2, catalog: rows(t, append(c.Protocols(), "Asynchronous", "DuplicateAck")...)}
+	q := &request{clusters: 2, catalog: rows(t, append(p2psap.TableProtocols(c), "Asynchronous", "DuplicateAck")...)}
 	_, err := q.label(slabs(t, 2))
 	require.ErrorContains(t, err, "--clusters 2: channels between clusters need WindowCongestionControl, TCPNewRenoCongestionAvoidance, DCCPAck")
 	q.clusters = 1

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
 

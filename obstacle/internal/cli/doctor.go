@@ -101,7 +101,7 @@ func diagnose() diagnosis {
 	}
 	d.RDMA, d.Verbs = infiniBandHere()
 	for _, k := range kernel.All() {
-		d.Kernels = append(d.Kernels, variant{k.Name(), k.About()})
+		d.Kernels = append(d.Kernels, variant{k.Name(), k.Description()})
 	}
 	for _, s := range []string{"net/core/rmem_max", "net/core/wmem_max"} {
 		d.Sysctl[s] = nullable.Count(host.Sysctl(s))

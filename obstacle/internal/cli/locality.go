@@ -116,7 +116,7 @@ func distanceTo(ctx context.Context, peer string) (*distance, error) {
 		}
 	}
 	f := p2psap.Locate(evidenceOf(host.Interfaces(), remote, least))
-	d.Address, d.RTT, d.Locality, d.Why = remote.String(), least.Seconds(), f.Locality.String(), f.Why
+	d.Address, d.RTT, d.Locality, d.Why = remote.String(), least.Seconds(), f.Locality.String(), f.Reason
 	return d, nil
 }
 
@@ -141,19 +141,19 @@ func connectOnce(ctx context.Context, peer string) (netip.Addr, time.Duration, e
 // evidenceOf is what this end alone can know of a peer at an address: its network is
 // taken to be that of the interface which it is reached by.
 func evidenceOf(mine []host.Interface, peer netip.Addr, rtt time.Duration) p2psap.Evidence {
-	e := p2psap.Evidence{Mine: p2psap.Place{Host: "this", Process: 1}, Theirs: p2psap.Place{Host: "other", Process: 2}, RTT: rtt}
+	e := p2psap.Evidence{Local: p2psap.Placement{Host: "this", Process: 1}, Remote: p2psap.Placement{Host: "other", Process: 2}, RTT: rtt}
 	theirs := netip.PrefixFrom(peer.WithZone(""), peer.BitLen())
 	for _, i := range mine {
-		e.Mine.Addresses = append(e.Mine.Addresses, i.Addresses...)
+		e.Local.Addresses = append(e.Local.Addresses, i.Addresses...)
 		for _, a := range i.Addresses {
 			if a.Addr() == theirs.Addr() || i.Loopback && a.Contains(theirs.Addr()) {
-				e.Theirs.Host = e.Mine.Host
+				e.Remote.Host = e.Local.Host
 			}
 			if a.Contains(theirs.Addr()) {
 				theirs = netip.PrefixFrom(theirs.Addr(), a.Bits())
 			}
 		}
 	}
-	e.Theirs.Addresses = []netip.Prefix{theirs}
+	e.Remote.Addresses = []netip.Prefix{theirs}
 	return e
 }

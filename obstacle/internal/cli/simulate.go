@@ -71,7 +71,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	}
 	alone, about := reference(one, r)
 	r.figures.Against(alone, r.costing())
-	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures, PerMachine: report.Machines(r.result, &r.Run)}
+	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures, PerMachine: report.Machines(r.result, &r.Config)}
 	out.Reference, out.Alone = about, known(alone.Seconds)
 	out.Costing = r.costing()
 	out.Simulation = report.Effort{

@@ -11,14 +11,14 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -62,13 +62,13 @@ func (s *simulation) check() error {
 
 // virtualRun is a run on a model, and what has become of it.
 type virtualRun struct {
-	virtual.Run
+	simulate.Config
 	work    *work
 	label   string // before its name, where that is not enough
 	figures report.Simulated
-	result  *virtual.Result // without the answer
-	err     error           // why it failed or ended early
-	refused error           // why it was not prepared; then there are only figures
+	result  *simulate.Result // without the answer
+	err     error            // why it failed or ended early
+	refused error            // why it was not prepared; then there are only figures
 	wall    time.Duration
 }
 
@@ -121,8 +121,8 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err := c.Check(); err != nil {
 		return nil, badInput(err)
 	}
-	return &virtualRun{work: w, Run: virtual.Run{
-		Model: m, Standing: s.standIn, Late: s.noOverlap, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Judge: true,
+	return &virtualRun{work: w, Config: simulate.Config{
+		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Evaluate: true,
 		Solver: c,
 	}}, nil
 }
@@ -143,7 +143,7 @@ func (r *virtualRun) sequential() bool {
 func (r *virtualRun) points() int {
 	points := r.work.problem.Points()
 	for range r.work.problem.Dimension {
-		points *= r.Standing
+		points *= r.Scale
 	}
 	return points
 }
@@ -172,7 +172,7 @@ func (r *virtualRun) costing() int {
 	if solver.Lockstep(r.work.scheme) || r.work.method.Name != solver.Richardson {
 		return 1
 	}
-	return r.Standing
+	return r.Scale
 }
 
 // aloneSeconds is how long one machine takes for so many sweeps, pauses included.
@@ -257,16 +257,16 @@ func (r *virtualRun) play(ctx context.Context, bars *progress.Bars) {
 	if bars != nil {
 		bar := bars.Add(r.name(), r.Solver.Tolerance)
 		defer bar.Remove()
-		r.Watch = func(p virtual.Progress) { bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual) }
+		r.Watch = func(p simulate.Progress) { bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual) }
 	}
-	r.result, r.err = virtual.Play(ctx, r.Run)
+	r.result, r.err = simulate.Run(ctx, r.Config)
 	r.wall = time.Since(began)
 	if r.result != nil {
 		if errors.Is(r.err, context.Canceled) {
-			r.figures = report.Figures(r.result, &r.Run, nil)
+			r.figures = report.Figures(r.result, &r.Config, nil)
 			r.figures.Reason, r.figures.Converged = solver.Interrupted.String(), false
 		} else {
-			r.figures = report.Figures(r.result, &r.Run, r.err)
+			r.figures = report.Figures(r.result, &r.Config, r.err)
 		}
 		r.result.U = nil
 	}

@@ -23,7 +23,7 @@ func (p *peer) adaptToLoad(scheme solver.Scheme) bool {
 	if !p.oversubscribed(runtime.NumCPU()) {
 		return false
 	}
-	p.node.WaitAtOnce()
+	p.node.DisableBusyPoll()
 	if p.OwnProcess && solver.Lockstep(scheme) {
 		// A peer that a message wakes would preempt one that relaxes, while all wait for the last: with SCHED_BATCH, 8
 		// peers on 2 processors take up to a third less time. Without lockstep, messages should be received at once.

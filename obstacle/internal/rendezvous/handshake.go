@@ -51,7 +51,7 @@ const HandshakeTime = 10 * time.Second
 // other end was refused or is not a peer.
 func (c *Conn) Admit(id Identity) (Join, error) {
 	if err := c.secure(id.keys.Server); err != nil {
-		if errors.Is(err, driver.ErrStranger) {
+		if errors.Is(err, driver.ErrUnauthenticated) {
 			return Join{}, fmt.Errorf("refused the peer at %s: it does not know the run's secret (--secret-file)", c.Remote())
 		}
 		return Join{}, fmt.Errorf("%s did not complete the handshake: %w", c.Remote(), driver.Explain(err))
@@ -99,7 +99,7 @@ func (c *Conn) unanswered(err error) error {
 // Join runs the peer's half of the handshake. wait bounds the time until the launcher answers. j needs Rank, Host and Pid.
 func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	if err := c.secure(id.keys.Client); err != nil {
-		if errors.Is(err, driver.ErrStranger) {
+		if errors.Is(err, driver.ErrUnauthenticated) {
 			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)", c.Remote())
 		}
 		return Welcome{}, c.unanswered(err)

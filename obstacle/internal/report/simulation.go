@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -100,7 +100,7 @@ type Simulation struct {
 }
 
 // Figures returns the figures of a run. failure is the reason if it failed, else nil.
-func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
+func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated {
 	s := Simulated{
 		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(), Reason: r.Reason.String(),
 		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: measured(r.Steady.Seconds()),
@@ -206,11 +206,11 @@ func (s *Simulated) ages(counts []uint64) {
 }
 
 // Machines returns the figures of every machine.
-func Machines(r *virtual.Result, run *virtual.Run) []Machine {
+func Machines(r *simulate.Result, run *simulate.Config) []Machine {
 	out := []Machine{}
 	points := 1
 	for range run.Solver.Problem.Dimension {
-		points *= max(run.Standing, 1)
+		points *= max(run.Scale, 1)
 	}
 	for rank := range r.Ranks {
 		k, h := &r.Ranks[rank], &run.Model.Hosts[rank]

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -74,8 +74,8 @@ func TestWhatALostPeerDidIsNull(t *testing.T) {
 // The same holds for a simulated run that was too short or refused.
 func TestSimulatedUnknownIsNull(t *testing.T) {
 	p := &solver.Problem{Dimension: 1, N: [3]int{3, 1, 1}}
-	run := &virtual.Run{Solver: solver.Config{Problem: p, Partition: solver.Partition{Cuts: [3][]int{{0, 3}, {0, 1}, {0, 1}}}, Scheme: solver.Synchronous()}}
-	m := asJSON(t, Figures(&virtual.Result{Residual: 1, Ranks: make([]virtual.Rank, 1)}, run, nil))
+	run := &simulate.Config{Solver: solver.Config{Problem: p, Partition: solver.Partition{Cuts: [3][]int{{0, 3}, {0, 1}, {0, 1}}}, Scheme: solver.Synchronous()}}
+	m := asJSON(t, Figures(&simulate.Result{Residual: 1, Ranks: make([]simulate.RankResult, 1)}, run, nil))
 	requireNull(t, m, "steady_sweep_seconds", "met_seconds", "met_sweeps", "efficiency", "comparable_seconds", "staleness_mean")
 }
 
