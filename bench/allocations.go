@@ -26,7 +26,7 @@ const (
 // process, for few and for many sweeps: what differs in the number of
 // allocations is what the sweeps and their halo exchange took.
 func allocations(ctx context.Context, b *bench) error {
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		var perSweep []float64
 		for range min(b.rounds, 5) {
 			few, err := countAllocations(ctx, scheme, fewSweeps)
@@ -45,7 +45,7 @@ func allocations(ctx context.Context, b *bench) error {
 	return nil
 }
 
-func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.Iteration) (float64, error) {
+func countAllocations(ctx context.Context, scheme iterate.Scheme, sweeps iterate.Iteration) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	known, err := problems.Lookup("membrane")
@@ -56,7 +56,7 @@ func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.I
 	if err != nil {
 		return 0, err
 	}
-	part, err := solver.Slabs(problem.N, 2, nil)
+	part, err := problem.Slabs(problem.N, 2, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -70,8 +70,8 @@ func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.I
 	peers, err := both(func(i int) (*runner.Runner, error) {
 		return runner.New(ctx, runner.Config{
 			Node: runner.Over(nodes[i]), Names: []string{"0", "1"},
-			Solver: solver.Config{
-				Problem: problem, Partition: part, Rank: solver.Rank(i), Scheme: scheme, Tolerance: 1e-12,
+			Solver: problem.Config{
+				Problem: problem, Partition: part, Rank: iterate.Rank(i), Scheme: scheme, Tolerance: 1e-12,
 				MaxSweeps: sweeps, CheckEvery: 1 << 40,
 			},
 		})

@@ -48,7 +48,7 @@ func cubes(machines int) [3]int {
 type rehearsal struct {
 	ether, ib *file.File
 	cut       cut
-	from, to  solver.Iteration // between them an asynchronous cell is looked at
+	from, to  iterate.Iteration // between them an asynchronous cell is looked at
 }
 
 func newRehearsal(c cut) (*rehearsal, error) {
@@ -82,7 +82,7 @@ func (r *rehearsal) model(col published.Column, machines int, k calibration) (*c
 }
 
 // play runs so many sweeps of a cell on a grid of side points a side that stands for the published one.
-func (r *rehearsal) play(ctx context.Context, c published.Cell, k calibration, side int, sweeps solver.Iteration) (*simulate.Result, error) {
+func (r *rehearsal) play(ctx context.Context, c published.Cell, k calibration, side int, sweeps iterate.Iteration) (*simulate.Result, error) {
 	machines := published.Machines[c.Row]
 	m, err := r.model(c.Column, machines, k)
 	if err != nil {
@@ -92,16 +92,16 @@ func (r *rehearsal) play(ctx context.Context, c published.Cell, k calibration, s
 	if err != nil {
 		return nil, err
 	}
-	part, err := solver.GridOf(p.N, r.cut(machines))
+	part, err := problem.GridOf(p.N, r.cut(machines))
 	if err != nil {
 		return nil, err
 	}
 	run := simulate.Config{
 		Model: m, Scale: published.Side / side, NoOverlap: !c.Column.Async(), Sweeps: sweeps, Seed: 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-		Solver: solver.Config{Problem: p, Partition: part, Scheme: solver.Synchronous(), Tolerance: unreachable},
+		Solver: problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: unreachable},
 	}
 	if c.Column.Async() {
-		run.Solver.Scheme = solver.Asynchronous()
+		run.Solver.Scheme = iterate.Asynchronous()
 	}
 	res, err := simulate.Run(ctx, run)
 	if err != nil {
@@ -140,7 +140,7 @@ type stale struct {
 func (r *rehearsal) stale(ctx context.Context, c published.Cell, k calibration, side int) (stale, error) {
 	var sweeps, same, seconds [2]float64
 	var s stale
-	for i, n := range []solver.Iteration{r.from, r.to} {
+	for i, n := range []iterate.Iteration{r.from, r.to} {
 		res, err := r.play(ctx, c, k, side, n)
 		if err != nil {
 			return stale{}, err
@@ -177,18 +177,18 @@ func equivalent(side int, residual float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	after, err := solver.SolveSequential(p, solver.Jacobi, residual, 1, 1, 0)
+	after, err := richardson.SolveSequential(p, problem.Jacobi, residual, 1, 1, 0)
 	if err != nil {
 		return 0, err
 	}
 	// The run ends a sweep after the one that was judged.
 	var at [2]float64
 	for i := range at {
-		s, err := solver.SolveSequential(p, solver.Jacobi, unreachable, 1, 1, after.Sweeps-2+solver.Iteration(i))
+		s, err := richardson.SolveSequential(p, problem.Jacobi, unreachable, 1, 1, after.Sweeps-2+iterate.Iteration(i))
 		if err != nil {
 			return 0, err
 		}
-		e, err := solver.Evaluate(p, s.U, nil)
+		e, err := verify.Evaluate(p, s.U, nil)
 		if err != nil {
 			return 0, err
 		}

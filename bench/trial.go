@@ -23,10 +23,10 @@ type trial struct {
 	side     int
 	standing int
 	parts    [3]int // boxes along each axis; zero: those with the least surface
-	scheme   solver.Scheme
-	method   solver.MethodConfig
+	scheme   iterate.Scheme
+	method   problem.MethodConfig
 	late     bool
-	sweeps   solver.Iteration // the run ends after so many, whatever its residual; 0: when it has converged to tolerance
+	sweeps   iterate.Iteration // the run ends after so many, whatever its residual; 0: when it has converged to tolerance
 	tol      float64          // 0: 1e-6
 	seed     uint64
 	crowd    bool // the run may have all processors; without it there is one run a processor
@@ -61,16 +61,16 @@ func (t *trial) play(ctx context.Context) (*simulate.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	part, err := solver.Boxes(p.N, t.machines)
+	part, err := problem.Boxes(p.N, t.machines)
 	if t.parts != [3]int{} {
-		part, err = solver.GridOf(p.N, t.parts)
+		part, err = problem.GridOf(p.N, t.parts)
 	}
 	if err != nil {
 		return nil, err
 	}
 	run := simulate.Config{
 		Model: m, Scale: t.standing, NoOverlap: t.late, Sweeps: t.sweeps, Seed: t.seed + 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-		Solver: solver.Config{Problem: p, Partition: part, Scheme: t.scheme, Method: t.method, Tolerance: t.tol},
+		Solver: problem.Config{Problem: p, Partition: part, Scheme: t.scheme, Method: t.method, Tolerance: t.tol},
 	}
 	if !t.crowd {
 		run.Threads = 1
@@ -83,7 +83,7 @@ func (t *trial) play(ctx context.Context) (*simulate.Result, error) {
 	}
 	run.Evaluate = t.sweeps == 0
 	r, err := simulate.Run(ctx, run)
-	if err == nil && t.sweeps == 0 && r.Reason != solver.Converged {
+	if err == nil && t.sweeps == 0 && r.Reason != iterate.Converged {
 		err = fmt.Errorf("the run ended because it %v", r.Reason)
 	}
 	if err != nil {

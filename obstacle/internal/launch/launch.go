@@ -36,7 +36,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 		tick:   tickEvery(p.PeerTimeout),
 	}
 	for rank := range p.Partition.Peers() {
-		box := p.Partition.Box(solver.Rank(rank))
+		box := p.Partition.Box(iterate.Rank(rank))
 		r.members = append(r.members, &member{rank: rank, box: box, final: box})
 	}
 	r.owned = newOwnership(&p)
@@ -77,7 +77,7 @@ type run struct {
 	u        []float64
 	alloc    sync.Once    // allocates u
 	owned    *ownership   // boxes of the blocks in u
-	holes    []solver.Box // boxes of u for which no block arrived
+	holes    []problem.Box // boxes of u for which no block arrived
 	series   *series      // nil for a stationary problem
 	events   chan event
 	refused  atomic.Int64 // refused connections

@@ -12,8 +12,8 @@ import (
 // member is a peer as the launcher sees it.
 type member struct {
 	rank  int
-	box   solver.Box       // as assigned
-	final solver.Box       // of its final values
+	box   problem.Box       // as assigned
+	final problem.Box       // of its final values
 	conn  *rendezvous.Conn // nil before it joins
 	child Child            // nil if it was started by hand
 	join  rendezvous.Join

@@ -19,12 +19,12 @@ func (p *peer) oversubscribed(processors int) bool {
 }
 
 // adaptToLoad sets the waiting and scheduling of this peer for an oversubscribed host and reports whether it is one.
-func (p *peer) adaptToLoad(scheme solver.Scheme) bool {
+func (p *peer) adaptToLoad(scheme iterate.Scheme) bool {
 	if !p.oversubscribed(runtime.NumCPU()) {
 		return false
 	}
 	p.node.DisableBusyPoll()
-	if p.OwnProcess && solver.Lockstep(scheme) {
+	if p.OwnProcess && scheme.Lockstep() {
 		// A peer that a message wakes would preempt one that relaxes, while all wait for the last: with SCHED_BATCH, 8
 		// peers on 2 processors take up to a third less time. Without lockstep, messages should be received at once.
 		if err := host.Batch(); err != nil {

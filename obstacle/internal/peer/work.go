@@ -159,7 +159,7 @@ func (p *peer) receiveCommands(o *commands) {
 }
 
 // receiveWork receives the assignment, the problem and the starting iterate.
-func (p *peer) receiveWork() (*solver.Problem, error) {
+func (p *peer) receiveWork() (*problem.Problem, error) {
 	m, err := p.conn.Receive(rendezvous.KindAssign, rendezvous.KindBye)
 	switch {
 	case errors.Is(err, rendezvous.ErrMalformed):
@@ -188,7 +188,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 		return nil, err
 	}
 	if a.Initial {
-		box := p.partition().Box(solver.Rank(p.welcome.Rank))
+		box := p.partition().Box(iterate.Rank(p.welcome.Rank))
 		p.initial = make([]float64, 0, box.Points())
 		err = p.receiveStream(rendezvous.StreamInitial, blocks.Bytes(box), func(data []byte) {
 			at := len(p.initial)
@@ -202,7 +202,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 	return spec.Build(a.N)
 }
 
-func (p *peer) partition() solver.Partition { return solver.Partition{Cuts: p.assign.Cuts} }
+func (p *peer) partition() problem.Partition { return problem.Partition{Cuts: p.assign.Cuts} }
 
 // validateAssignment returns an error for an assignment with invalid values.
 func (p *peer) validateAssignment() error {
@@ -254,7 +254,7 @@ func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)
 }
 
 // prepare connects to the neighbours, opens the sessions and builds the block.
-func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem, state *atomic.Pointer[runner.Progress]) (
+func (p *peer) prepare(ctx context.Context, o *commands, problem *problem.Problem, state *atomic.Pointer[runner.Progress]) (
 	*runner.Runner, error,
 ) {
 	a := &p.assign
@@ -270,10 +270,10 @@ func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem
 	if err != nil {
 		return nil, err
 	}
-	cut, rank := p.partition(), solver.Rank(p.welcome.Rank)
-	config := solver.Config{
-		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: solver.MethodConfig(a.Method),
-		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial,
+	cut, rank := p.partition(), iterate.Rank(p.welcome.Rank)
+	config := problem.Config{
+		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: problem.MethodConfig(a.Method),
+		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial,
 		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
 	oversubscribed := p.adaptToLoad(scheme)
@@ -325,7 +325,7 @@ func (p *peer) stopRequested(ctx context.Context, o *commands) <-chan struct{} {
 
 // connect opens control associations with all neighbours at once. That takes up to six round trips, including those of TCP
 // and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost meanwhile.
-func (p *peer) connect(ctx context.Context, to []solver.Link) error {
+func (p *peer) connect(ctx context.Context, to []iterate.Link) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.timeout())
 	defer cancel()
 	errs := make(chan error, len(to))

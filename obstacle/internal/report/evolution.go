@@ -41,7 +41,7 @@ type TimeStep struct {
 }
 
 // NewEvolution returns the JSON of the steps of a run.
-func NewEvolution(p *solver.Problem, o *launch.Outcome, stepMode string) *Evolution {
+func NewEvolution(p *problem.Problem, o *launch.Outcome, stepMode string) *Evolution {
 	e := p.Evolution
 	out := &Evolution{
 		Steps: e.Steps, StepsDone: o.Steps, EndTime: e.End, Time: e.Time(o.Steps), StepLength: e.Step(),
