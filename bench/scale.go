@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // scale is what simulating takes on this machine. The 4096 peers come first: the peak of the

@@ -10,7 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // pointTime is what a point costs a peer of these experiments: 0.4 GLUP/s, what the
@@ -166,22 +167,22 @@ func schemes(ctx context.Context, b *bench) error {
 // itself, every age from 0 to 4 as likely, and over a network whose way takes half a sweep
 // to three and a half.
 func (b *bench) staleness(ctx context.Context) error {
-	problem, err := membrane(64)
+	prob, err := membrane(64)
 	if err != nil {
 		return err
 	}
-	slabs, err := problem.Slabs(problem.N, 8, nil)
+	slabs, err := problem.Slabs(prob.N, 8, nil)
 	if err != nil {
 		return err
 	}
-	boxes, err := problem.Boxes(problem.N, 8)
+	boxes, err := problem.Boxes(prob.N, 8)
 	if err != nil {
 		return err
 	}
-	if err := b.stale(ctx, "64³, 8 slabs", problem, slabs); err != nil {
+	if err := b.stale(ctx, "64³, 8 slabs", prob, slabs); err != nil {
 		return err
 	}
-	if err := b.stale(ctx, "64³, 8 boxes", problem, boxes); err != nil {
+	if err := b.stale(ctx, "64³, 8 boxes", prob, boxes); err != nil {
 		return err
 	}
 	return b.delayed(ctx)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // exchangesN is the grid of the table of exchanges, and exchangesMost the bound of a run.

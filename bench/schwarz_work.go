@@ -6,7 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // workTold are the fixed amounts of work that the measured one is compared with.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Work that is measured costs little more than the best fixed amount, where that is small

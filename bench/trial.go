@@ -11,7 +11,8 @@ import (
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/simulate/cluster/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // trial is a run on the model of a cluster: the membrane on side³ points, each of which
@@ -27,7 +28,7 @@ type trial struct {
 	method   problem.MethodConfig
 	late     bool
 	sweeps   iterate.Iteration // the run ends after so many, whatever its residual; 0: when it has converged to tolerance
-	tol      float64          // 0: 1e-6
+	tol      float64           // 0: 1e-6
 	seed     uint64
 	crowd    bool // the run may have all processors; without it there is one run a processor
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // The published run: 256³ points, 9523 s on one machine.

@@ -9,7 +9,8 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/bench/internal/published"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // lookFor is how many sweeps an asynchronous run does until its residual is compared.

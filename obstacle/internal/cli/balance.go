@@ -3,7 +3,8 @@ package cli
 import (
 	"strings"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // balances reads the word of --balance: whether planes move from peer to peer, and what

@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // ownership holds the boxes of the blocks that peers send. They are those of the partition unless planes move. Then each peer
 // declares its box before it sends the values, and boxes must be disjoint.
 type ownership struct {
 	config problem.Config // Problem, Partition, Method, Balance
-	axis   int           // along which planes move
+	axis   int            // along which planes move
 
 	mu    sync.Mutex
 	boxes []problem.Box // by rank; empty until declared
@@ -56,7 +58,7 @@ func (o *ownership) declare(rank int, b problem.Box) error {
 			return fmt.Errorf("box %v of a peer that had %v", b, was)
 		}
 	}
-	lo, hi, most := b.Lo[o.axis], b.Hi[o.axis], o.config.MostPlanes(iterate.Rank(rank))
+	lo, hi, most := b.Lo[o.axis], b.Hi[o.axis], richardson.MostPlanes(&o.config, iterate.Rank(rank))
 	if lo < 0 || hi <= lo || hi > o.config.Problem.N[o.axis] || hi-lo > most {
 		return fmt.Errorf("planes %d to %d of %d: at most %d are allowed", lo, hi, o.config.Problem.N[o.axis], most)
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Plan describes a run.
@@ -79,7 +81,7 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 		}
 		c := problem.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 		for q := range p.Partition.Peers() {
-			all := c.Links(iterate.Rank(q))
+			all := solver.Links(&c, iterate.Rank(q))
 			if q == rank {
 				out.Neighbours = len(all)
 			}
@@ -142,7 +144,7 @@ type Outcome struct {
 	Last     Pair
 
 	Peers  []rendezvous.Result // by rank; for a lost peer only Points is set
-	Boxes  []problem.Box        // by rank, at the end, after any moves of planes
+	Boxes  []problem.Box       // by rank, at the end, after any moves of planes
 	Hosts  []rendezvous.Member
 	Setup  time.Duration // from the call of Run to the first relaxation
 	Run    time.Duration // from the first relaxation to the last result
@@ -155,7 +157,7 @@ type Outcome struct {
 // hole, with the values of the other peers as boundary data.
 type Filled struct {
 	Box      problem.Box // smallest box that contains the hole
-	Points   int        // of the hole
+	Points   int         // of the hole
 	Method   string
 	Cycles   uint64  // of the method
 	Residual float64 // relative, of the problem on the hole

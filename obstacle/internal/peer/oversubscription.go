@@ -4,7 +4,7 @@ import (
 	"runtime"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // oversubscribed reports whether the peers of this host have more threads than it has processors. Hosts are compared by name.

@@ -6,7 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // reporter sends the ends of time steps to the launcher while the peer continues to relax. The next step waits until the
@@ -34,8 +35,8 @@ func newReporter(conn *rendezvous.Conn, sendBoxes bool) *reporter {
 }
 
 // stepper returns runner.Config.Step, nil for a stationary problem.
-func (p *peer) stepper(problem *problem.Problem) func(iterate.StepResult, problem.Box, func([]float64)) error {
-	if problem.Steps() == 0 {
+func (p *peer) stepper(prob *problem.Problem) func(iterate.StepResult, problem.Box, func([]float64)) error {
+	if prob.Steps() == 0 {
 		return nil
 	}
 	return func(s iterate.StepResult, box problem.Box, solution func([]float64)) error {

@@ -19,6 +19,8 @@ import (
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -43,7 +45,7 @@ func (p *peer) run(ctx context.Context) error {
 	}
 	defer p.freeFaces() // after the node is closed
 	defer func() { _ = p.node.Abort() }()
-	problem, err := p.receiveWork()
+	prob, err := p.receiveWork()
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func (p *peer) run(ctx context.Context) error {
 		}
 	}()
 	idle := host.PeakBytes()
-	r, err := p.prepare(ctx, o, problem, &state)
+	r, err := p.prepare(ctx, o, prob, &state)
 	if err != nil {
 		return p.preferLeft(o, err)
 	}
@@ -254,7 +256,7 @@ func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)
 }
 
 // prepare connects to the neighbours, opens the sessions and builds the block.
-func (p *peer) prepare(ctx context.Context, o *commands, problem *problem.Problem, state *atomic.Pointer[runner.Progress]) (
+func (p *peer) prepare(ctx context.Context, o *commands, prob *problem.Problem, state *atomic.Pointer[runner.Progress]) (
 	*runner.Runner, error,
 ) {
 	a := &p.assign
@@ -272,12 +274,12 @@ func (p *peer) prepare(ctx context.Context, o *commands, problem *problem.Proble
 	}
 	cut, rank := p.partition(), iterate.Rank(p.welcome.Rank)
 	config := problem.Config{
-		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: problem.MethodConfig(a.Method),
+		Problem: prob, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: problem.MethodConfig(a.Method),
 		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial,
 		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
 	oversubscribed := p.adaptToLoad(scheme)
-	if err := p.connect(ctx, config.Links(rank)); err != nil {
+	if err := p.connect(ctx, solver.Links(&config, rank)); err != nil {
 		return nil, err
 	}
 	names := make([]string, cut.Peers())
@@ -294,7 +296,7 @@ func (p *peer) prepare(ctx context.Context, o *commands, problem *problem.Proble
 		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopRequested(ctx, o), Grace: p.timeout(),
-		Step:          p.stepper(problem),
+		Step:          p.stepper(prob),
 		Progress:      func(q runner.Progress) { state.Store(&q) },
 		ProgressEvery: launch.BeatEvery(p.timeout()),
 		Log:           p.Log, // the runner adds the rank

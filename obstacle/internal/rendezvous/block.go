@@ -1,6 +1,6 @@
 package rendezvous
 
-import "github.com/p2pdc/p2pdc/solver"
+import "github.com/p2pdc/p2pdc/solver/problem"
 
 // Block names the box of the chunks that follow in StreamSolution or StreamStep, if planes move between peers. The
 // receiver checks it.

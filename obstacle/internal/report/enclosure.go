@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Enclosure bounds the discrete solution from below and above, rounding errors included. Unknown values are null.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Evolution holds the fields that the JSON of solve has in addition for a nonstationary problem. relative_residual is then
