@@ -13,15 +13,15 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// A rendezvous that closes a peer's connection to make room is tried again; one that refuses
-// the peer is not, nor is any once the time has passed.
+// A peer retries a rendezvous that closes its connection before the handshake, but not one that refuses it, and none after
+// its time has passed.
 func TestEnterTriesAgain(t *testing.T) {
 	id, err := rendezvous.NewKeyIdentity("v1", "f", driver.Key{1})
 	require.NoError(t, err)
 	other, err := rendezvous.NewKeyIdentity("v1", "f", driver.Key{2})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
-		closes   int // connections, before one is greeted
+		closes   int // connections closed before a handshake
 		launcher rendezvous.Identity
 		limit    time.Duration
 		want     string
@@ -51,7 +51,7 @@ func TestEnterTriesAgain(t *testing.T) {
 				}
 			}()
 			o := &Options{Rendezvous: l.Addr().String(), Identity: id, DialTime: c.limit, WaitTime: time.Minute, Log: zerolog.Nop()}
-			conn, w, err := enter(context.Background(), o)
+			conn, w, err := join(context.Background(), o)
 			if c.want != "" {
 				require.ErrorContains(t, err, c.want)
 				return

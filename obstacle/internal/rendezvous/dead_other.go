@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// endWhenCut leaves it to the system's own time-outs.
+// closeWhenDead does nothing: the timeouts of the system apply.
 func endWhenCut(net.Conn, time.Duration) error { return nil }

@@ -2,16 +2,14 @@ package launch
 
 import "github.com/p2pdc/p2pdc/solver/problem"
 
-// Start is where a run of a stationary problem begins, [z][y][x]: initial where there are
-// values, else the problem's start.
+// Start returns the starting iterate of a stationary problem, [z][y][x]: initial, or that of the problem if initial is nil.
 func Start(p *problem.Problem, initial []float64) []float64 {
 	u := make([]float64, p.Points())
 	startingValues(p, initial, problem.Box{Hi: p.N}, u)
 	return u
 }
 
-// startingValues fills a box of u as the run began with it: for a block that was
-// lost with its peer.
+// startingValues fills a box of u with the starting iterate.
 func startingValues(p *problem.Problem, initial []float64, b problem.Box, u []float64) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {

@@ -25,7 +25,7 @@ func TestIsCut(t *testing.T) {
 		"nothing there any more": {unix.TCPInfo{Probes: 4, Last_ack_recv: 90_000, Last_data_sent: 90_000}, true},
 		"answered, not accepted": {unix.TCPInfo{Unacked: 1, Retransmits: 7, Last_ack_recv: 20_000, Last_data_sent: 20_000}, false},
 	} {
-		require.Equal(t, c.want, isCut(&c.info, 8*time.Second), name)
+		require.Equal(t, c.want, isDead(&c.info, 8*time.Second), name)
 	}
 }
 
@@ -41,7 +41,7 @@ func TestClosedWindowIsNotCut(t *testing.T) {
 	reader, sender := NewConn(there, 0), NewConn(here, 0)
 	defer reader.Close()
 	defer sender.Close()
-	require.NoError(t, sender.EndWhenCut(50*time.Millisecond))
+	require.NoError(t, sender.CloseWhenDead(50*time.Millisecond))
 	const pieces = 16
 	sent := make(chan error, 1)
 	go func() {

@@ -36,7 +36,7 @@ func here(t *testing.T, program, fingerprint, secret string) Identity {
 	return id
 }
 
-func TestGreeting(t *testing.T) {
+func TestHandshake(t *testing.T) {
 	ours := here(t, "v1", "same", "secret")
 	for name, c := range map[string]struct {
 		launcher, peer         Identity
@@ -56,7 +56,7 @@ func TestGreeting(t *testing.T) {
 				}
 				done <- err
 			}()
-			w, err := peer.Join(c.peer, Join{Seat: 5}, time.Second)
+			w, err := peer.Join(c.peer, Join{Rank: 5}, time.Second)
 			if c.peerSays == "" {
 				require.NoError(t, err)
 				require.Equal(t, 5, w.Rank)
@@ -70,7 +70,7 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// A welcome without a key of 256 bits makes no control channels that anyone could enter.
+// A Welcome without a key of 256 bits is refused.
 func TestWelcomeWithoutAKey(t *testing.T) {
 	for _, n := range []int{0, 16, 31, 33} {
 		_, err := (&Welcome{Run: "run", Key: make([]byte, n)}).Control()
@@ -78,8 +78,7 @@ func TestWelcomeWithoutAKey(t *testing.T) {
 	}
 }
 
-// What ends, or stays silent, before the launcher has answered is told apart from what
-// another attempt cannot mend.
+// Errors before the launcher answered are distinguished from those that another attempt cannot avoid.
 func TestNoAnswer(t *testing.T) {
 	id := here(t, "v1", "f", "secret")
 	for name, play := range map[string]func(c *Conn){
@@ -87,7 +86,7 @@ func TestNoAnswer(t *testing.T) {
 		"closed after the proof": func(c *Conn) {
 			_ = c.secure(id.keys.Server)
 		},
-		"closed after the greeting": func(c *Conn) {
+		"closed after the handshake": func(c *Conn) {
 			_, _ = c.Admit(id)
 		},
 	} {
@@ -105,7 +104,7 @@ func TestNoAnswer(t *testing.T) {
 		silent, c := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, silent) }()
 		_, err := NewConn(c, time.Second).Join(id, Join{}, time.Second)
-		require.ErrorIs(t, err, ErrNoAnswer, "a rendezvous that is silent")
+		require.ErrorIs(t, err, ErrNoAnswer, "a silent rendezvous")
 		require.NoError(t, c.Close())
 	})
 	launcher, peer := ends(t)
@@ -115,8 +114,7 @@ func TestNoAnswer(t *testing.T) {
 	require.NotErrorIs(t, err, ErrNoAnswer)
 }
 
-// A peer has the keys of a run, too: it cannot play its launcher, nor can the launcher
-// of another purpose.
+// A peer also has the keys of a run. Neither it nor the launcher of another purpose can act as the launcher.
 func TestPeerRefusesAnImpostor(t *testing.T) {
 	id := here(t, "v1", "f", "secret")
 	w := Welcome{Run: "run", Key: make([]byte, 32)}
@@ -135,7 +133,7 @@ func TestPeerRefusesAnImpostor(t *testing.T) {
 			}()
 			_, err := peer.Join(id, Join{}, time.Second)
 			require.Error(t, err)
-			if name != "another peer" { // two clients: neither answers the other
+			if name != "another peer" { // two clients do not answer each other
 				require.ErrorContains(t, err, "does not know the run's secret")
 			}
 		})
@@ -154,7 +152,7 @@ func TestOtherVersion(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("the launcher is obstacle v9 (rendezvous protocol %d), this peer is obstacle v1 (rendezvous protocol %d)", Version+1, Version))
 }
 
-func TestStrangersAtTheDoor(t *testing.T) {
+func TestUnauthenticatedConnections(t *testing.T) {
 	id := here(t, "v1", "f", "secret")
 	for name, bytes := range map[string]string{
 		"HTTP":      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -168,17 +166,17 @@ func TestStrangersAtTheDoor(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, peer.net.(*net.TCPConn).CloseWrite())
 			_, err = launcher.Admit(id)
-			require.ErrorContains(t, err, "sent no greeting")
+			require.ErrorContains(t, err, "did not complete the handshake")
 			launcher.Close()
 			got, _ := io.ReadAll(peer.net)
-			require.NotContains(t, string(got), "fingerprint", "a stranger was told something")
+			require.NotContains(t, string(got), "fingerprint", "nothing is sent before authentication")
 		})
 	}
 }
 
 func TestSendGivesUpOnAReaderThatStopped(t *testing.T) {
 	launcher, _ := ends(t)
-	launcher.wait = 50 * time.Millisecond
+	launcher.sendTimeout = 50 * time.Millisecond
 	chunk := Chunk{Stream: StreamProblem, Data: make([]byte, MaxChunk)}
 	var err error
 	for range 1000 {

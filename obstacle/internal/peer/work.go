@@ -24,39 +24,39 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// orders are what the launcher says once the work is handed out.
-type orders struct {
-	start chan struct{} // closed by Start
-	stop  chan struct{} // closed by Stop: end with the best iterate
-	lost  chan struct{} // closed by Lost: the run cannot go on
-	bye   chan struct{} // closed at the end of the connection
-	why   rendezvous.Lost
-	ended bool // Bye came, and not only the end of the connection; valid once bye is closed
+// commands are the messages of the launcher after the assignment.
+type commands struct {
+	start chan struct{}   // closed by Start
+	stop  chan struct{}   // closed by Stop
+	lost  chan struct{}   // closed by Lost
+	bye   chan struct{}   // closed at the end of the connection
+	why   rendezvous.Lost // valid after lost is closed
+	ended bool            // the connection ended by Bye; valid after bye is closed
 }
 
-// takePart does the peer's part after the greeting.
-func (p *peer) takePart(ctx context.Context) error {
+// run runs the peer after the handshake.
+func (p *peer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var state atomic.Pointer[runner.Progress]
-	go p.beat(ctx, &state)
+	go p.heartbeat(ctx, &state)
 	if err := p.listen(); err != nil {
 		return err
 	}
-	defer p.freeFaces() // when the node is closed
+	defer p.freeFaces() // after the node is closed
 	defer func() { _ = p.node.Abort() }()
-	problem, err := p.receiveWork()
+	prob, err := p.receiveWork()
 	if err != nil {
 		return err
 	}
-	o := &orders{start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{})}
+	o := &commands{start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{})}
 	go func() {
-		if p.obey(o); !o.ended {
-			_ = p.node.Abort() // no launcher takes the answer, so no peer waits for a verdict
+		if p.receiveCommands(o); !o.ended {
+			_ = p.node.Abort() // without a launcher there is no need to wait for other peers
 		}
 		cancel()
 	}()
-	go func() { // what the others cannot wait for ends every call
+	go func() { // the loss of a peer ends every blocking call
 		select {
 		case <-o.lost:
 			_ = p.node.Abort()
@@ -64,16 +64,15 @@ func (p *peer) takePart(ctx context.Context) error {
 		}
 	}()
 	idle := host.PeakBytes()
-	r, err := p.join(ctx, o, problem, &state)
+	r, err := p.prepare(ctx, o, prob, &state)
 	if err != nil {
-		return p.orGone(o, err)
+		return p.preferLeft(o, err)
 	}
 	defer r.Close()
-	// At the end no peer needs what is still on its way: the launcher says Bye when every
-	// verdict is there. So nothing lingers.
+	// The launcher sends Bye when it has every result, so no peer needs messages in transit: do not linger.
 	defer func() { _ = p.node.Abort() }()
 	if err := p.conn.Send(rendezvous.Ready{}); err != nil {
-		return errOver
+		return errLauncherLeft
 	}
 	if err := o.awaitStart(); err != nil {
 		return err
@@ -81,11 +80,10 @@ func (p *peer) takePart(ctx context.Context) error {
 	return p.iterate(ctx, o, r, idle)
 }
 
-// awaitStart waits for Start, and returns an error if the run was lost or ended before it came.
-// A run that was started counts as started, even if it was lost before this peer was scheduled
-// again: the launcher then waits for this peer's block.
-func (o *orders) awaitStart() error {
-	err := errOver
+// awaitStart waits for Start. It returns an error if the run was lost or ended before Start. If Start came first, the run has
+// started, even if it was lost before this goroutine runs again: the launcher then waits for this peer's block.
+func (o *commands) awaitStart() error {
+	err := errLauncherLeft
 	select {
 	case <-o.start:
 	case <-o.lost:
@@ -100,18 +98,18 @@ func (o *orders) awaitStart() error {
 	}
 }
 
-// orGone prefers the launcher's end to the errors that follow from it.
-func (p *peer) orGone(o *orders, err error) error {
+// preferLeft returns errLauncherLeft instead of err if the connection to the launcher has ended, which may have caused err.
+func (p *peer) preferLeft(o *commands, err error) error {
 	select {
 	case <-o.bye:
-		return errOver
+		return errLauncherLeft
 	default:
 		return err
 	}
 }
 
-// beat tells the launcher, again and again, that this peer lives.
-func (p *peer) beat(ctx context.Context, state *atomic.Pointer[runner.Progress]) {
+// heartbeat sends the progress to the launcher periodically.
+func (p *peer) heartbeat(ctx context.Context, state *atomic.Pointer[runner.Progress]) {
 	tick := time.NewTicker(launch.BeatEvery(p.timeout()))
 	defer tick.Stop()
 	for {
@@ -130,8 +128,8 @@ func (p *peer) beat(ctx context.Context, state *atomic.Pointer[runner.Progress])
 	}
 }
 
-// obey listens to the launcher until it ends the connection.
-func (p *peer) obey(o *orders) {
+// receiveCommands receives the messages of the launcher until the connection ends.
+func (p *peer) receiveCommands(o *commands) {
 	defer close(o.bye)
 	var started, stopped, lost bool
 	for {
@@ -162,25 +160,25 @@ func (p *peer) obey(o *orders) {
 	}
 }
 
-// receiveWork waits for the assignment and what comes with it.
+// receiveWork receives the assignment, the problem and the starting iterate.
 func (p *peer) receiveWork() (*problem.Problem, error) {
 	m, err := p.conn.Receive(rendezvous.KindAssign, rendezvous.KindBye)
 	switch {
 	case errors.Is(err, rendezvous.ErrMalformed):
 		return nil, err
 	case err != nil:
-		return nil, errOver
+		return nil, errLauncherLeft
 	}
 	a, is := m.(rendezvous.Assign)
 	if !is {
-		return nil, errOver
+		return nil, errLauncherLeft
 	}
 	p.assign = a
-	if err := p.sound(); err != nil {
-		return nil, fmt.Errorf("the launcher's assignment makes no sense: %w", err)
+	if err := p.validateAssignment(); err != nil {
+		return nil, fmt.Errorf("invalid assignment from launcher: %w", err)
 	}
 	var text []byte
-	err = p.stream(rendezvous.StreamProblem, a.ProblemBytes, func(data []byte) { text = append(text, data...) })
+	err = p.receiveStream(rendezvous.StreamProblem, a.ProblemBytes, func(data []byte) { text = append(text, data...) })
 	if err != nil {
 		return nil, err
 	}
@@ -192,9 +190,9 @@ func (p *peer) receiveWork() (*problem.Problem, error) {
 		return nil, err
 	}
 	if a.Initial {
-		box := p.cut().Box(iterate.Rank(p.welcome.Rank))
+		box := p.partition().Box(iterate.Rank(p.welcome.Rank))
 		p.initial = make([]float64, 0, box.Points())
-		err = p.stream(rendezvous.StreamInitial, blocks.Bytes(box), func(data []byte) {
+		err = p.receiveStream(rendezvous.StreamInitial, blocks.Bytes(box), func(data []byte) {
 			at := len(p.initial)
 			p.initial = p.initial[:at+len(data)/8]
 			blocks.Decode(p.initial[at:], data)
@@ -206,10 +204,10 @@ func (p *peer) receiveWork() (*problem.Problem, error) {
 	return spec.Build(a.N)
 }
 
-func (p *peer) cut() problem.Partition { return problem.Partition{Cuts: p.assign.Cuts} }
+func (p *peer) partition() problem.Partition { return problem.Partition{Cuts: p.assign.Cuts} }
 
-// sound checks an assignment before anything is built on it.
-func (p *peer) sound() error {
+// validateAssignment returns an error for an assignment with invalid values.
+func (p *peer) validateAssignment() error {
 	a := &p.assign
 	dimension := 3
 	for dimension > 1 && a.N[dimension-1] == 1 {
@@ -218,12 +216,12 @@ func (p *peer) sound() error {
 	if err := problems.CheckGrid(dimension, a.N); err != nil {
 		return err
 	}
-	if err := p.cut().Validate(a.N); err != nil {
+	if err := p.partition().Validate(a.N); err != nil {
 		return err
 	}
-	switch peers := p.cut().Peers(); {
+	switch peers := p.partition().Peers(); {
 	case len(a.Members) != peers || p.welcome.Rank < 0 || p.welcome.Rank >= peers:
-		return fmt.Errorf("rank %d and %d members in %d parts", p.welcome.Rank, len(a.Members), peers)
+		return fmt.Errorf("rank %d and %d members for %d parts", p.welcome.Rank, len(a.Members), peers)
 	case a.ProblemBytes < 0 || a.ProblemBytes > maxProblemBytes:
 		return fmt.Errorf("a problem of %d bytes", a.ProblemBytes)
 	case a.Threads < 1:
@@ -232,22 +230,24 @@ func (p *peer) sound() error {
 	return nil
 }
 
-// maxProblemBytes bounds the text of a problem and its arrays.
+// maxProblemBytes bounds the size of a problem with its arrays.
 const maxProblemBytes = file.MaxTextBytes + file.MaxArrayBytes + 1<<20
 
-// stream takes the chunks of one stream, in order, until total bytes have come.
-func (p *peer) stream(s rendezvous.Stream, total int64, take func([]byte)) error {
+// receiveStream receives the chunks of one stream, in order, until total bytes have arrived.
+func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)) error {
 	for at := int64(0); at < total; {
 		m, err := p.conn.Receive(rendezvous.KindChunk)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				return errOver
+				return errLauncherLeft
 			}
 			return err
 		}
 		c := m.(rendezvous.Chunk)
-		if c.Stream != s || c.Offset != at || len(c.Data) == 0 || int64(len(c.Data)) > total-at || len(c.Data)%8 != 0 && s == rendezvous.StreamInitial {
-			return fmt.Errorf("a chunk of stream %d at %d with %d bytes, while stream %d is at %d of %d", c.Stream, c.Offset, len(c.Data), s, at, total)
+		if c.Stream != s || c.Offset != at || len(c.Data) == 0 || int64(len(c.Data)) > total-at ||
+			len(c.Data)%8 != 0 && s == rendezvous.StreamInitial {
+			return fmt.Errorf("unexpected chunk of stream %d at %d with %d bytes: stream %d is at %d of %d",
+				c.Stream, c.Offset, len(c.Data), s, at, total)
 		}
 		take(c.Data)
 		at += int64(len(c.Data))
@@ -255,8 +255,10 @@ func (p *peer) stream(s rendezvous.Stream, total int64, take func([]byte)) error
 	return nil
 }
 
-// join connects to the neighbours, opens the sessions and builds the own block.
-func (p *peer) join(ctx context.Context, o *orders, prob *problem.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
+// prepare connects to the neighbours, opens the sessions and builds the block.
+func (p *peer) prepare(ctx context.Context, o *commands, prob *problem.Problem, state *atomic.Pointer[runner.Progress]) (
+	*runner.Runner, error,
+) {
 	a := &p.assign
 	labels := make([]string, len(a.Members))
 	for i, m := range a.Members {
@@ -270,13 +272,13 @@ func (p *peer) join(ctx context.Context, o *orders, prob *problem.Problem, state
 	if err != nil {
 		return nil, err
 	}
-	cut, rank := p.cut(), iterate.Rank(p.welcome.Rank)
+	cut, rank := p.partition(), iterate.Rank(p.welcome.Rank)
 	config := problem.Config{
 		Problem: prob, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: problem.MethodConfig(a.Method),
-		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
-		Allocate: host.Array,
+		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial,
+		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
-	crowded := p.makeRoom(scheme)
+	oversubscribed := p.adaptToLoad(scheme)
 	if err := p.connect(ctx, solver.Links(&config, rank)); err != nil {
 		return nil, err
 	}
@@ -285,20 +287,19 @@ func (p *peer) join(ctx context.Context, o *orders, prob *problem.Problem, state
 		names[i] = nodeName(i)
 	}
 	if p.OwnProcess {
-		// The relaxing threads take in what comes (driver.Pump). A further thread that
-		// wakes for every frame would only take a processor from a neighbour: a third
-		// of the sweeps at 128³ with one peer to a processor.
+		// The relaxing threads receive frames (driver.Pump). Another thread that wakes for every frame would take a
+		// processor from a neighbour: at 128³ with one peer per processor that costs a third of the sweeps.
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
 	}
 	r, err := runner.New(ctx, runner.Config{
 		Solver:  config,
-		Threads: a.Threads, Crowded: crowded, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slow,
+		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
-		Stop:    p.stopper(ctx, o), Grace: p.timeout(),
+		Stop:    p.stopRequested(ctx, o), Grace: p.timeout(),
 		Step:          p.stepper(prob),
 		Progress:      func(q runner.Progress) { state.Store(&q) },
 		ProgressEvery: launch.BeatEvery(p.timeout()),
-		Log:           p.Log, // it adds the rank itself
+		Log:           p.Log, // the runner adds the rank
 	})
 	if err != nil {
 		return nil, err
@@ -310,8 +311,8 @@ func (p *peer) join(ctx context.Context, o *orders, prob *problem.Problem, state
 	return r, nil
 }
 
-// stopper is closed when the launcher or this peer's own user asks for an end.
-func (p *peer) stopper(ctx context.Context, o *orders) <-chan struct{} {
+// stopRequested returns a channel that is closed when the launcher or the user of this peer requests an early end.
+func (p *peer) stopRequested(ctx context.Context, o *commands) <-chan struct{} {
 	stop := make(chan struct{})
 	go func() {
 		select {
@@ -324,9 +325,8 @@ func (p *peer) stopper(ctx context.Context, o *orders) <-chan struct{} {
 	return stop
 }
 
-// connect opens conversations with all neighbours at once. That takes up to six round trips,
-// those of TCP and TLS among them, so that it may take longer than a silence; a neighbour that
-// has gone is noticed by the launcher meanwhile.
+// connect opens control associations with all neighbours at once. That takes up to six round trips, including those of TCP
+// and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost meanwhile.
 func (p *peer) connect(ctx context.Context, to []iterate.Link) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.timeout())
 	defer cancel()
@@ -336,7 +336,7 @@ func (p *peer) connect(ctx context.Context, to []iterate.Link) error {
 		go func() {
 			err := p.node.Connect(ctx, nodeName(m.Rank), m.Control)
 			if err != nil {
-				err = fmt.Errorf("no way to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)
+				err = fmt.Errorf("cannot connect to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)
 			}
 			errs <- err
 		}()

@@ -13,11 +13,10 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// enter joins the run. A rendezvous that is not there yet, and one that does not answer
-// because strangers keep it busy, are tried again until DialTime has passed.
-func enter(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
+// join joins the run. It retries until DialTime has passed if the rendezvous does not listen yet or does not answer.
+func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
 	name, _ := os.Hostname()
-	j := rendezvous.Join{Seat: o.Seat, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}
+	j := rendezvous.Join{Rank: o.Rank, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}
 	if o.Expect != nil {
 		j.Problem, j.ProblemHash = o.Expect.Name(), fmt.Sprintf("%x", o.Expect.Fingerprint())
 	}
@@ -27,7 +26,7 @@ func enter(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcom
 		if err != nil {
 			return nil, rendezvous.Welcome{}, err
 		}
-		conn := rendezvous.NewConn(c, 0) // it may stand still
+		conn := rendezvous.NewConn(c, 0) // the launcher may be stopped for any time
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		w, err := conn.Join(o.Identity, j, o.WaitTime)
 		stop()
@@ -38,7 +37,7 @@ func enter(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcom
 		if !errors.Is(err, rendezvous.ErrNoAnswer) || ctx.Err() != nil || time.Now().After(deadline) {
 			return nil, rendezvous.Welcome{}, err
 		}
-		o.Log.Info().Err(err).Msg("the rendezvous is tried again")
+		o.Log.Info().Err(err).Msg("retrying the rendezvous")
 		if err := pause(ctx); err != nil {
 			return nil, rendezvous.Welcome{}, err
 		}
@@ -55,9 +54,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// notYet tells whether an address may answer later: nobody listens there yet, or
-// the network is still coming up.
-func notYet(err error) bool {
+// retryable reports whether an address may answer later: nothing listens there yet, or the network is not up.
+func retryable(err error) bool {
 	for _, e := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT} {
 		if errors.Is(err, e) {
 			return true
@@ -66,15 +64,15 @@ func notYet(err error) bool {
 	return false
 }
 
-func dial(ctx context.Context, address string, patience time.Duration) (net.Conn, error) {
-	d := net.Dialer{Timeout: rendezvous.GreetingTime}
-	deadline := time.Now().Add(patience)
+func dial(ctx context.Context, address string, limit time.Duration) (net.Conn, error) {
+	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
+	deadline := time.Now().Add(limit)
 	for {
 		c, err := d.DialContext(ctx, "tcp", address)
 		if err == nil {
 			return c, nil
 		}
-		if !notYet(err) || time.Now().After(deadline) {
+		if !retryable(err) || time.Now().After(deadline) {
 			return nil, fmt.Errorf("no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)
 		}
 		if err := pause(ctx); err != nil {
