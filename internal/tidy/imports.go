@@ -75,6 +75,8 @@ func table() []row {
 		{pkg: "internal/tidy", may: []string{xtools}},
 		{pkg: "cmd/obstacle/...", anyMay: true},
 		{pkg: "bench/...", anyMay: true},
+		{pkg: "experiments/...", anyMay: true},
+		{pkg: "internal/measure", anyMay: true}, // of bench and experiments
 		{pkg: "examples/...", anyMay: true},
 	}
 }

@@ -12,7 +12,7 @@ import (
 const maxLines = 500
 
 // topLevel are the folders that the root may hold.
-var topLevel = []string{".ci", ".github", "bench", "cmd", "docs", "ether", "examples", "ib", "internal", "microproto", "p2psap", "problems", "solver"}
+var topLevel = []string{".ci", ".github", "bench", "cmd", "docs", "ether", "examples", "experiments", "ib", "internal", "microproto", "p2psap", "problems", "solver"}
 
 // vague are package names that say nothing.
 var vague = []string{"base", "common", "helper", "helpers", "manager", "misc", "shared", "util", "utils"}
