@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,8 +45,10 @@ func (m *Result) row(b *strings.Builder, r *Record, notes []string) []string {
 	}
 	name := m.Name
 	if m.Note != "" {
-		notes = append(notes, m.Note)
-		name += fmt.Sprintf(" [%d]", len(notes))
+		if !slices.Contains(notes, m.Note) {
+			notes = append(notes, m.Note)
+		}
+		name += fmt.Sprintf(" [%d]", slices.Index(notes, m.Note)+1)
 	}
 	var peers, ratios []string
 	for _, p := range m.Peers {
