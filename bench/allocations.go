@@ -95,8 +95,9 @@ func connectedNodes(ctx context.Context, rails ...driver.Rail) ([]*driver.Node, 
 			return nodes, err
 		}
 		n, err := driver.New(driver.Config{
-			Name: fmt.Sprint(i), Plain: true, Link: link, Rails: rails[min(i, len(rails)):min(i+1, len(rails))],
-			Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "bench",
+			Name: fmt.Sprint(i), Plain: true, Listen: "127.0.0.1:0", Run: "bench",
+			Rails:   append([]driver.Rail{{Link: link}}, rails[min(i, len(rails)):min(i+1, len(rails))]...),
+			Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 			// Heartbeats go by the clock, not by sweeps: none is sent during these runs.
 			PeerTimeout: time.Hour, Heartbeat: 10 * time.Minute,
 		})

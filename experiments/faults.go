@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -51,8 +51,8 @@ func (f *fault) sample(s solver.Scheme, seed uint64) measure.Sample {
 		for i := range m.Networks {
 			m.Networks[i].Rate, m.Networks[i].Queue = faultRate, 4<<20
 		}
-		for i := range m.Wide {
-			m.Wide[i].Rate, m.Wide[i].Queue = faultRate, 64<<20
+		for i := range m.WAN {
+			m.WAN[i].Rate, m.WAN[i].Queue = faultRate, 64<<20
 		}
 		f.inject(m)
 	}

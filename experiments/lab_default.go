@@ -6,8 +6,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
 	"github.com/p2pdc/p2pdc/internal/measure"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
 var errNoLab = fmt.Errorf("%w: the network laboratory needs Linux", measure.ErrUnavailable)

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/internal/measure"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 // Validation of the simulator on this machine: the grid, the most rounds, and the largest relative

@@ -14,12 +14,12 @@ import (
 	"strconv"
 
 	"github.com/p2pdc/p2pdc/ether"
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	machine "github.com/p2pdc/p2pdc/internal/cluster/calibration"
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	machine "github.com/p2pdc/p2pdc/simulate/cluster/calibration"
 )
 
 // Bytes around the payload of each frame: the headers of IP and UDP, and with those of the wire,
@@ -46,7 +46,7 @@ func (c *localCase) calibrateInLab(ctx context.Context) (d *cluster.Description,
 				return err
 			}
 		}
-		w := &machine.Wire{Identity: identity, Rate: labRate, Queue: labQueue, Frame: wireFrame}
+		w := &machine.Path{Identity: identity, Rate: labRate, Queue: labQueue, Frame: wireFrame}
 		w.Open = func(end, mtu int) (microproto.Link, error) {
 			inside := &linkInside{host: ends[end].Host}
 			return inside, inside.host.Do(func() (err error) {
@@ -58,8 +58,8 @@ func (c *localCase) calibrateInLab(ctx context.Context) (d *cluster.Description,
 			w.Latency, w.Threads, w.Frame = labDelay, 1, linkFrame
 			w.Spent = emulationTime
 		}
-		d, err = machine.ThisMachine(ctx, machine.Block{
-			N: labN, Peers: 2, MTU: labMTU, Asynchronous: c.scheme == "async", Wire: w,
+		d, err = machine.ThisMachine(ctx, machine.Workload{
+			N: labN, Peers: 2, MTU: labMTU, Asynchronous: c.scheme == "async", Path: w,
 		})
 		if err != nil {
 			return err

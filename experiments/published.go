@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/experiments/internal/published"
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	"github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/internal/measure"
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -85,7 +85,7 @@ func (r *replay) model(col published.Column, machines int, k calibration) (*clus
 }
 
 // simulate runs so many sweeps of a cell on a proxy grid of side³ points.
-func (r *replay) simulate(ctx context.Context, c published.Cell, k calibration, side int, sweeps solver.Iteration) (*virtual.Result, error) {
+func (r *replay) simulate(ctx context.Context, c published.Cell, k calibration, side int, sweeps solver.Iteration) (*simulate.Result, error) {
 	machines := published.Machines[c.Row]
 	m, err := r.model(c.Column, machines, k)
 	if err != nil {
@@ -99,15 +99,15 @@ func (r *replay) simulate(ctx context.Context, c published.Cell, k calibration, 
 	if err != nil {
 		return nil, err
 	}
-	run := virtual.Run{
-		Model: m, Standing: published.Side / side, Late: !c.Column.Async(), Sweeps: sweeps, Seed: 1,
+	run := simulate.Config{
+		Model: m, Scale: published.Side / side, NoOverlap: !c.Column.Async(), Sweeps: sweeps, Seed: 1,
 		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 		Solver: solver.Config{Problem: p, Partition: part, Scheme: solver.Synchronous(), Tolerance: measure.Unreachable},
 	}
 	if c.Column.Async() {
 		run.Solver.Scheme = solver.Asynchronous()
 	}
-	res, err := virtual.Play(ctx, run)
+	res, err := simulate.Run(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", c, err)
 	}

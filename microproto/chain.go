@@ -168,26 +168,13 @@ func (ch *chain) insert(e entry) error {
 	return nil
 }
 
-func (ch *chain) remove(gone func(*entry) bool) bool {
-	kept := make([]entry, 0, len(ch.entries))
-	for i := range ch.entries {
-		if !gone(&ch.entries[i]) {
-			kept = append(kept, ch.entries[i])
-		}
-	}
-	if len(kept) == len(ch.entries) {
+func (ch *chain) unbind(id uint64) bool {
+	at := slices.IndexFunc(ch.entries, func(e entry) bool { return e.id() == id })
+	if at < 0 {
 		return false
 	}
-	ch.entries, ch.version = kept, ch.version+1
+	ch.entries, ch.version = slices.Delete(slices.Clone(ch.entries), at, at+1), ch.version+1
 	return true
-}
-
-func (ch *chain) unbind(id uint64) bool {
-	return ch.remove(func(e *entry) bool { return e.id() == id })
-}
-
-func (ch *chain) unbindOwner(a *attachment) {
-	ch.remove(func(e *entry) bool { return e.owner == a })
 }
 
 func (ch *chain) bound(id uint64) bool {

@@ -45,7 +45,6 @@ type Composite struct {
 	timers   timers
 	self     attachment // stands for the kernel and the layer above
 	queueFew [leastRing]*chain
-	spotsFew [fewSpots]spot
 	wordsFew [fewWords]uint64
 	slotsFew [fewSlots]int32
 	chains   chainTable
@@ -56,15 +55,13 @@ type Composite struct {
 	rand       *rand.Rand // nil: nobody has asked for it
 	endpoint   Endpoint
 	attached   []*attachment
-	cells      []*cell
+	cells      []cell
+	fields     []field
 	bitNames   []string // by bit
-	orders     int
+	locals     int      // local attributes
 
 	lastBinding uint64
 	binds       []bind // of a composite that is being made
-	places      []place
-	spots       []spot
-	cellMemory  []cell
 	words       []uint64
 	predicted   [MaxHeaderBytes]byte
 }
@@ -72,8 +69,7 @@ type Composite struct {
 type phase uint8
 
 const (
-	phaseMade phase = iota // is being made
-	phaseNew
+	phaseNew phase = iota
 	phaseOpen
 	phaseClosed
 )
@@ -93,23 +89,24 @@ func NewComposite(config Config, mps ...MicroProtocol) (*Composite, error) {
 	}
 	c := &Composite{config: config, limits: limits}
 	c.chains.slots, c.queue.buf = c.slotsFew[:], c.queueFew[:]
-	c.spots, c.words = c.spotsFew[:], c.wordsFew[:]
+	c.words = c.wordsFew[:]
 	c.timers.init()
 	c.self.order = 1 << 30
 	c.pool.limit = limits.Messages
 	c.x = Exec{c: c, tracer: config.Tracer, cur: &c.self, maxDepth: limits.RaiseDepth}
-	c.attached, c.cells = make([]*attachment, 0, len(mps)), make([]*cell, 0, 4*fewCells)
+	c.attached = make([]*attachment, 0, len(mps))
 	c.binds = append(make([]bind, 0, fewBinds), bind{ensure(c, forwardOn), newEntry((*Exec).goOn, &c.self, 0, Normal)})
+	b := &Binder{c: c}
 	for _, mp := range mps {
-		if err := c.attach(mp, nil); err != nil {
+		if err := b.attach(mp); err != nil {
 			return nil, fmt.Errorf("composite %s: %w", config.Name, err)
 		}
 	}
 	if err := c.insertAll(c.binds); err != nil {
 		return nil, fmt.Errorf("composite %s: %w", config.Name, err)
 	}
-	c.binds, c.phase = nil, phaseNew
-	c.findEndpoint()
+	c.binds = nil
+	c.planTrains()
 	return c, nil
 }
 
@@ -184,7 +181,7 @@ func (c *Composite) Close(now Instant) error {
 		}
 		_ = c.finish()
 	}
-	c.timers.removeIf(func(*timer) bool { return true })
+	c.timers.clear()
 	c.queue = ring[*chain]{}
 	for _, m := range c.alive() {
 		if m.state == stateLive {

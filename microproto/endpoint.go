@@ -55,75 +55,60 @@ type Unread struct {
 	Cost  uint64 // bytes of the receiver's queue that it takes
 }
 
-// Legacy is what outlives a change of a session's composition at the receiving end.
-// It belongs to the session; an endpoint fills in its own part when it leaves and takes
-// it out when it begins.
-type Legacy struct {
-	// Stored counts the bytes of the receiver's queue that messages have taken in all,
-	// of those that came whole; Consumed the bytes of those that were received. Credit
-	// is Consumed and the queue's size: what the other end may send in all.
+// HandoverState is what a session keeps of its receiving end when its composition
+// changes. The old endpoint exports it, the new one imports it.
+type HandoverState struct {
+	// Stored counts the bytes of the receiver's queue that complete messages have taken
+	// since the session was opened; Consumed those of the messages that were received.
+	// Credit is Consumed plus the queue's size: the other end may send as much in all.
 	Stored, Consumed, Credit uint64
-	// Unread are the messages that wait to be received, oldest first for each tag.
+	// Unread are the messages not yet received, oldest first for each tag.
 	Unread []Unread
-	// Slots are an asynchronous endpoint's; nil: none was there yet. Superseded: a
-	// synchronous endpoint came after it, whose messages are newer than what the slots
-	// held, so that they start empty.
+	// Slots are those of an asynchronous endpoint; nil if there was none. Superseded
+	// reports that a synchronous endpoint came after it: its messages are newer than the
+	// values of the slots, so the slots start empty.
 	Slots      State
 	Superseded bool
 }
 
-// Successor is an Endpoint that can go on where the one of an earlier composition of
-// its session stopped, and be succeeded itself, whatever is in flight.
-type Successor interface {
+// Migratable is an optional interface of endpoints. A session whose endpoints implement
+// it can change its composition while messages are in flight: Export of the old endpoint,
+// Import of the new one, then Open of the new composite, then SetCredit.
+type Migratable interface {
 	Endpoint
-	// Leave hands over what has arrived. Afterwards the endpoint receives nothing, but
-	// its composite may go on for a while to bring transfers to their end.
-	Leave(l *Legacy)
-	// Take goes on from l. It is called before the composite is opened and after Slot.
-	Take(l *Legacy) error
-	// Resume tells a synchronous endpoint, after the composite was opened and before
-	// the first Send, how many bytes of the other end's queue its messages have taken in
-	// all, and how many may be taken.
-	Resume(sent, granted uint64)
-	// Granted is the number of bytes that the other end lets this one send in all; 0
-	// when asynchronous.
+	// Export moves what has arrived to h. Afterwards the endpoint receives nothing; its
+	// composite may go on for a while to complete the transfers in flight.
+	Export(h *HandoverState)
+	// Import continues from h. It is called before the composite is opened, after Slot.
+	Import(h *HandoverState) error
+	// SetCredit sets, in a synchronous endpoint, how many bytes of the other end's queue
+	// this end's messages have taken in all, and how many the other end has granted in all.
+	// It is called after the composite was opened, before the first Send.
+	SetCredit(sent, granted uint64)
+	// Granted returns the bytes that the other end has granted in all; 0 in an
+	// asynchronous endpoint.
 	Granted() uint64
 }
 
-// Poster is an Endpoint that puts a message together where it is waited for.
+// Poster is an optional interface of endpoints that assemble a message directly in the
+// memory of the user who waits for it.
 type Poster interface {
 	Endpoint
-	// Post: the next message of a tag of which none is there is wanted in dst, which
-	// the endpoint may write to until Receive has returned a message of the tag, or
-	// Withdraw was called. One at a time.
+	// Post offers dst for the next message of a tag, if none of that tag has come yet. The
+	// endpoint may write to dst until Receive has returned a message of the tag or Withdraw
+	// was called. A second Post replaces the first.
 	Post(tag uint32, dst []byte)
 	// Withdraw takes the last Post back.
 	Withdraw()
 }
 
-// Gatherer is an Endpoint that can send small messages together.
-type Gatherer interface {
+// Coalescer is an optional interface of endpoints that can send several small messages
+// as one.
+type Coalescer interface {
 	Endpoint
-	// SendMore is Send of a message that others will follow: it may wait for them until
-	// Flush, or the next Send.
+	// SendMore is Send for a message that others follow: it may wait for them until Flush
+	// or the next Send.
 	SendMore(x *Exec, tag uint32, label uint64, data []byte) (transfer uint64, err error)
-	// Flush sends what waits. ErrBusy: it goes on waiting, since there is no room now.
+	// Flush sends what waits. ErrBusy: there is no room now, and it goes on waiting.
 	Flush(x *Exec) error
-}
-
-// Drainer is a micro-protocol that can hurry. The composition is about to be replaced,
-// and what is under way has to arrive before: waiting long for an acknowledgement that
-// may be late saves nothing now. It is asked from the bottom of the composition to its top.
-type Drainer interface {
-	MicroProtocol
-	Drain(x *Exec)
-}
-
-// Heir is a micro-protocol that learns something about the path, and can hand it on to
-// the one of its name in the composition that follows. Unlike Detach it is asked while
-// messages are in flight: nothing that numbers messages may be handed on.
-type Heir interface {
-	MicroProtocol
-	Bequeath() State
-	Inherit(s State) error // before the composite is opened; s came from Bequeath
 }

@@ -15,8 +15,6 @@ var (
 	// ErrLimit: a bound of Limits was passed where no drop could keep the
 	// composite correct (raise depth, event queue).
 	ErrLimit = errors.New("microproto: limit passed")
-	// ErrLayout: the header layout would change while messages live.
-	ErrLayout = errors.New("microproto: header layout would change while messages live")
 	// ErrTooLong: header and payload do not fit the MTU.
 	ErrTooLong = errors.New("microproto: message longer than the MTU")
 	// ErrMessage: a message was used after its end, or by who does not own it.

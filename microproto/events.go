@@ -3,9 +3,11 @@ package microproto
 // Public events, named after CTP's (Wong, Hiltunen and Schlichting, INFOCOM
 // 2001). The kernel raises the ones marked so; micro-protocols raise the others.
 var (
-	// OpenSession: kernel, once, in Composite.Open; a micro-protocol attached to
-	// an open composite without a predecessor's state gets it alone.
+	// OpenSession: kernel, once, in Composite.Open.
 	OpenSession = NewEvent[struct{}]("open.session")
+	// DrainSession: the layer above, before the composition changes. What is in flight has
+	// to arrive first, so long waits for an acknowledgement should become short.
+	DrainSession = NewEvent[struct{}]("drain.session")
 	// CloseSession: kernel, once, in Composite.Close.
 	CloseSession = NewEvent[struct{}]("close.session")
 	// MessageFromUser: kernel, in Composite.Submit.

@@ -121,11 +121,11 @@ func TestDeclarationsAreChecked(t *testing.T) {
 		{"a name twice", []microproto.MicroProtocol{of("p", func(*binder) {}), of("p", func(*binder) {})}, `"p" cannot be attached`},
 		{"a header too long", []microproto.MicroProtocol{of("p", func(b *binder) { b.Header(200); b.Header(57) })}, "257 bytes of 256"},
 		{"a negative header", []microproto.MicroProtocol{of("p", func(b *binder) { b.Header(-1) })}, "-1 header bytes"},
-		{"a cell of two types", []microproto.MicroProtocol{of("p", func(b *binder) { microproto.DeclareCell(b, "rto", int64(1)) }), of("q", func(b *binder) { microproto.DeclareCell(b, "rto", 1.5) })}, `cell "rto" holds int64, not float64`},
+		{"a cell of two types", []microproto.MicroProtocol{of("p", func(b *binder) { microproto.DeclareCell(b, "rto", int64(1)) }), of("q", func(b *binder) { microproto.LookupCell[float64](b, "rto") })}, `cell "rto" holds int64 (declared by p), not float64`},
 		{"a cell twice", []microproto.MicroProtocol{of("p", func(b *binder) { microproto.DeclareCell(b, "rto", 1) }), of("q", func(b *binder) { microproto.DeclareCell(b, "rto", 1) })}, `declared twice, by p and q`},
-		{"a missing attribute", []microproto.MicroProtocol{&proto{"p", func(b *binder) error { _, err := microproto.LookupAttr[uint32](b, "seq"); return err }}}, `no attribute "seq"`},
-		{"an attribute of another type", []microproto.MicroProtocol{attr("seq"), &proto{"p", func(b *binder) error { _, err := microproto.LookupAttr[uint32](b, "seq"); return err }}}, "holds uint16"},
-		{"a missing cell", []microproto.MicroProtocol{&proto{"p", func(b *binder) error { _, err := microproto.LookupCell[int](b, "cwnd"); return err }}}, `no cell "cwnd"`},
+		{"a missing attribute", []microproto.MicroProtocol{of("p", func(b *binder) { microproto.LookupAttr[uint32](b, "seq") })}, `p needs attribute "seq"`},
+		{"an attribute of another type", []microproto.MicroProtocol{attr("seq"), of("p", func(b *binder) { microproto.LookupAttr[uint32](b, "seq") })}, "holds uint16"},
+		{"a missing cell", []microproto.MicroProtocol{of("p", func(b *binder) { microproto.LookupCell[int](b, "cwnd") })}, `p needs cell "cwnd"`},
 		{"too many hold bits", []microproto.MicroProtocol{of("p", func(b *binder) {
 			for range 33 {
 				b.HoldBit("h")

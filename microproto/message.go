@@ -133,14 +133,3 @@ func (p *pool) cut(chunk []Message) {
 		chunk[i].header = slab[i*p.hdrSize : (i+1)*p.hdrSize : (i+1)*p.hdrSize]
 	}
 }
-
-// resize changes the header size of all messages; none may be alive.
-func (p *pool) resize(n int) {
-	if n == p.hdrSize {
-		return
-	}
-	p.hdrSize = n
-	for _, chunk := range p.chunks {
-		p.cut(chunk)
-	}
-}

@@ -59,7 +59,6 @@ func RaiseAfter[T any](x *Exec, e Event[*T], d time.Duration, arg *T) TimerID {
 		chain:    ch,
 		arg:      arg,
 		stamp:    id,
-		owner:    x.cur,
 	}, x.c.limits.Timers)
 	if t == 0 {
 		x.c.counts.TimersRefused++

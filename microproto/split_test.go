@@ -22,9 +22,9 @@ type splitter struct {
 }
 
 func (*splitter) Name() string { return "Splitter" }
-func (*splitter) TakesTrains() {}
 
 func (s *splitter) Attach(b *binder) error {
+	b.TakesTrains()
 	s.number = microproto.SteppedAttr[uint16](b, "number", microproto.StepSegments)
 	s.offset = microproto.SteppedAttr[uint32](b, "offset", microproto.StepBytes)
 	s.mark = microproto.LocalAttr[uint8](b, "mark")

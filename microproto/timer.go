@@ -10,7 +10,6 @@ type timer struct {
 	chain    *chain
 	arg      any
 	stamp    uint64 // the message's identity, 0: not a message
-	owner    *attachment
 	turn     uint32 // generation of the place
 	at       int32  // index in the heap, −1: free
 }
@@ -97,12 +96,10 @@ func (t *timers) deadline() Instant {
 	return t.places[t.heap[0]].deadline
 }
 
-// removeIf cancels every timer that gone chooses.
-func (t *timers) removeIf(gone func(*timer) bool) {
-	for i := range t.places {
-		if t.places[i].at >= 0 && gone(&t.places[i]) {
-			t.remove(int32(i))
-		}
+// clear cancels every timer.
+func (t *timers) clear() {
+	for len(t.heap) > 0 {
+		t.remove(t.heap[len(t.heap)-1])
 	}
 }
 
@@ -115,7 +112,8 @@ func (t *timers) remove(i int32) {
 		t.up(at)
 	}
 	p := &t.places[i]
-	p.at, p.arg, p.chain, p.owner = -1, nil, nil, nil
+	p.at = -1
+	p.arg, p.chain = nil, nil
 	t.free = append(t.free, i)
 }
 

@@ -35,13 +35,12 @@ const (
 	TraceDrop                          // a message, or a frame that came, is dropped
 	TraceUnbind                        // a handler is unbound at run time
 	TraceAttach                        // a micro-protocol is attached
-	TraceDetach                        // a micro-protocol is detached
 	TraceFail                          // the composite fails
 )
 
 var traceWords = [...]string{
 	"", "raise", "enqueue", "schedule", "run", "fire", "cancel", "handle", "return", "halt", "hold", "release",
-	"forward", "transmit", "deliver", "notify", "done", "drop", "unbind", "attach", "detach", "fail",
+	"forward", "transmit", "deliver", "notify", "done", "drop", "unbind", "attach", "fail",
 }
 
 func (k TraceKind) String() string {

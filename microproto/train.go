@@ -3,6 +3,7 @@ package microproto
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 )
 
 // A train is a message that stands for consecutive segments of one message of the
@@ -12,11 +13,6 @@ import (
 // The header is that of the first segment. The others have the same but for stepped
 // attributes (see SteppedAttr), which the kernel counts on. All segments but the last
 // have payloads of the same length, and none is empty.
-
-// TrainTaker is a micro-protocol whose handlers take trains: they use Length and
-// Piece for len(Payload) and Payload, and Segments where they count. A composite forms
-// trains only while all of its micro-protocols are such.
-type TrainTaker interface{ TakesTrains() }
 
 // MaxTrain bounds the segments of a train.
 const MaxTrain = 64
@@ -29,13 +25,6 @@ const (
 	StepSegments Step = iota + 1
 	StepBytes
 )
-
-// SteppedAttr is WireAttr for one that grows within a train.
-func SteppedAttr[T Word](b *Binder, name string, s Step) Attr[T] {
-	a := WireAttr[T](b, name)
-	b.to.places[len(b.to.places)-1].step = s
-	return a
-}
 
 // Segments is the number of segments that m stands for: 1 but for trains.
 func (m *Message) Segments() int { return max(1, int(m.segments)) }
@@ -211,25 +200,16 @@ func (c *Composite) inputTrain(f Frame) {
 	f.Release()
 }
 
-// takeTrains tells whether every micro-protocol does.
-func takeTrains(attached []*attachment) bool {
-	for _, a := range attached {
-		if _, ok := a.protocol.(TrainTaker); !ok {
-			return false
+// planTrains notes what trains need of the attached micro-protocols.
+func (c *Composite) planTrains() {
+	c.trains = c.config.Train > 0 && !slices.ContainsFunc(c.attached, func(a *attachment) bool { return !a.trains })
+	for _, f := range c.fields {
+		if f.step != 0 {
+			c.stepped = append(c.stepped, stride{f.offset, f.size, f.step == StepBytes})
 		}
 	}
-	return true
 }
 
-// planTrains notes what trains need of the attached micro-protocols.
-func (c *Composite) planTrains(attached []*attachment) {
-	c.trains = c.config.Train > 0 && takeTrains(attached)
-	c.stepped = c.stepped[:0]
-	for _, a := range attached {
-		for _, p := range a.places {
-			if p.step != 0 && p.wire {
-				c.stepped = append(c.stepped, stride{p.offset, p.size, p.step == StepBytes})
-			}
-		}
-	}
-}
+// FormsTrains reports whether the composite forms and takes trains: the layer below takes
+// them, and so does every micro-protocol (see Binder.TakesTrains).
+func (c *Composite) FormsTrains() bool { return c.trains }

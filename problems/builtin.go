@@ -80,21 +80,6 @@ func All() []Builtin {
 	}
 }
 
-// Lookup finds a built-in by name. The error of an unknown name suggests the
-// nearest ones.
-func Lookup(name string) (Builtin, error) {
-	all := All()
-	names := make([]string, len(all))
-	for i, b := range all {
-		if b.Name == name {
-			return b, nil
-		}
-		names[i] = b.Name
-	}
-	return Builtin{}, fmt.Errorf("no built-in problem %q%s; there are %s",
-		name, spelling.Suggest(name, names), strings.Join(names, ", "))
-}
-
 // With returns the built-in with parameters changed. Each setting is
 // "name=value". b itself is left as it is.
 func (b Builtin) With(settings []string) (Builtin, error) {

@@ -169,4 +169,4 @@ func (b *block) entries(d int) float64 {
 }
 
 // largestMagnitude is NaN if a value is.
-func largestMagnitude(v []float64) float64 { return kernel.Largest(v) }
+func largestMagnitude(v []float64) float64 { return kernel.MaxAbs(v) }

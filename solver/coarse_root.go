@@ -99,7 +99,7 @@ func (r *coarseRoot) solve(w *schwarz, c *correction, dst []float64) bool {
 	for range coarseCycles {
 		r.solver.Cycle(r.e)
 	}
-	if !(r.measure() <= method.Falls*before) {
+	if !(r.measure() <= method.RequiredReduction*before) {
 		clear(r.e)
 		r.sweep.RedBlack(r.e, 1, coarseSweeps, kernel.Sequential{})
 	}

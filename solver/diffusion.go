@@ -100,7 +100,7 @@ func (p *Problem) diffusion(lo, hi [3]int) *diffusion {
 		return nil
 	}
 	d := &diffusion{Edges: method.NewEdges(p.Dimension, p.N, lo, hi, newStencil(p).h)}
-	values := make([]float64, len(d.Of[0]))
+	values := make([]float64, len(d.Diffusion[0]))
 	for a := range p.Dimension {
 		d.jumps[a] = make([]bool, len(values))
 	}
@@ -114,8 +114,8 @@ func (p *Problem) diffusion(lo, hi [3]int) *diffusion {
 	stride := [3]int{1, hi[0] - lo[0], (hi[0] - lo[0]) * (hi[1] - lo[1])}
 	each(func(i int, at [3]int, q Point) {
 		for a := range p.Dimension {
-			if at[a]+1 < hi[a] && d.Leads(a, at) {
-				d.Of[a][i], d.jumps[a][i] = p.Diffusion.edge(q, a, d.Spacing[a], values[i], values[i+stride[a]])
+			if at[a]+1 < hi[a] && d.Interior(a, at) {
+				d.Diffusion[a][i], d.jumps[a][i] = p.Diffusion.edge(q, a, d.Spacing[a], values[i], values[i+stride[a]])
 			}
 		}
 	})
@@ -163,7 +163,7 @@ func (s stencil) between(idx [3]int, here Point, a, side int) float64 {
 	}
 	if s.d != nil {
 		i := s.d.Index([3]int{from[0] - 1, from[1] - 1, from[2] - 1})
-		v, jumps = s.d.Of[a][i], s.d.jumps[a] == nil || s.d.jumps[a][i]
+		v, jumps = s.d.Diffusion[a][i], s.d.jumps[a] == nil || s.d.jumps[a][i]
 	} else {
 		to := from
 		to[a]++
@@ -189,15 +189,15 @@ func (p *Problem) coarseEdges(h *method.Hierarchy, l int, lo, hi [3]int) *method
 		return nil
 	}
 	n, slow := h.Grids[l], p.Dimension-1
-	flo, fhi := method.Under(h.Grids[l-1], n, lo, hi, p.Dimension)
+	flo, fhi := method.FineBox(h.Grids[l-1], n, lo, hi, p.Dimension)
 	points := (fhi[0] - flo[0]) * (fhi[1] - flo[1]) * (fhi[2] - flo[2])
 	if points <= edgePoints || hi[slow]-lo[slow] < 4 {
-		return p.coarseEdges(h, l-1, flo, fhi).Coarser(n, lo, hi)
+		return p.coarseEdges(h, l-1, flo, fhi).Coarsen(n, lo, hi)
 	}
 	low, high := lo, hi
 	low[slow] = (lo[slow] + hi[slow]) / 2
 	high[slow] = low[slow] + 1 // a plane in both
-	return p.coarseEdges(h, l, lo, high).Join(p.coarseEdges(h, l, low, hi))
+	return p.coarseEdges(h, l, lo, high).Append(p.coarseEdges(h, l, low, hi))
 }
 
 // edgePoints of a finer grid are evaluated at once.

@@ -127,15 +127,15 @@ func TestCoarseEdgesOfAnyBox(t *testing.T) {
 		lo, hi := method.WholeGrid(p.Dimension, p.N)
 		e := p.diffusion(lo, hi).Edges
 		for l := 1; l <= h.Coarsest(); l++ {
-			e = e.Below(h.Grids[l])
+			e = e.CoarsenWhole(h.Grids[l])
 			for first := range h.Grids[l][0] {
 				box := Box{Lo: [3]int{first - 1, 0, 0}, Hi: [3]int{first + 1, h.Grids[l][1], h.Grids[l][2]}}
 				part := p.coarseEdges(&h, l, box.Lo, box.Hi)
 				for a := range p.Dimension {
 					box.each(func(_ int, idx [3]int) bool {
 						q := [3]int{idx[0] - 1, idx[1] - 1, idx[2] - 1}
-						if q[a]+1 < box.Hi[a] && part.Leads(a, q) {
-							require.Equal(t, e.Of[a][e.Index(q)], part.Of[a][part.Index(q)], "%v level %d axis %d at %v", n, l, a, q)
+						if q[a]+1 < box.Hi[a] && part.Interior(a, q) {
+							require.Equal(t, e.Diffusion[a][e.Index(q)], part.Diffusion[a][part.Index(q)], "%v level %d axis %d at %v", n, l, a, q)
 						}
 						return true
 					})

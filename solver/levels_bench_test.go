@@ -58,7 +58,7 @@ func BenchmarkCycle(b *testing.B) {
 				for range 4 {
 					list = append(list, cycle...)
 				}
-				list = method.Fused(list, func(method.Stage) bool { return true })
+				list = method.Fuse(list, func(method.Stage) bool { return true })
 				var stages [][]stage
 				for _, s := range list {
 					stages = append(stages, m.append(nil, s, join{}, false))

@@ -15,7 +15,7 @@ func (m *multigrid) compile() {
 		cycle, start = append(singly(cycle[0]), method.Stage{Kind: method.Measure}), nil
 	}
 	join := m.newJoin()
-	m.nominal = method.Nominal(h, cycle)
+	m.nominal = method.NominalWork(h, cycle)
 	m.between = m.look(false)
 	m.cycle, m.cycleWork = m.translate(cycle, join)
 	m.start, m.startWork = m.translate(start, join)
@@ -108,12 +108,12 @@ func (m *multigrid) home(l int) *gridLevel {
 
 // translate tells also what the stages cost, in sweeps over the grid.
 func (m *multigrid) translate(list []method.Stage, j join) (out []stage, work float64) {
-	list = method.Fused(list, func(s method.Stage) bool {
+	list = method.Fuse(list, func(s method.Stage) bool {
 		f := m.home(s.Level)
 		if s.Kind == method.Measure && m.shared() || s.Kind == method.Prolong && m.meets(s.Level) {
 			return false
 		}
-		return f != nil && f.faces[0] == nil && f.Joins(s)
+		return f != nil && f.faces[0] == nil && f.CanFuse(s)
 	})
 	looks := looks{m: m}
 	for i, s := range list {
@@ -134,9 +134,9 @@ func (m *multigrid) meets(l int) bool { return m.shared() && l+1 == m.plan.gathe
 func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []stage {
 	f := m.home(s.Level)
 	passes := 1 + s.Sweeps
-	if s.Corrected {
+	if s.Prolongs {
 		c, keep := m.home(s.Level+1), m.kept(s.Level)
-		out = append(out, stage{kind: stageDo, do: func() { f.Correct(c.Level, keep) }})
+		out = append(out, stage{kind: stageDo, do: func() { f.DeferProlong(c.Level, keep) }})
 		passes++
 	}
 	if s.Kind == method.Measure {
@@ -153,7 +153,7 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 		return out
 	}
 	switch s.Kind {
-	case method.Reference, method.Choose:
+	case method.ReferenceStart, method.ChooseStart:
 		return m.guarded(out, s.Kind, f)
 	case method.Relax, method.Solve:
 		if f.faces[0] == nil {
@@ -169,7 +169,7 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 			out = append(out, f.compute(nil, func(b kernel.Box, _ int) { f.Defect(b) }))
 			out = append(bring(out, f.residual...), f.contacts())
 		} else {
-			out = append(out, f.at(func() { f.Descend(s.Sweeps, s.Omega, f.exec) }, passes))
+			out = append(out, f.at(func() { f.SmoothRestrict(s.Sweeps, s.Omega, f.exec) }, passes))
 		}
 		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Restrict(c.Level, b) }))
 		to, scan := c, m.shared() || m.plan.hierarchy.Dim == 1 // rows are cut
@@ -180,13 +180,13 @@ func (m *multigrid) append(out []stage, s method.Stage, j join, corners bool) []
 			to = m.whole[0]
 			out = append(out, stage{kind: stageDo, do: func() { clear(to.Values) }})
 		}
-		out = append(out, stage{kind: stageDo, do: func() { to.ClearGhosts(); to.Wall(scan) }})
-	case method.Data:
+		out = append(out, stage{kind: stageDo, do: func() { to.ClearGhosts(); to.UpdateTruncated(scan) }})
+	case method.SampleProblem:
 		out = m.data(out, s.Level, f, c)
 		if meets {
 			out = append(out, stage{kind: stageGather, gather: j.gather})
 			if m.root() {
-				out = append(out, stage{kind: stageDo, do: m.whole[0].NoWalls}, m.boundary(m.plan.gathered, m.whole[0]))
+				out = append(out, stage{kind: stageDo, do: m.whole[0].ClearTruncation}, m.boundary(m.plan.gathered, m.whole[0]))
 			}
 		}
 	case method.Prolong, method.Interpolate:
@@ -231,11 +231,11 @@ func (m *multigrid) data(out []stage, l int, f, c *gridLevel) []stage {
 	n := m.plan.hierarchy.Grids[l+1]
 	if m.problem.Evolution == nil && !m.plan.hierarchy.Nested(l) {
 		out = append(out, stage{kind: stageDo, do: func() {
-			c.NoWalls()
+			c.ClearTruncation()
 			m.fail(m.problem.coarseFieldsIn(n, c.window, c.Source.Array, c.Lower.Array, c.Upper.Array))
 		}})
 	} else {
-		out = append(out, stage{kind: stageDo, do: c.NoWalls}, c.compute(nil, func(b kernel.Box, _ int) { f.Data(c.Level, b) }))
+		out = append(out, stage{kind: stageDo, do: c.ClearTruncation}, c.compute(nil, func(b kernel.Box, _ int) { f.SampleProblem(c.Level, b) }))
 	}
 	return append(out, m.boundary(l+1, c))
 }

@@ -30,7 +30,7 @@ func (c *conductors) plan(m *multigrid) {
 		first, last := method.WholeGrid(h.Dim, h.Grids[l])
 		var below, above [3]int
 		if l+1 < levels {
-			below, above = method.Under(h.Grids[l], h.Grids[l+1], c.lo[l+1], c.hi[l+1], h.Dim)
+			below, above = method.FineBox(h.Grids[l], h.Grids[l+1], c.lo[l+1], c.hi[l+1], h.Dim)
 		} else {
 			below, above = lo, hi
 		}
@@ -54,7 +54,7 @@ func (c *conductors) build(m *multigrid, p *Problem) {
 			c.cut[l] = m.block.d.Edges
 			continue
 		}
-		c.cut[l] = c.cut[l-1].Coarser(h.Grids[l], c.lo[l], c.hi[l])
+		c.cut[l] = c.cut[l-1].Coarsen(h.Grids[l], c.lo[l], c.hi[l])
 	}
 	m.block.d = nil
 	if !m.shared() || !m.root() {
@@ -66,7 +66,7 @@ func (c *conductors) build(m *multigrid, p *Problem) {
 			lo, hi := method.WholeGrid(h.Dim, h.Grids[l])
 			e = p.coarseEdges(h, l, lo, hi)
 		} else if above := c.whole[l-1-m.plan.gathered]; above != nil {
-			e = above.Below(h.Grids[l])
+			e = above.CoarsenWhole(h.Grids[l])
 		}
 		c.whole = append(c.whole, e)
 	}
@@ -75,10 +75,10 @@ func (c *conductors) build(m *multigrid, p *Problem) {
 // follow has the corrections of each grid follow the diffusion.
 func (c *conductors) follow(m *multigrid) {
 	for l := 0; l+1 < len(m.levels); l++ {
-		m.levels[l].Follow(m.levels[l+1].Level, c.cut[l], c.cut[l+1])
+		m.levels[l].SetEdges(m.levels[l+1].Level, c.cut[l], c.cut[l+1])
 	}
 	for i := 0; i+1 < len(m.whole); i++ {
-		m.whole[i].Follow(m.whole[i+1].Level, c.whole[i], c.whole[i+1])
+		m.whole[i].SetEdges(m.whole[i+1].Level, c.whole[i], c.whole[i+1])
 	}
 	c.cut, c.whole = nil, nil
 }

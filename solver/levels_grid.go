@@ -28,7 +28,7 @@ func (m *multigrid) newGridLevel(l int, window, own Box, op kernel.Operator, b *
 	}
 	c := method.LevelConfig{
 		Part:     kernel.Part{Layout: layout, Global: m.plan.hierarchy.Grids[l], Lo: window.Lo},
-		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1, Walls: true,
+		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1, Truncate: true,
 		Allocate: m.g.config.Allocate,
 	}
 	if m.problem.Upper == nil {
@@ -54,8 +54,8 @@ func (g *gridLevel) share(wires []*wire, d depth) {
 	g.all = phases(wires, g.own, oneLayer(), values)
 	g.Residual = make([]float64, l.Len())
 	read := []grid{{array: g.Residual, layout: l, colour: -1}}
-	if g.Walls != nil {
-		read = append(read, grid{array: g.Walls, layout: l, colour: -1})
+	if g.Truncation != nil {
+		read = append(read, grid{array: g.Truncation, layout: l, colour: -1})
 	}
 	g.residual = phases(wires, g.own, d, read...)
 	for c := range g.faces {
@@ -84,7 +84,7 @@ func (g *gridLevel) contacts() stage {
 	}
 	return stage{
 		kind: stageCompute, steps: []step{{box: b, chunks: chunks, axis: slow}},
-		piece: func(b kernel.Box, _ int) { g.Contacts(b) },
+		piece: func(b kernel.Box, _ int) { g.ScanContact(b) },
 	}
 }
 
@@ -138,7 +138,7 @@ func (g *gridLevel) data() []grid {
 
 // fields are the data and the walls.
 func (g *gridLevel) fields() []grid {
-	return append(g.data(), grid{array: g.Walls, layout: g.Part.Layout, colour: -1})
+	return append(g.data(), grid{array: g.Truncation, layout: g.Part.Layout, colour: -1})
 }
 
 // values is the array of values, as a scatter takes it.

@@ -116,15 +116,15 @@ func (m *multigrid) decide() bool {
 	switch m.phase {
 	case guardRelaxed:
 		m.squares = v
-		m.guard.Relaxed(math.Sqrt(v))
+		m.guard.AcceptRelaxed(math.Sqrt(v))
 		return true
 	case guardDamped:
 		m.squares = v
-		m.guard.Damped(math.Sqrt(v))
+		m.guard.AcceptDamped(math.Sqrt(v))
 		return true
 	case guardPart:
 		verdict = method.Rejected
-		if m.part = m.guard.Part(v); m.part > 0 {
+		if m.part = m.guard.StepFraction(v); m.part > 0 {
 			m.run(guardDamp, m.damp, 1)
 			return false
 		}
@@ -133,13 +133,13 @@ func (m *multigrid) decide() bool {
 		if m.plan.hierarchy.Coarsest() == 0 {
 			return true
 		}
-		verdict = m.guard.Judge(math.Sqrt(v))
+		verdict = m.guard.Evaluate(math.Sqrt(v))
 	case guardDecide:
 		if math.IsNaN(v) {
 			v = math.Inf(1)
 		}
-		verdict = m.guard.JudgeEnergy(v, math.Sqrt(m.squares))
-		if verdict == method.Rejected && m.guard.Halves(math.Sqrt(m.squares)) {
+		verdict = m.guard.EvaluateEnergy(v, math.Sqrt(m.squares))
+		if verdict == method.Rejected && m.guard.TryHalfStep(math.Sqrt(m.squares)) {
 			m.part = 0.5
 			m.run(guardHalf, m.halve, 2)
 			return false
@@ -148,7 +148,7 @@ func (m *multigrid) decide() bool {
 	switch verdict {
 	case method.Undecided:
 		m.run(guardEnergy, m.energy, 2)
-	case method.Misled:
+	case method.StartRejected:
 		m.run(guardCycle, m.again, m.cycleWork)
 	case method.Rejected:
 		m.sweeps, m.unseen = m.guard.Sweeps(), 0

@@ -41,7 +41,7 @@ type looks struct {
 func (l *looks) after(out []stage, s method.Stage, work float64, last bool) []stage {
 	m := l.m
 	l.work += work
-	l.corrected = l.corrected || s.Level == 0 && (s.Kind == method.Prolong || s.Corrected)
+	l.corrected = l.corrected || s.Level == 0 && (s.Kind == method.Prolong || s.Prolongs)
 	if last || l.work == 0 || l.work < m.g.config.lookEvery() || m.shared() && s.Level >= m.plan.gathered {
 		return out
 	}

@@ -200,7 +200,7 @@ func (m *multigrid) buildLevels(p *Problem) error {
 			g.share(m.g.wires, m.plan.depthOf(l, rank))
 		}
 		if m.levels = append(m.levels, g); l > 0 {
-			if err = m.levels[l-1].Over(g.Level, nil); err != nil {
+			if err = m.levels[l-1].Connect(g.Level, nil); err != nil {
 				return err
 			}
 		}
@@ -237,7 +237,7 @@ func (m *multigrid) buildWhole(p *Problem) error {
 			}
 		}
 		if m.whole = append(m.whole, g); len(m.whole) > 1 {
-			if err = m.whole[len(m.whole)-2].Over(g.Level, nil); err != nil {
+			if err = m.whole[len(m.whole)-2].Connect(g.Level, nil); err != nil {
 				return err
 			}
 		}

@@ -20,7 +20,7 @@ type redBlack struct {
 	u       []float64
 	own     kernel.Box
 	parity  int
-	factor  method.Factor // of the relaxation; told exact norms when a verdict takes effect
+	factor  method.AdaptiveOmega // of the relaxation; told exact norms when a verdict takes effect
 	norms   []kernel.Norm
 	opening []stage
 	stages  []stage // of a sweep
@@ -53,7 +53,7 @@ func newRedBlack(g *Levels) (*redBlack, error) {
 	m := &redBlack{g: g, block: &block{box: g.box, layout: l, exec: g.exec, allocate: g.config.allocate}, own: l.Interior()}
 	m.parity = (g.box.Lo[0] + g.box.Lo[1] + g.box.Lo[2]) & 1
 	m.u = g.config.allocate(l.Len())
-	m.factor = method.NewFactor(c.Method.Omega, c.Method.Omega > 0)
+	m.factor = method.NewAdaptiveOmega(c.Method.Omega, c.Method.Omega > 0)
 	values := grid{array: m.u, layout: l, parity: m.parity, colour: -1}
 	if len(g.wires) > 0 {
 		m.opening = bring(nil, faceExchange(g.wires, values, m.own))
@@ -99,7 +99,7 @@ func (m *redBlack) build(p *Problem, before []float64, dt float64) (kernel.Sum, 
 		return kernel.Sum{}, err
 	}
 	if m.factor.Omega() == 0 {
-		m.factor = method.NewFactor(p.firstOmega(before != nil), false)
+		m.factor = method.NewAdaptiveOmega(p.firstOmega(before != nil), false)
 	}
 	m.factor.Forget()
 	m.at = 0

@@ -9,7 +9,7 @@ import (
 // is not larger than that of 0 between the obstacles. Where the grid is cut the totals
 // decide, so that all peers do the same.
 func (m *multigrid) guarded(out []stage, kind method.Kind, f *gridLevel) []stage {
-	refer := f.compute(nil, func(b kernel.Box, _ int) { f.Refer(b) })
+	refer := f.compute(nil, func(b kernel.Box, _ int) { f.SetReference(b) })
 	norms := make([]kernel.Norm, 1+pieces(refer.steps))
 	gauge := f.compute(nil, func(b kernel.Box, i int) { f.Sweep.Residual(&norms[i], f.Values, b) })
 	take := func() (sum kernel.Sum) {
@@ -19,7 +19,7 @@ func (m *multigrid) guarded(out []stage, kind method.Kind, f *gridLevel) []stage
 		}
 		return sum
 	}
-	if kind == method.Reference {
+	if kind == method.ReferenceStart {
 		out = append(out, refer)
 		for _, x := range f.faces {
 			if x != nil {
@@ -31,7 +31,7 @@ func (m *multigrid) guarded(out []stage, kind method.Kind, f *gridLevel) []stage
 	total := &m.g.total
 	back := func(before, after float64) {
 		if !(after <= before) {
-			f.Refer(f.own)
+			f.SetReference(f.own)
 		}
 	}
 	if out = append(out, gauge); f.faces[0] == nil {
@@ -53,7 +53,7 @@ func (m *multigrid) afresh() []stage {
 	if m.shared() && m.plan.gathered == 0 { // the root has all values, and its cycle scatters them
 		if again = func() {}; m.root() {
 			f := m.whole[0]
-			again = func() { f.Refer(f.own) }
+			again = func() { f.SetReference(f.own) }
 		}
 	}
 	return append([]stage{{kind: stageDo, do: again}}, m.cycle...)

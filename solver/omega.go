@@ -23,13 +23,13 @@ func (p *Problem) firstOmega(step bool) float64 {
 	if err != nil {
 		return 1
 	}
-	lowest := method.Free(s.Layout, s.Operator)
+	lowest := method.UnconstrainedEigenvalue(s.Layout, s.Operator)
 	if !step {
 		if v, err := lowestOffContact(s, u); err == nil {
 			lowest = max(lowest, v)
 		}
 	}
-	return method.FirstOmega(p.sampledDiagonal(q), lowest)
+	return method.InitialOmega(p.sampledDiagonal(q), lowest)
 }
 
 // coarseGuess is the problem on the grid that is looked at.
@@ -76,5 +76,5 @@ func lowestOffContact(s method.System, u []float64) (float64, error) {
 			break
 		}
 	}
-	return method.Lowest(s, u)
+	return method.SmallestEigenvalue(s, u)
 }

@@ -24,7 +24,7 @@ func newLocal(w *schwarz) (*localSolve, error) {
 		old = w.local.solver
 	}
 	solver, err := renewed(old, m.localName(), w.block.system(),
-		method.Options{Executor: w.exec, Omega: w.pace.omega(), Cycle: m.Cycle, Judged: true})
+		method.Options{Executor: w.exec, Omega: w.pace.omega(), Cycle: m.Cycle, Unguarded: true})
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (g *localSolve) step(u []float64) (work float64) {
 		if g.sound = true; g.done >= g.cycles {
 			g.over, g.sweeps = true, g.sweeps/2
 		}
-	case g.done < g.cycles && size <= g.start, size <= method.Falls*g.last:
+	case g.done < g.cycles && size <= g.start, size <= method.RequiredReduction*g.last:
 		g.sound = false
 	default:
 		g.reject(u)

@@ -103,7 +103,7 @@ func emulated(t require.TestingT, p *Problem, part Partition, m MethodConfig, ex
 		}
 		s, _, err := NewSystem(p, ext)
 		require.NoError(t, err)
-		solver, err := method.New(m.Local, s, method.Options{Omega: m.Omega, Judged: true})
+		solver, err := method.New(m.Local, s, method.Options{Omega: m.Omega, Unguarded: true})
 		require.NoError(t, err)
 		b, err := newBlock(p, ext)
 		require.NoError(t, err)

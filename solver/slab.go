@@ -84,7 +84,7 @@ type touch struct{ begin, end, lower, upper, outside int }
 func touching(k *kernel.Kernel, words []uint64, row, phi, psi []float64) touch {
 	t := touch{outside: -1}
 	words = words[:(len(row)+63)/64]
-	k.Touching(words, row, phi, psi)
+	k.ScanContact(words, row, phi, psi)
 	for w, bit := range words {
 		for ; bit != 0; bit &= bit - 1 {
 			i := 64*w + bits.TrailingZeros64(bit)

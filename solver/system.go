@@ -280,7 +280,7 @@ func solveBy(p *Problem, in units, c MethodConfig, tol float64, most int, e Exec
 	}
 	system, o := b.system(), method.Options{Executor: e, Omega: c.Omega, Cycle: c.Cycle}
 	if name == SOR && o.Omega == 0 {
-		o.FirstOmega = p.firstOmega(before != nil)
+		o.InitialOmega = p.firstOmega(before != nil)
 	}
 	m, err := method.New(name, system, o)
 	if err != nil {
@@ -299,9 +299,9 @@ func solveBy(p *Problem, in units, c MethodConfig, tol float64, most int, e Exec
 	}
 	over := func() bool { return out.Cycles >= most }
 	if mg, ok := m.(*method.Multigrid); ok {
-		nominal := mg.Nominal()
-		mg.Spent = func(relaxations int) bool { return spent(most, out.Cycles, relaxations, nominal) }
-		over = func() bool { return out.Cycles >= most || mg.Spent(mg.Relaxations()) }
+		nominal := mg.NominalWork()
+		mg.BudgetSpent = func(relaxations int) bool { return spent(most, out.Cycles, relaxations, nominal) }
+		over = func() bool { return out.Cycles >= most || mg.BudgetSpent(mg.Relaxations()) }
 	}
 	if !judge() && !warm {
 		out.Work += m.Start(u)

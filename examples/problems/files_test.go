@@ -33,7 +33,7 @@ func TestEveryProblemFileIsValid(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, 6)
 	for _, f := range files {
-		d, err := file.Check(f)
+		d, err := file.Check(nil, f)
 		require.NoError(t, err)
 		require.NotEmpty(t, d.String())
 	}

@@ -6,12 +6,12 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	"github.com/p2pdc/p2pdc/internal/cluster/file"
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -56,7 +56,7 @@ func (s *Sample) Model() (*cluster.Model, error) {
 }
 
 // Play simulates the sample. With an error it returns the result as far as the run got.
-func (s *Sample) Play(ctx context.Context) (*virtual.Result, error) {
+func (s *Sample) Play(ctx context.Context) (*simulate.Result, error) {
 	m, err := s.Model()
 	if err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (s *Sample) Play(ctx context.Context) (*virtual.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := virtual.Run{
-		Model: m, Standing: s.Scale, Late: s.Late, Sweeps: s.Sweeps, Seed: s.Seed + 1, Judge: s.Sweeps == 0,
+	run := simulate.Config{
+		Model: m, Scale: s.Scale, NoOverlap: s.Late, Sweeps: s.Sweeps, Seed: s.Seed + 1, Evaluate: s.Sweeps == 0,
 		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 		Solver: solver.Config{Problem: p, Partition: part, Scheme: s.Scheme, Method: s.Method, Tolerance: tolerance},
 	}
@@ -83,7 +83,7 @@ func (s *Sample) Play(ctx context.Context) (*virtual.Result, error) {
 	if s.Sweeps > 0 {
 		run.Solver.Tolerance, run.Solver.CheckEvery = Unreachable, 1<<20
 	}
-	r, err := virtual.Play(ctx, run)
+	r, err := simulate.Run(ctx, run)
 	if err == nil && s.Sweeps == 0 && r.Reason != solver.Converged {
 		err = fmt.Errorf("the run ended because it %v", r.Reason)
 	}
@@ -103,7 +103,7 @@ func Membrane(n int) (*solver.Problem, error) {
 }
 
 // Relaxations returns how often a run relaxed each grid point, in the mean.
-func Relaxations(r *virtual.Result) float64 {
+func Relaxations(r *simulate.Result) float64 {
 	sum := 0.0
 	for i := range r.Ranks {
 		sum += r.Ranks[i].Sweeps
@@ -112,7 +112,7 @@ func Relaxations(r *virtual.Result) float64 {
 }
 
 // Segments returns how many segments all ranks of a run sent.
-func Segments(r *virtual.Result) uint64 {
+func Segments(r *simulate.Result) uint64 {
 	var n uint64
 	for i := range r.Ranks {
 		n += r.Ranks[i].Segments

@@ -207,7 +207,7 @@ func (c *Cluster) state() string {
 func (c *Cluster) arrive(to, from solver.Rank, f microproto.Frame) {
 	f.Peer = addrOf(from)
 	p := c.peers[to]
-	p.node.Frame(c.clock.Now(), f)
+	p.node.Input(c.clock.Now(), 0, f)
 	p.Settle()
 }
 

@@ -43,8 +43,8 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	var err error
 	rails := p.rails()
 	p.node, err = p2psap.NewNode(p2psap.NodeConfig{
-		Name: virtual.NameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Link: contact{c, rank},
-		Network: p2psap.Ethernet, Rails: rails, Watch: p2psap.Watch{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: virtual.NameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
+		Name: virtual.NameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Rails: rails,
+		Monitor: p2psap.MonitorConfig{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: virtual.NameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
 		Tracer: tracer{c}, Linger: time.Minute, Protect: s.Protect, Entropy: s.entropy(rank),
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	if err != nil {
 		return nil, err
 	}
-	p.Host = virtual.NewHost(world{c}, rank, p.node, p.worker, len(rails))
+	p.Host = virtual.NewHost(world{c}, virtual.Config{Rank: rank, Node: p.node, Peer: p.worker, Rails: len(rails)})
 	return p, nil
 }
 

@@ -117,7 +117,7 @@ func (a *adapter) send(f microproto.Frame) {
 		}
 		f.Peer = addrOf(a.rank)
 		c.railed++
-		c.peers[to].node.RailFrame(c.clock.Now(), 1, f)
+		c.peers[to].node.Input(c.clock.Now(), 1, f)
 		c.peers[to].Settle()
 	})
 }
@@ -158,11 +158,12 @@ func (c *Cluster) planRails() {
 // rails is a peer's part of its node's configuration.
 func (p *peer) rails() []p2psap.Rail {
 	s := p.c.Scenario
+	base := p2psap.Rail{Network: p2psap.Ethernet, Link: contact{p.c, p.rank}}
 	if s.Adapters == nil || !s.Adapters[p.rank] {
-		return nil
+		return []p2psap.Rail{base}
 	}
 	p.adapter = &adapter{c: p.c, rank: p.rank, ends: make([]joint, s.Peers())}
-	return []p2psap.Rail{{Network: p2psap.InfiniBand, Link: p.adapter}}
+	return []p2psap.Rail{base, {Network: p2psap.InfiniBand, Link: p.adapter}}
 }
 
 // countMoves adds up how often the sessions of a peer have changed their rail.

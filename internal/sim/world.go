@@ -40,7 +40,7 @@ func (w world) Control(h *virtual.Host, o *p2psap.Output) {
 		w.c.control(p, *o)
 	case p2psap.OutDial:
 		w.c.dial(p, o.Peer)
-	case p2psap.OutHangup:
+	case p2psap.OutDisconnect:
 		w.c.hangup(p, o.Conn)
 	}
 }

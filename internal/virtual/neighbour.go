@@ -106,9 +106,18 @@ func (h *Host) Sessions(f func(id p2psap.SessionID, halo bool)) {
 	}
 }
 
-// verdictTime is how long a verdict may take once a neighbour, who knows it or has failed, has
-// left: sweeps may take minutes.
-const verdictTime = time.Hour
+// VerdictTime bounds the wait for a verdict after a neighbour has closed its sessions, which it
+// does when it knows the verdict or has failed. Sweeps may take minutes.
+const VerdictTime = time.Hour
+
+// Newest calls f with the newest label of the faces of every neighbour that sends any.
+func (h *Host) Newest(f func(label uint64)) {
+	for _, nb := range h.neighbours {
+		if len(nb.Slots) > 0 {
+			f(nb.heard)
+		}
+	}
+}
 
 // departed fails a peer that has waited for a verdict for too long.
 func (h *Host) departed() {
@@ -116,8 +125,8 @@ func (h *Host) departed() {
 		return
 	}
 	for _, nb := range h.neighbours {
-		if nb.left > 0 && h.world.Now() >= nb.left.Add(verdictTime) {
-			h.blame(nb, fmt.Errorf("no verdict %v after it had left: %w", verdictTime, p2psap.ErrPeerClosed))
+		if nb.left > 0 && h.world.Now() >= nb.left.Add(VerdictTime) {
+			h.blame(nb, fmt.Errorf("no verdict %v after it had left: %w", VerdictTime, p2psap.ErrPeerClosed))
 		}
 	}
 }
@@ -193,7 +202,7 @@ func (h *Host) receive(nb *neighbour, id p2psap.SessionID, slot *p2psap.Slot, cl
 		*closed = true
 		if nb.left == 0 {
 			nb.left, h.departing = h.world.Now(), true
-			h.world.Wake(h, nb.left.Add(verdictTime))
+			h.world.Wake(h, nb.left.Add(VerdictTime))
 		}
 	case !errors.Is(err, microproto.ErrNothing):
 		h.blame(nb, err)

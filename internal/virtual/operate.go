@@ -115,7 +115,7 @@ func (h *Host) operate(op solver.Op) bool {
 
 func (h *Host) relax(op solver.Op) {
 	if h.left <= 0 {
-		h.left = h.Peer.Box().Points() * weight(h.Peer)
+		h.left = h.Peer.Box().Points() * h.config.Scale
 	}
 	h.left -= op.Points
 	h.relaxing = true
@@ -156,7 +156,7 @@ func (h *Host) sendFace(op solver.Op) {
 	nb := h.byRank[op.To]
 	nb.newest = 1 - nb.newest
 	h.job = job{kind: jobFace, op: op, nb: nb, buffer: &nb.buffers[nb.newest]}
-	if !h.Late || h.left <= 0 {
+	if !h.config.NoOverlap || h.left <= 0 {
 		h.charge()
 	}
 }
@@ -170,7 +170,7 @@ func (h *Host) pushFace(j *job) bool {
 		j.packed, b.held = true, true
 		h.lend(b, j.op.Bytes)
 		h.Peer.Pack(j.op, b.data)
-		if h.Late && h.left > 0 {
+		if h.config.NoOverlap && h.left > 0 {
 			h.late = append(h.late, *j)
 			return true
 		}
@@ -185,17 +185,11 @@ func (h *Host) pushFace(j *job) bool {
 
 // lend gives a face memory of n bytes for what it had; 0: none.
 func (h *Host) lend(b *outgoing, n int) {
-	s, stands := h.Peer.(*standIn)
-	switch {
-	case stands && n > 0:
-		b.data = s.sending.room(b.number, n)
-	case stands:
-		b.data = nil
-	default:
-		h.rooms.give(b.data)
-		if b.data = nil; n > 0 {
-			b.data = h.rooms.take(n)
-		}
+	if b.data != nil {
+		h.config.Memory.Give(b.number, b.data)
+	}
+	if b.data = nil; n > 0 {
+		b.data = h.config.Memory.Take(b.number, n)
 	}
 }
 

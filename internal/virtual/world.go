@@ -18,7 +18,7 @@ type World interface {
 	// Carry takes a frame, or several as one, that leaves by a rail: 0 the base link. False:
 	// the rail is full, and Settle will be called when it has room.
 	Carry(h *Host, rail int, f microproto.Frame) bool
-	// Control carries out an OutControl, OutDial or OutHangup; o is only lent.
+	// Control carries out an OutControl, OutDial or OutDisconnect; o is only lent.
 	Control(h *Host, o *p2psap.Output)
 	// Relax relaxes, by the time that Relaxed is called, and tells how long it takes: at
 	// least a nanosecond, so that time goes on.

@@ -51,11 +51,9 @@ func NewAEAD(f *Flow, out, in Secret) *AEAD {
 // Name implements microproto.MicroProtocol.
 func (a *AEAD) Name() string { return "AEAD" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (a *AEAD) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
 func (a *AEAD) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	a.number = microproto.SteppedAttr[uint64](b, attrNumber, microproto.StepSegments)
 	a.pass = microproto.LocalAttr[uint64](b, attrPass)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Late, a.seal)

@@ -29,10 +29,10 @@ type Entry struct {
 	Text string `json:"text"`
 }
 
-// Check reads a problem file (or a built-in's name) and says what it means. It
-// refuses what Open and, on a coarse grid, Validate refuse.
-func Check(ref string) (Description, error) {
-	s, err := Open(ref, nil)
+// Check reads a problem file (or a name of the catalog) and describes it. It refuses what Open and, on a coarse grid,
+// Validate refuse.
+func Check(c *problems.Catalog, ref string) (Description, error) {
+	s, err := Open(c, ref, nil)
 	if err != nil {
 		return Description{}, err
 	}

@@ -50,7 +50,7 @@ func TestEveryOptionKey(t *testing.T) {
 		require.Contains(t, text, line)
 	}
 	// It travels as its text.
-	again, err := UnmarshalSpec(s.Marshal())
+	again, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	require.Equal(t, s.Option(), again.Option())
 	require.Equal(t, s.Fingerprint(), again.Fingerprint())
@@ -76,7 +76,7 @@ func TestBuiltinOptions(t *testing.T) {
 	require.Equal(t, option.Call, o.Payoff)
 	require.Equal(t, option.Maximum, o.Basket)
 	require.Len(t, o.Assets, 3)
-	again, err := UnmarshalSpec(s.Marshal())
+	again, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	require.Equal(t, o, again.Option())
 	require.Contains(t, s.Describe().String(), "basket       max: min, max, arithmetic or geometric")

@@ -49,13 +49,12 @@ type attachment struct {
 	data []byte // the bytes of the .npy file
 }
 
-// Open reads what a user names on a command line: the name of a built-in
-// problem, or the path of a problem file. settings ("name=value") change
-// parameters of a built-in.
-func Open(ref string, settings []string) (*Spec, error) {
-	b, unknown := problems.Lookup(ref)
+// Open reads what a user names on a command line: the name of a problem of the catalog, or the path of a problem
+// file. settings ("name=value") change parameters of the catalog's problem. A nil catalog holds the built-in problems.
+func Open(c *problems.Catalog, ref string, settings []string) (*Spec, error) {
+	b, unknown := lookup(c, ref)
 	if unknown == nil {
-		return Builtin(b.Name, settings)
+		return configured(b, settings)
 	}
 	ext := filepath.Ext(ref)
 	_, err := os.Stat(ref)
@@ -68,13 +67,26 @@ func Open(ref string, settings []string) (*Spec, error) {
 	return Read(ref)
 }
 
-// Builtin makes the Spec of a built-in problem.
+// Builtin returns the Spec of a built-in problem.
 func Builtin(name string, settings []string) (*Spec, error) {
 	b, err := problems.Lookup(name)
 	if err != nil {
 		return nil, err
 	}
-	if b, err = b.With(settings); err != nil {
+	return configured(b, settings)
+}
+
+func lookup(c *problems.Catalog, name string) (problems.Builtin, error) {
+	if c == nil {
+		c = problems.Builtins()
+	}
+	return c.Lookup(name)
+}
+
+// configured returns the Spec of a catalog's problem with parameters changed.
+func configured(b problems.Builtin, settings []string) (*Spec, error) {
+	b, err := b.With(settings)
+	if err != nil {
 		return nil, err
 	}
 	if _, err := b.Make(smallest(b.Dimension)); err != nil { // parameters out of range
@@ -184,7 +196,7 @@ func (s *Spec) Build(n [3]int) (*solver.Problem, error) {
 // Load reads a built-in's name or a problem file, builds it on a grid (one
 // number for all axes, or one per axis) and validates it there.
 func Load(ref string, n []int) (*solver.Problem, Description, error) {
-	s, err := Open(ref, nil)
+	s, err := Open(nil, ref, nil)
 	if err != nil {
 		return nil, Description{}, err
 	}

@@ -116,38 +116,38 @@ func TestReadFindsArraysBesideTheFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "p", d.Name)
 	require.Equal(t, 11.0, p.Obstacle(p.At(1, 1, 1)))
-	d, err = Check(path)
+	d, err = Check(nil, path)
 	require.NoError(t, err)
 	require.Contains(t, d.String(), "a.npy, 3 × 4 of int16")
 }
 
 func TestBuiltinsAreValidAndTravel(t *testing.T) {
 	for _, b := range problems.All() {
-		s, err := Open(b.Name, nil)
+		s, err := Open(nil, b.Name, nil)
 		require.NoError(t, err)
 		_, err = s.BuildValid([]int{15})
 		require.NoError(t, err)
-		back, err := UnmarshalSpec(s.Marshal())
+		back, err := UnmarshalSpec(nil, s.Marshal())
 		require.NoError(t, err)
 		require.Equal(t, s.Fingerprint(), back.Fingerprint())
 		require.Equal(t, b.Name, back.Name())
 		require.Equal(t, b.Dimension, back.Dimension())
-		_, err = Check(b.Name)
+		_, err = Check(nil, b.Name)
 		require.NoError(t, err)
 	}
 }
 
 func TestParametersTravel(t *testing.T) {
-	s, err := Open("membrane", []string{"c0=0.3"})
+	s, err := Open(nil, "membrane", []string{"c0=0.3"})
 	require.NoError(t, err)
-	back, err := UnmarshalSpec(s.Marshal())
+	back, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	p, err := back.Build([3]int{3, 3, 3})
 	require.NoError(t, err)
 	require.Equal(t, 0.3, p.Obstacle(solver.Point{0.5, 0.5, 0.5}))
-	plain, err := Open("membrane", nil)
+	plain, err := Open(nil, "membrane", nil)
 	require.NoError(t, err)
-	spelt, err := Open("membrane", []string{"k=4.0", "c0=5e-1"})
+	spelt, err := Open(nil, "membrane", []string{"k=4.0", "c0=5e-1"})
 	require.NoError(t, err)
 	require.NotEqual(t, plain.Fingerprint(), s.Fingerprint())
 	require.Equal(t, plain.Fingerprint(), spelt.Fingerprint())
@@ -155,7 +155,7 @@ func TestParametersTravel(t *testing.T) {
 
 func TestFilesTravelWithTheirArrays(t *testing.T) {
 	s := parse(t, everything)
-	back, err := UnmarshalSpec(s.Marshal())
+	back, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	require.Equal(t, s.Marshal(), back.Marshal())
 	require.Equal(t, s.Describe(), back.Describe())
@@ -189,7 +189,7 @@ func TestDamagedBytesAreRefused(t *testing.T) {
 		} else {
 			b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		}
-		_, err := UnmarshalSpec(b)
+		_, err := UnmarshalSpec(nil, b)
 		require.Error(t, err)
 	})
 }
@@ -211,18 +211,18 @@ func TestMalformedBytesAreRefused(t *testing.T) {
 		magic + "f\x01a\x00\x00":                   "a: the problem file is empty",
 		magic + "f\x01a\xff\xff\xff\xff\xff\x01ab": "the problem's bytes are malformed",
 	} {
-		_, err := UnmarshalSpec(seal(body))
+		_, err := UnmarshalSpec(nil, seal(body))
 		require.ErrorContains(t, err, want)
 	}
-	_, err := UnmarshalSpec([]byte("p2pdc.problem.2\n" + strings.Repeat("x", 40)))
+	_, err := UnmarshalSpec(nil, []byte("p2pdc.problem.2\n" + strings.Repeat("x", 40)))
 	require.EqualError(t, err, "these bytes are not a problem of this program's version")
 	s := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n")
 	s.arrays = []attachment{{"row.npy", nil}}
-	_, err = UnmarshalSpec(s.Marshal())
+	_, err = UnmarshalSpec(nil, s.Marshal())
 	require.EqualError(t, err, "the problem came with an array that it does not name")
 	s = parse(t, everything)
 	s.arrays = nil
-	_, err = UnmarshalSpec(s.Marshal())
+	_, err = UnmarshalSpec(nil, s.Marshal())
 	require.EqualError(t, err, `some/test.yaml:5: upper.npy: square.npy: the array did not come with the problem`)
 }
 
@@ -262,7 +262,7 @@ func TestDiffusionIsSeenBetweenPoints(t *testing.T) {
 func TestDescription(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "description.txt"))
 	require.NoError(t, err)
-	s, err := Open("membrane", nil)
+	s, err := Open(nil, "membrane", nil)
 	require.NoError(t, err)
 	require.Equal(t, string(golden), parse(t, everything).Describe().String()+"\n"+s.Describe().String())
 }
@@ -284,7 +284,7 @@ func FuzzParse(f *testing.F) {
 		if _, err := s.BuildValid([]int{2}); err != nil {
 			return
 		}
-		back, err := UnmarshalSpec(s.Marshal())
+		back, err := UnmarshalSpec(nil, s.Marshal())
 		if err != nil || back.Fingerprint() != s.Fingerprint() {
 			t.Fatalf("the problem does not travel: %v", err)
 		}
@@ -316,7 +316,7 @@ func FuzzUnmarshalSpec(f *testing.F) {
 	}
 	f.Add(body(b.Marshal()))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		if s, err := UnmarshalSpec(seal(string(b))); err == nil {
+		if s, err := UnmarshalSpec(nil, seal(string(b))); err == nil {
 			_ = s.Describe().String()
 		}
 	})
@@ -356,7 +356,7 @@ func TestTimeSteps(t *testing.T) {
 	require.Contains(t, text, "0 < t ≤ 0.4 in 16 steps of implicit Euler, Δt = 0.025; u = 0.3 - x > 0")
 	require.Contains(t, b.Describe().String(), "u_t − κΔu ≥ f")
 
-	arrived, err := UnmarshalSpec(s.Marshal())
+	arrived, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	p2, err := arrived.Build([3]int{31, 1, 1})
 	require.NoError(t, err)

@@ -44,8 +44,8 @@ func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		c := driver.Config{
-			Name: name, Plain: true, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-			Run: "test", Version: "1", Seed: uint64(i + 1), Watch: p2psap.Watch{RailDwell: 5 * time.Millisecond},
+			Name: name, Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+			Run: "test", Version: "1", Seed: uint64(i + 1), Monitor: p2psap.MonitorConfig{RailDwell: 5 * time.Millisecond},
 		}
 		if has[i] {
 			require.NoError(t, f.ib.Add(name))
@@ -53,7 +53,7 @@ func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
 			settings(&s)
 			l, err := ib.Open(s)
 			require.NoError(t, err)
-			c.Rails = []driver.Rail{{Network: p2psap.InfiniBand, Link: l}}
+			c.Rails = append(c.Rails, driver.Rail{Network: p2psap.InfiniBand, Link: l})
 		}
 		n, err := driver.New(c)
 		require.NoError(t, err)
