@@ -49,7 +49,10 @@ func changeModes(ctx context.Context, r *measure.Run) error {
 		var call, pause []float64
 		for i := range modeChanges {
 			begin := time.Now()
-			if _, err := both(func(end int) (struct{}, error) { return struct{}{}, sockets[end].Adapt(ctx, modes[i%2]) }); err != nil {
+			_, err := both(func(end int) (struct{}, error) {
+				return struct{}{}, sockets[end].Adapt(ctx, modes[i%2])
+			})
+			if err != nil {
 				return err
 			}
 			call = append(call, time.Since(begin).Seconds()*1e3)
@@ -69,7 +72,7 @@ func stepModes(ctx context.Context, r *measure.Run) error {
 	if err != nil {
 		return err
 	}
-	variants := []struct{ name, scheme, reconfigure string }{
+	variants := []struct{ name, scheme, stepMode string }{
 		{"asynchronous, never reconfigured", "async", "never"},
 		{"asynchronous, reconfigured at each step", "async", "step"},
 		{"synchronous", "sync", "step"},
@@ -78,9 +81,12 @@ func stepModes(ctx context.Context, r *measure.Run) error {
 	for range min(r.Rounds, 5) {
 		for i, v := range variants {
 			s, err := measure.Obstacle(ctx, program, "solve", "front", "--n", frontN, "--peers", "2", "--threads", "1",
-				"--tol", "1e-4", "--scheme", v.scheme, "--reconfigure", v.reconfigure)
+				"--tol", "1e-4", "--scheme", v.scheme, "--step-mode", v.stepMode)
 			if err != nil {
 				return err
+			}
+			if !s.Converged {
+				return fmt.Errorf("the front, %s: the run did not converge", v.name)
 			}
 			seconds[i], sweeps[i] = append(seconds[i], s.Seconds), append(sweeps[i], s.Sweeps)
 		}

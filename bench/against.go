@@ -45,9 +45,11 @@ type figure struct {
 type lane struct {
 	figures []figure
 	rounds  int // at most
-	// open makes what takes the figures of a build once.
-	open func(ctx context.Context, b *build) (sample func() ([]float64, error), close func(), err error)
+	open    opener
 }
+
+// opener returns a function that takes the figures of a build once.
+type opener func(ctx context.Context, b *build) (sample func() ([]float64, error), close func(), err error)
 
 // lanes need of an older commit only the flags -kernels and -end of its bench, whose commands have
 // not changed, and the command line of its obstacle.
@@ -101,7 +103,8 @@ func against(ctx context.Context, commit string, rounds int) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("| what | unit | %s | this tree | ratio | spread | of the best | verdict |\n|---|---|---|---|---|---|---|---|\n", commit)
+	fmt.Printf("| what | unit | %s | this tree | ratio | spread | of the best | verdict |\n", commit)
+	fmt.Println("|---|---|---|---|---|---|---|---|")
 	for _, l := range lanes() {
 		began := time.Now()
 		values, err := l.compare(ctx, [2]*build{old, tip}, min(rounds, l.rounds))
@@ -162,8 +165,9 @@ func (f *figure) row(old, tip []float64) string {
 	} else if gain < 1/same {
 		verdict = "**worse**"
 	}
-	return fmt.Sprintf("| %s | %s | %.4g | %.4g | %.3f | %.3f to %.3f | %.3f | %s |", f.name, f.unit,
-		measure.Median(old), measure.Median(tip), ratio, slices.Min(ratios), slices.Max(ratios), best, verdict)
+	return fmt.Sprintf("| %s | %s | %.4g | %.4g | %.3f | %.3f to %.3f | %.3f | %s |",
+		f.name, f.unit, measure.Median(old), measure.Median(tip),
+		ratio, slices.Min(ratios), slices.Max(ratios), best, verdict)
 }
 
 func stay() {}
@@ -249,8 +253,9 @@ func simulatorLane(ctx context.Context, b *build) (func() ([]float64, error), fu
 		for _, scheme := range []string{"sync", "async"} {
 			var segments, cpu [2]float64
 			for i, n := range []int{connectSweeps, connectSweeps + sweeps} {
-				s, err := measure.Obstacle(ctx, b.obstacle, "simulate", "membrane", "--model", "graphene-eth", "--machines", "64",
-					"--n", "256", "--stand-in", strconv.Itoa(scale), "--scheme", scheme, "--max-sweeps", strconv.Itoa(n))
+				s, err := measure.Obstacle(ctx, b.obstacle, "simulate", "membrane", "--model", "graphene-eth",
+					"--machines", "64", "--n", "256", "--stand-in", strconv.Itoa(scale), "--scheme", scheme,
+					"--max-sweeps", strconv.Itoa(n))
 				if err != nil {
 					return nil, err
 				}

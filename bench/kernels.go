@@ -34,23 +34,25 @@ const (
 // its line being read first, or as 8 where stores bypass the caches.
 func kernelLoops() []loop {
 	return []loop{
-		{name: "sweep", word: "relax", n: sweepN, times: sweepTimes, bytes: 24, c: "plain", least: [2]float64{0.40, 0.78},
-			note: "u and φ read, u' written past the caches"},
-		{name: "time-tiled sweep", word: "tiled", n: sweepN, times: 16, bytes: 24, c: "timetiled", least: [2]float64{0.8, 1.6},
-			note: "bytes of a plain sweep: the ratio shows how far beyond its bound the loop is"},
+		{name: "sweep", word: "relax", n: sweepN, times: sweepTimes, bytes: 24, c: "plain",
+			least: [2]float64{0.40, 0.78}, note: "u and φ read, u' written past the caches"},
+		{name: "time-tiled sweep", word: "tiled", n: sweepN, times: 16, bytes: 24, c: "timetiled",
+			least: [2]float64{0.8, 1.6}, note: "bytes of a plain sweep: the ratio shows how far beyond its bound the loop is"},
 		{name: "red-black sweep", word: "redblack", n: sweepN, times: 8, bytes: 24, c: "redblack",
 			note: "u read and written in place, φ read, both colours in one pass; several sweeps in one pass move less"},
 		{name: "sweep, variable coefficients", word: "variable", n: variableN, times: 8, bytes: 88,
 			note: "u, φ and seven coefficients read, u' written, its line read first"},
 		{name: "time-tiled sweep, variable coefficients", word: "variabletiled", n: variableN, times: 12, bytes: 88},
-		{name: "residual", word: "defect", n: transferN, times: 8, bytes: 32, note: "u and φ read, r written, its line read first"},
+		{name: "residual", word: "defect", n: transferN, times: 8, bytes: 32,
+			note: "u and φ read, r written, its line read first"},
 		{name: "sweep, residual and sums of a restriction", word: "descend", n: transferN, times: 4, bytes: 28,
 			note: "one pass: u read and written, φ read, sums of a quarter of the points written, their lines read first"},
 		{name: "coarse problem from the sums", word: "restrict", n: transferN, times: 4, bytes: 12,
 			note: "u and φ in a quarter of the rows and the sums read, three arrays of an eighth of the points written"},
 		{name: "prolongation", word: "prolong", n: transferN, times: 4, bytes: 33,
 			note: "u read and written, a copy of it written past the caches, φ and an eighth of the points read"},
-		{name: "prolongation and sweep", word: "ascend", n: transferN, times: 4, bytes: 33, note: "one pass, the same bytes"},
+		{name: "prolongation and sweep", word: "ascend", n: transferN, times: 4, bytes: 33,
+			note: "one pass, the same bytes"},
 		{name: "sweep, from the cache", word: "relax", n: cacheN, times: cacheTimes},
 		{name: "red-black sweep, from the cache", word: "redblack", n: cacheN, times: cacheTimes},
 		{name: "sweep, variable coefficients, from the cache", word: "variable", n: cacheN, times: cacheTimes},
@@ -85,7 +87,8 @@ func kernels(ctx context.Context, r *measure.Run) error {
 		}
 	}
 	for threads := 1; threads <= most; threads++ {
-		variants = append(variants, variant{onThreads("triad", threads), command("triad", threads), c, sweepN, sweepTimes})
+		triad := variant{name: onThreads("triad", threads), loop: command("triad", threads), process: c}
+		variants = append(variants, triad)
 	}
 	rates, err := compareLoops(variants, r.Rounds)
 	if err != nil {

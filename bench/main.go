@@ -25,13 +25,13 @@ import (
 func parts() []measure.Part {
 	return []measure.Part{
 		{Name: "sweep", About: "a sweep at 256³ on one core, in Go, assembly and C", Measure: sweeps},
-		{Name: "kernels", About: "every kernel on one core and on two, beside memory bandwidth and loops in C", Measure: kernels},
-		{Name: "dispatch", About: "handlers of the micro-protocol kernel, and of a segment between clusters", Measure: dispatch},
+		{Name: "kernels", About: "every kernel on one core and two, beside memory bandwidth and C", Measure: kernels},
+		{Name: "dispatch", About: "handlers of the micro-protocol kernel and of a segment", Measure: dispatch},
 		{Name: "memory", About: "memory of a peer at 256³ on two peers", Measure: memory},
 		{Name: "speedup", About: "two peers against one at 128³", Measure: speedup},
-		{Name: "multigrid", About: "the membrane to 1e-6 by multigrid: time, processor time, memory", Measure: multigrid},
+		{Name: "multigrid", About: "the membrane by multigrid: time, processor time, memory", Measure: multigrid},
 		{Name: "allocations", About: "allocations per sweep of the halo exchange", Measure: allocations},
-		{Name: "adapt", About: "changes of a session's mode, and their cost to a run in time steps", Measure: adapt},
+		{Name: "adapt", About: "changes of a session's mode, alone and in time steps", Measure: adapt},
 		{Name: "transport", About: "P2PSAP beside TCP, QUIC, MPI and plain datagrams", Measure: transport},
 		{Name: "rdma", About: "the modes of the InfiniBand link, over software adapters", Measure: rdma},
 		{Name: "simulator", About: "cost of simulating: real numerics, segments a second, 4096 peers", Measure: simulator},

@@ -61,7 +61,8 @@ func rdma(ctx context.Context, r *measure.Run) error {
 		}
 	}
 	for i, m := range modes {
-		line := measure.Over(fmt.Sprintf("%v, 64 KB one way: %s, %.1f work requests a message", m.mode, m.name, requests[i]), "µs", took[i])
+		name := fmt.Sprintf("%v, 64 KB one way: %s, %.1f work requests a message", m.mode, m.name, requests[i])
+		line := measure.Over(name, "µs", took[i])
 		if m.base != i {
 			line = line.Against(modes[m.base].name, took[m.base])
 		}

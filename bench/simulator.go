@@ -55,7 +55,8 @@ func timeSample(ctx context.Context, r *measure.Run, s *measure.Sample, what str
 	if s.Sweeps == 0 {
 		m = m.AtMost(60)
 	}
-	r.Add(m.Because(fmt.Sprintf("Points were relaxed %.0f times in %.3g s of virtual time.", measure.Relaxations(result), result.Virtual.Seconds())))
+	r.Add(m.Because(fmt.Sprintf("Points were relaxed %.0f times in %.3g s of virtual time.",
+		measure.Relaxations(result), result.Virtual.Seconds())))
 	return nil
 }
 
@@ -92,7 +93,8 @@ func segmentRate(ctx context.Context, r *measure.Run, scale int, scheme solver.S
 		var sent [2]uint64
 		for i, sweeps := range []int{connectSweeps, connectSweeps + segmentSweeps/scale} {
 			s := measure.Sample{
-				Cluster: "graphene-eth", Machines: 64, Side: 16, Scale: scale, Scheme: scheme, Sweeps: solver.Iteration(sweeps),
+				Cluster: "graphene-eth", Machines: 64, Side: 16, Scale: scale, Scheme: scheme,
+				Sweeps: solver.Iteration(sweeps),
 				Change: func(m *cluster.Model) { m.Networks[0].Rate = 1.25e9 },
 			}
 			before := measure.ProcessorTime(measure.ThisProcess)
@@ -104,7 +106,7 @@ func segmentRate(ctx context.Context, r *measure.Run, scale int, scheme solver.S
 		}
 		rates = append(rates, float64(sent[1]-sent[0])/(took[1]-took[0]).Seconds()/1e6)
 	}
-	name := fmt.Sprintf("64 peers, blocks of 4³ for %d³, %s: segments per second of processor time", 4*scale, scheme.Name())
-	r.Add(measure.Over(name, "million/s", rates).BestAtLeast(1))
+	name := fmt.Sprintf("64 peers, blocks of 4³ for %d³, %s: ", 4*scale, scheme.Name())
+	r.Add(measure.Over(name+"segments per second of processor time", "million/s", rates).BestAtLeast(1))
 	return nil
 }

@@ -136,7 +136,8 @@ func cWorker(ctx context.Context, r *measure.Run, self string) (*process, error)
 	var program string
 	for _, contract := range []string{"off", "fast"} {
 		program = filepath.Join(r.Temp, "c-"+contract)
-		args := []string{"-O3", "-march=native", "-std=gnu11", "-fopenmp", "-ffp-contract=" + contract, "-o", program, source}
+		args := []string{"-O3", "-march=native", "-std=gnu11", "-fopenmp", "-ffp-contract=" + contract}
+		args = append(args, "-o", program, source)
 		if _, err := r.Command(ctx, nil, gcc, args...); err != nil {
 			return nil, err
 		}

@@ -135,7 +135,8 @@ func (e *endpoint) openSession(
 	node, err := driver.New(driver.Config{
 		Identity: identity, Plain: identity == nil, Protect: protect,
 		Name: names[self], Run: "bench", Cluster: "bench",
-		Rails: []driver.Rail{{Link: link}}, Listen: net.JoinHostPort(e.host, "0"), Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+		Rails: []driver.Rail{{Link: link}}, Listen: net.JoinHostPort(e.host, "0"),
+		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 	})
 	if err != nil {
 		return nil, errors.Join(err, link.Close())

@@ -35,7 +35,9 @@ func TestEndsExecuteCommands(t *testing.T) {
 
 // serveBoth has both ends of a transport execute commands in this process. by maps the address of
 // the end that is called to the one by which the other end calls it.
-func serveBoth(t *testing.T, kind string, lines []string, by func(address string) string) (leader, other []twonode.Answer) {
+func serveBoth(
+	t *testing.T, kind string, lines []string, by func(address string) string,
+) (leader, other []twonode.Answer) {
 	var answered sync.WaitGroup // both ends stay until both have done everything
 	answered.Add(2)
 	commands := func() io.Reader {

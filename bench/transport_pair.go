@@ -131,7 +131,7 @@ func openQUIC(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
 // openMPI starts both ranks of Open MPI over TCP on this host.
 func openMPI(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
 	if h.address[0] != h.address[1] {
-		return nil, fmt.Errorf("%w: mpirun reaches another host through ssh only, which these hosts do not have", measure.ErrUnavailable)
+		return nil, fmt.Errorf("%w: mpirun reaches another host by ssh, which these hosts lack", measure.ErrUnavailable)
 	}
 	for _, name := range []string{"mpicc", "mpirun"} {
 		if _, err := exec.LookPath(name); err != nil {

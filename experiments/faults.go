@@ -35,7 +35,9 @@ func faultList() []fault {
 		}},
 		{name: "1 % of the frames lost", inject: func(m *cluster.Model) { m.Networks[0].Loss = 0.01 }},
 		{name: "cut in halves from 0.2 s to 0.7 s", inject: func(m *cluster.Model) {
-			m.Events = []cluster.Event{{At: 200 * time.Millisecond, Until: 700 * time.Millisecond, Cut: [2]string{m.Sites[0], ""}}}
+			m.Events = []cluster.Event{
+				{At: 200 * time.Millisecond, Until: 700 * time.Millisecond, Cut: [2]string{m.Sites[0], ""}},
+			}
 		}},
 		{name: "two sites, round trip 18 ms", cluster: "grid-18ms", inject: func(*cluster.Model) {}},
 	}
@@ -96,7 +98,8 @@ func faults(ctx context.Context, r *measure.Run) error {
 		if err != nil {
 			return err
 		}
-		r.Add(measure.One("a machine lost, "+s.Name()+": until the run ends with the error that names it", "s", after).AtMost(12))
+		name := "a machine lost, " + s.Name() + ": until the run ends with the error that names it"
+		r.Add(measure.One(name, "s", after).AtMost(12))
 	}
 	return nil
 }

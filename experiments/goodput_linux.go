@@ -86,9 +86,8 @@ func goodputAlone(ctx context.Context, r *measure.Run, late *punctuality, rounds
 			case i == 0 && loss == 0:
 				m = m.AtLeast(0.85 * flowRate / netlab.Mbit)
 			case i == 0:
-				ratio := sum(got[0]) / sum(got[1])
-				mean := measure.One(fmt.Sprintf("NewReno / %s, %g %% lost, mean of the rounds", plainReno.name, 100*loss), "ratio", ratio)
-				r.Add(mean.Between(0.75, 1.25))
+				name := fmt.Sprintf("NewReno / %s, %g %% lost, mean of the rounds", plainReno.name, 100*loss)
+				r.Add(measure.One(name, "ratio", sum(got[0])/sum(got[1])).Between(0.75, 1.25))
 			}
 			r.Add(m.Against(plainReno.name, got[1]).Against(reno.name, got[2]).Against(tcpCubic.name, got[4]))
 		}
@@ -163,7 +162,9 @@ func separately(
 }
 
 // flows runs flows over one link and returns the goodput of each, in Mbit/s.
-func flows(ctx context.Context, late *punctuality, loss float64, seed uint64, all ...contender) (out []float64, err error) {
+func flows(
+	ctx context.Context, late *punctuality, loss float64, seed uint64, all ...contender,
+) (out []float64, err error) {
 	err = measure.InLab(func(r netlab.Reporter) error {
 		l := netlab.New(r)
 		h1, h2 := l.Host("a"), l.Host("b")

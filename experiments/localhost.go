@@ -148,13 +148,16 @@ func (c *localCase) run(ctx context.Context, r *measure.Run, program string, see
 }
 
 // runOnce calibrates, runs and calibrates.
-func (c *localCase) runOnce(ctx context.Context, r *measure.Run, program string, seed uint64) (out localRound, err error) {
+func (c *localCase) runOnce(
+	ctx context.Context, r *measure.Run, program string, seed uint64,
+) (out localRound, err error) {
 	if out.models[0], err = c.calibrate(ctx, r, program); err != nil {
 		return out, err
 	}
 	if c.where == onLoopback {
-		out.real, err = measure.Obstacle(ctx, program, "solve", "membrane", "--n", strconv.Itoa(localN), "--tol", "1e-6",
-			"--peers", strconv.Itoa(c.peers), "--scheme", c.scheme, "--threads", "1", "--together", "1", "--network", "ether")
+		out.real, err = measure.Obstacle(ctx, program, "solve", "membrane", "--n", strconv.Itoa(localN),
+			"--tol", "1e-6", "--peers", strconv.Itoa(c.peers), "--scheme", c.scheme, "--threads", "1",
+			"--sweeps-per-pass", "1", "--network", "ether")
 	} else {
 		out.real, err = c.runInLab(ctx, r, program, seed)
 	}
@@ -198,8 +201,9 @@ func (c *localCase) predict(ctx context.Context, r *measure.Run, program string)
 		if err := os.WriteFile(file, clusterfile.Format(c.rounds[i/2].models[i%2]), 0o644); err != nil {
 			return err
 		}
-		runs[i], err = measure.Obstacle(ctx, program, "simulate", "membrane", "--n", strconv.Itoa(n), "--tol", "1e-6",
-			"--model", file, "--machines", strconv.Itoa(c.peers), "--scheme", c.scheme, "--max-time", c.where.longest().String())
+		runs[i], err = measure.Obstacle(ctx, program, "simulate", "membrane", "--n", strconv.Itoa(n),
+			"--tol", "1e-6", "--model", file, "--machines", strconv.Itoa(c.peers), "--scheme", c.scheme,
+			"--max-time", c.where.longest().String())
 		return err
 	})
 	if err != nil {
@@ -228,7 +232,8 @@ func (c *localCase) results(cores int) []measure.Result {
 	compare := func(what, unit string, predicted, real []float64, limit float64) []measure.Result {
 		m := measure.Over(c.String()+": predicted "+what, unit, predicted)
 		if c.endless > 0 {
-			m.Note = fmt.Sprintf("%d of %d simulations did not end within %v.", c.endless, 2*len(c.rounds), c.where.longest())
+			m.Note = fmt.Sprintf("%d of %d simulations did not end within %v.",
+				c.endless, 2*len(c.rounds), c.where.longest())
 		}
 		off := 100 * (m.Value/measure.Median(real) - 1)
 		return []measure.Result{

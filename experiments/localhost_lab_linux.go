@@ -116,7 +116,7 @@ func (c *localCase) runInLab(
 		l := netlab.New(tb)
 		ends, _ := c.join(l, seed)
 		launcher := exec.CommandContext(ctx, program, "solve", "membrane", "--n", strconv.Itoa(labN), "--tol", "1e-6",
-			"--peers", "2", "--scheme", c.scheme, "--method", "richardson", "--threads", "1", "--together", "1",
+			"--peers", "2", "--scheme", c.scheme, "--method", "richardson", "--threads", "1", "--sweeps-per-pass", "1",
 			"--network", "ether", "--clusters", "1", "--rendezvous", net.JoinHostPort(ends[0].IPv4.String(), "0"),
 			"--secret-file", secret, "--format", "json")
 		messages, err := launcher.StderrPipe()

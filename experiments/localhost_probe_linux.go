@@ -101,7 +101,8 @@ func flood(link *netlab.Link, sender int, to unix.Sockaddr) (frame time.Duration
 		data, frames := make([]byte, probeBytes), 0
 		before := emulationTime()
 		for begin := time.Now(); time.Since(begin) < probeFlood; frames++ {
-			if err := retry(func() error { return unix.Sendto(sender, data, 0, to) }); err != nil && !errors.Is(err, unix.ENOBUFS) {
+			err := retry(func() error { return unix.Sendto(sender, data, 0, to) })
+			if err != nil && !errors.Is(err, unix.ENOBUFS) {
 				return err
 			}
 		}
@@ -127,7 +128,8 @@ func bound(at unix.Sockaddr) (int, error) {
 		return -1, err
 	}
 	wait := unix.NsecToTimeval(int64(probeWait))
-	if err := errors.Join(unix.Bind(fd, at), unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)); err != nil {
+	err = errors.Join(unix.Bind(fd, at), unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait))
+	if err != nil {
 		_ = unix.Close(fd)
 		return -1, err
 	}

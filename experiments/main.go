@@ -24,9 +24,9 @@ func parts() []measure.Part {
 		{Name: "efficiency", About: "Richardson on the described clusters, up to 4096 machines", Measure: efficiencies},
 		{Name: "schemes", About: "schemes in virtual time: old values, a slow peer, two sites", Measure: schemes},
 		{Name: "map", About: "synchronous against asynchronous by imbalance and latency", Measure: ratioMaps},
-		{Name: "faults", About: "schemes with pauses, losses, a cut network, a lost machine, two sites", Measure: faults},
-		{Name: "schwarz", About: "exchanges of the Schwarz method by peers, overlap and coarse correction", Measure: schwarz},
-		{Name: "petsc", About: "the membrane by multigrid beside PETSc's solvers of variational inequalities", Measure: petsc},
+		{Name: "faults", About: "schemes with pauses, losses, a cut network, a lost machine", Measure: faults},
+		{Name: "schwarz", About: "exchanges of Schwarz by peers, overlap and coarse correction", Measure: schwarz},
+		{Name: "petsc", About: "multigrid beside PETSc's solvers of variational inequalities", Measure: petsc},
 		{Name: "localhost", About: "the simulator, calibrated here, beside real runs over loopback", Measure: validate},
 		{Name: "goodput", About: "goodput and shares of an emulated link that loses packets", Measure: goodput},
 	}

@@ -40,14 +40,18 @@ type petscSetting struct {
 // and with the semismooth method, TAO's gradient projection; geometric and algebraic multigrid before
 // conjugate gradients, with the default and with a loose tolerance of the linear solves.
 func petscSettings() []petscSetting {
-	const loose = "-ksp_type cg -ksp_rtol 1e-2 -pc_type "
+	const (
+		loose       = "-ksp_type cg -ksp_rtol 1e-2 -pc_type "
+		gaussSeidel = " -mg_levels_ksp_type richardson -mg_levels_pc_type sor"
+		semismooth  = "-snes_type vinewtonssls -ksp_type gmres -pc_type mg"
+	)
 	return []petscSetting{
 		{"rsls, cg, geometric multigrid, grid sequencing", "-ksp_type cg -pc_type mg", 9, 255, 0},
 		{"the same, linear solves to 1e-2", loose + "mg", 9, 255, 0},
-		{"the same to 1e-2, Gauss-Seidel smoothing", loose + "mg -mg_levels_ksp_type richardson -mg_levels_pc_type sor", 9, 255, 0},
+		{"the same to 1e-2, Gauss-Seidel smoothing", loose + "mg" + gaussSeidel, 9, 255, 0},
 		{"rsls, cg, algebraic multigrid (gamg)", loose + "gamg", 0, 63, 0},
 		{"rsls, cg, algebraic multigrid (hypre)", loose + "hypre", 0, 63, 0},
-		{"semismooth, gmres, geometric multigrid, grid sequencing", "-snes_type vinewtonssls -ksp_type gmres -pc_type mg", 9, 63, 0},
+		{"semismooth, gmres, geometric multigrid, grid sequencing", semismooth, 9, 63, 0},
 		{"TAO gpcg", "-bound_solver tao", 0, 63, 0},
 	}
 }
@@ -98,7 +102,8 @@ func petsc(ctx context.Context, r *measure.Run) error {
 func buildPetsc(ctx context.Context, r *measure.Run, program string) error {
 	for _, tool := range []string{"mpicc", "mpirun", "pkg-config"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("%w: %s (Debian: petsc-dev, libopenmpi-dev, openmpi-bin, pkg-config)", measure.ErrUnavailable, tool)
+			const packages = "petsc-dev, libopenmpi-dev, openmpi-bin, pkg-config"
+			return fmt.Errorf("%w: %s (Debian: %s)", measure.ErrUnavailable, tool, packages)
 		}
 	}
 	flags, err := r.Command(ctx, nil, "pkg-config", "--cflags", "--libs", "PETSc")
@@ -143,10 +148,12 @@ func comparePetsc(
 				continue
 			}
 			if math.Abs(p.Sum-ours[0].Sum) > 1e-5*math.Abs(p.Sum) {
-				return nil, fmt.Errorf("%sthe sum of its answer is %v, ours %v: the problems differ", name, p.Sum, ours[0].Sum)
+				return nil, fmt.Errorf("%sthe sum of its answer is %v, ours %v: the problems differ",
+					name, p.Sum, ours[0].Sum)
 			}
 			r.Add(measure.One(name+"time", "s", p.Seconds).Because("options: "+strings.Join(s.args(n), " ")).AsDetail(),
-				measure.One(name+"processor time", "s", p.CPU).AsDetail(), measure.One(name+"peak memory", "MB", p.Bytes/1e6).AsDetail())
+				measure.One(name+"processor time", "s", p.CPU).AsDetail(),
+				measure.One(name+"peak memory", "MB", p.Bytes/1e6).AsDetail())
 			if p.CPU < best.CPU {
 				bestName = name
 			}

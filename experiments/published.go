@@ -28,7 +28,8 @@ type calibration struct {
 func fittedCells() []published.Cell {
 	last := len(published.Machines) - 1
 	return []published.Cell{
-		{Column: published.SyncEther, Row: last}, {Column: published.SyncIB, Row: last}, {Column: published.AsyncIB, Row: last},
+		{Column: published.SyncEther, Row: last}, {Column: published.SyncIB, Row: last},
+		{Column: published.AsyncIB, Row: last},
 	}
 }
 
@@ -85,7 +86,9 @@ func (r *replay) model(col published.Column, machines int, k calibration) (*clus
 }
 
 // simulate runs so many sweeps of a cell on a proxy grid of side³ points.
-func (r *replay) simulate(ctx context.Context, c published.Cell, k calibration, side int, sweeps solver.Iteration) (*simulate.Result, error) {
+func (r *replay) simulate(
+	ctx context.Context, c published.Cell, k calibration, side int, sweeps solver.Iteration,
+) (*simulate.Result, error) {
 	machines := published.Machines[c.Row]
 	m, err := r.model(c.Column, machines, k)
 	if err != nil {

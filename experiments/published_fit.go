@@ -62,7 +62,8 @@ func (r *replay) fit(ctx context.Context) (calibration, error) {
 	}
 	off, err := mismatch(best)
 	if err == nil && math.Abs(off) > 0.03 {
-		err = fmt.Errorf("published: no cost of a byte explains %v: the exchange is %.3g of the measured one", ib, math.Exp(off))
+		err = fmt.Errorf("published: no cost of a byte explains %v: the exchange is %.3g of the measured one",
+			ib, math.Exp(off))
 	}
 	return k, err
 }

@@ -47,7 +47,8 @@ func (p *prediction) models(boxes *prediction) []model {
 	async := []published.Column{published.AsyncIB, published.AsyncEther}
 	cells := fittedCells()
 	return []model{
-		{"share of the sequential time + points exchanged × a factor of the network, 3-D boxes", published.Formula(cubes), sync, cells[:2]},
+		{"share of the sequential time + points exchanged × a factor of the network, 3-D boxes",
+			published.Formula(cubes), sync, cells[:2]},
 		{"the same, 2-D pillars", published.Formula(pillars), sync, cells[:2]},
 		{"simulated, 3-D boxes", boxes.table, sync, cells[:2]},
 		{"simulated, 2-D pillars", p.table, sync, cells[:2]},
@@ -85,8 +86,9 @@ func modelTable(models []model) string {
 // staleTable returns the table of ages and extra sweeps of the asynchronous runs.
 func (p *prediction) staleTable() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| machines | network | mean age of a face, sweeps | more sweeps at %d³ | at %d³ | extrapolated to %d³ | "+
-		"time of a sweep / of relaxing alone |\n|---|---|---|---|---|---|---|\n", coarseSide, middleSide, published.Side)
+	fmt.Fprintf(&b, "| machines | network | mean age of a face, sweeps | more sweeps at %d³ | at %d³ "+
+		"| extrapolated to %d³ | time of a sweep / of relaxing alone |\n", coarseSide, middleSide, published.Side)
+	b.WriteString("|---|---|---|---|---|---|---|\n")
 	for row, machines := range published.Machines {
 		for _, c := range []published.Column{published.AsyncIB, published.AsyncEther} {
 			cell := published.Cell{Column: c, Row: row}

@@ -17,7 +17,8 @@ import (
 
 func TestCutsOfThePublishedRuns(t *testing.T) {
 	for row, want := range [][2][3]int{
-		{{2, 2, 1}, {1, 2, 2}}, {{4, 2, 1}, {2, 2, 2}}, {{4, 4, 1}, {2, 2, 4}}, {{8, 4, 1}, {2, 4, 4}}, {{8, 8, 1}, {4, 4, 4}},
+		{{2, 2, 1}, {1, 2, 2}}, {{4, 2, 1}, {2, 2, 2}}, {{4, 4, 1}, {2, 2, 4}},
+		{{8, 4, 1}, {2, 4, 4}}, {{8, 8, 1}, {4, 4, 4}},
 	} {
 		m := published.Machines[row]
 		require.Equal(t, want, [2][3]int{pillars(m), cubes(m)}, "%d machines", m)
@@ -107,7 +108,8 @@ func constructed() *prediction {
 
 func TestTablesOfThePrediction(t *testing.T) {
 	p := constructed()
-	require.Contains(t, p.markdown(), "| 64 | 247 | 252 | fitted | 448 | 457 | fitted | 180 | 184 | fitted | 192 | 196 | +2.0 % |\n")
+	require.Contains(t, p.markdown(),
+		"| 64 | 247 | 252 | fitted | 448 | 457 | fitted | 180 | 184 | fitted | 192 | 196 | +2.0 % |\n")
 	l := modelTable(p.models(p))
 	require.Contains(t, l, "3-D boxes | sync Eth | +11.1, -0.3, +6.8, +5.0, fitted | 11.1 |\n")
 	require.Contains(t, l, "constant factor of relaxations | async Eth | +2.0, +2.0, +2.0, +2.0, +2.0 | 2.0 |\n")

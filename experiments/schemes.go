@@ -58,7 +58,8 @@ func (e simulation) run() (outcome, error) {
 		return outcome{}, err
 	}
 	s := &sim.Scenario{
-		Seed: 2*e.seed + 2, Problem: p, What: fmt.Sprintf("membrane %d³", e.n), Tolerance: e.tol, MTU: 9000, Method: e.method,
+		Seed: 2*e.seed + 2, Problem: p, What: fmt.Sprintf("membrane %d³", e.n), Tolerance: e.tol, MTU: 9000,
+		Method: e.method,
 		Repeat: 4 * max(e.near, e.apart), Patience: 24 * time.Hour, Large: true, MaxSweeps: e.most,
 	}
 	s.Partition, err = solver.Slabs(p.N, e.peers, nil)
@@ -95,7 +96,8 @@ func (e simulation) run() (outcome, error) {
 		return outcome{}, fmt.Errorf("the run ended because it %v", reason)
 	}
 	v := outcome{
-		seconds: r.Virtual.Seconds(), sweeps: float64(r.Points) / float64(p.Points()), converged: reason == solver.Converged,
+		seconds: r.Virtual.Seconds(), sweeps: float64(r.Points) / float64(p.Points()),
+		converged: reason == solver.Converged,
 	}
 	for _, o := range r.Outcomes {
 		v.iterates, v.work = max(v.iterates, float64(o.Sweeps)), max(v.work, o.Work)
@@ -115,8 +117,11 @@ func schemes(ctx context.Context, r *measure.Run) error {
 	richardson, multigrid := solver.MethodConfig{Name: solver.Richardson}, solver.MethodConfig{Name: solver.Multigrid}
 	schwarz := solver.MethodConfig{Name: solver.Schwarz, Overlap: 2}
 	slow := simulation{n: 64, peers: 16, near: 50 * time.Microsecond, slow: map[int]float64{8: 5}, tol: 1e-6}
-	boxes, rough := slow, simulation{n: 128, peers: 4, sites: 2, near: 50 * time.Microsecond, apart: 10 * time.Millisecond, tol: 1e-4}
+	boxes := slow
 	boxes.boxes = true
+	rough := simulation{
+		n: 128, peers: 4, sites: 2, near: 50 * time.Microsecond, apart: 10 * time.Millisecond, tol: 1e-4,
+	}
 	far := rough
 	far.tol = 1e-6
 	const (
@@ -235,8 +240,8 @@ func boundedDelay(ctx context.Context, r *measure.Run) error {
 		if boxes {
 			shape = "boxes"
 		}
-		name := "64³, 8 " + shape + ", delay:4 over latencies of half a sweep to three and a half: more sweeps than synchronous"
-		r.Add(measure.Over(name, "%", more).AtMost(10))
+		name := "64³, 8 " + shape + ", delay:4 over latencies of half a sweep to three and a half: "
+		r.Add(measure.Over(name+"more sweeps than synchronous", "%", more).AtMost(10))
 	}
 	return nil
 }

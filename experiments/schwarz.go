@@ -33,7 +33,8 @@ func countExchanges(ctx context.Context, r *measure.Run) error {
 					return err
 				}
 				v, err := simulation{
-					n: 64, peers: peers, boxes: true, near: time.Microsecond, tol: 1e-6, most: 200, scheme: fixed(solver.Synchronous()),
+					n: 64, peers: peers, boxes: true, near: time.Microsecond, tol: 1e-6, most: 200,
+					scheme: fixed(solver.Synchronous()),
 					method: solver.MethodConfig{Name: solver.Schwarz, Overlap: overlap, Work: 1, Coarse: coarse},
 				}.run()
 				if err != nil {
@@ -74,7 +75,8 @@ func countRelaxations(ctx context.Context, r *measure.Run) error {
 					return err
 				}
 				v, err := simulation{
-					n: 16 * parts, peers: parts * parts * parts, boxes: true, near: 50 * time.Microsecond, tol: 1e-6, seed: uint64(seed),
+					n: 16 * parts, peers: parts * parts * parts, boxes: true, near: 50 * time.Microsecond, tol: 1e-6,
+					seed:   uint64(seed),
 					scheme: fixed(solver.Asynchronous()),
 					method: solver.MethodConfig{Name: solver.Schwarz, Overlap: 4, Work: 1, Coarse: coarse},
 				}.run()

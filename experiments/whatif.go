@@ -60,7 +60,8 @@ func refinements() []refinement {
 		{name: "boxes", cut: "boxes", late: true},
 		{name: "boxes, overlap", cut: "boxes"},
 		{name: "frames of 9000 bytes", cut: "pencils", late: true, network: "eth", change: jumbo},
-		{name: "one request a message, nothing handled before all of it is there", cut: "pencils", late: true, network: "ib", change: oneRequest},
+		{name: "one request a message, nothing handled before all of it is there", cut: "pencils", late: true,
+			network: "ib", change: oneRequest},
 		{name: "one-sided halos, segment by segment", cut: "pencils", late: true, network: "ib", change: oneSided},
 		{name: "one-sided halos, one request a message", cut: "pencils", late: true, network: "ib",
 			change: func(m *cluster.Model) { oneRequest(m); oneSided(m) }},
@@ -189,7 +190,8 @@ func methods(ctx context.Context, r *measure.Run) error {
 	seconds := make([]float64, len(list))
 	err := measure.Each(ctx, len(list), func(ctx context.Context, i int) error {
 		s := measure.Sample{
-			Cluster: "graphene-ib", Machines: 64, Side: 32, Scale: published.Side / 32, Scheme: list[i].scheme, Method: list[i].method,
+			Cluster: "graphene-ib", Machines: 64, Side: 32, Scale: published.Side / 32,
+			Scheme: list[i].scheme, Method: list[i].method,
 		}
 		if s.Method.Name == "" {
 			s.Side, s.Scale = 16, published.Side/16

@@ -33,7 +33,8 @@ func table(records []*Record) string {
 		b.WriteString("\n")
 	}
 	for _, r := range records {
-		fmt.Fprintf(&b, "%s: rounds %d, load before %s, after %s, %s.\n", r.machine(), r.Rounds, r.LoadBefore, r.LoadAfter, r.Go)
+		fmt.Fprintf(&b, "%s: rounds %d, load before %s, after %s, %s.\n",
+			r.machine(), r.Rounds, r.LoadBefore, r.LoadAfter, r.Go)
 	}
 	return b.String()
 }

@@ -45,7 +45,8 @@ func (r *Run) Build(ctx context.Context) (string, error) {
 // Obstacle runs a command of the program obstacle. A run that stopped before the tolerance is no
 // error.
 func Obstacle(ctx context.Context, program, command, problem string, args ...string) (s Solution, err error) {
-	cmd := exec.CommandContext(ctx, program, append([]string{command, problem, "--format", "json", "--log-level", "error"}, args...)...)
+	args = append([]string{command, problem, "--format", "json", "--log-level", "error"}, args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	var exit *exec.ExitError
@@ -63,21 +64,26 @@ func Obstacle(ctx context.Context, program, command, problem string, args ...str
 	return s, nil
 }
 
+// sweepsPerPass is an alias of the flag --sweeps-per-pass that older commits know too.
+const sweepsPerPass = "--together"
+
 // Sweeps runs the membrane on n points for so many sweeps, each one pass over memory, by peers of
 // one thread.
 func Sweeps(ctx context.Context, program, scheme, n string, peers, sweeps int) (Solution, error) {
-	s, err := Obstacle(ctx, program, "solve", "membrane", "--n", n, "--scheme", scheme, "--peers", strconv.Itoa(peers),
-		"--threads", "1", "--together", "1", "--tol", "1e-13", "--max-sweeps", strconv.Itoa(sweeps))
+	s, err := Obstacle(ctx, program, "solve", "membrane", "--n", n, "--scheme", scheme,
+		"--peers", strconv.Itoa(peers), "--threads", "1", sweepsPerPass, "1", "--tol", "1e-13",
+		"--max-sweeps", strconv.Itoa(sweeps))
 	if err == nil && (s.InProcess || len(s.PerPeer) != peers) {
-		err = fmt.Errorf("obstacle solve --peers %d: %d peers answered, in one process: %t", peers, len(s.PerPeer), s.InProcess)
+		err = fmt.Errorf("obstacle solve --peers %d: %d peers answered, in one process: %t",
+			peers, len(s.PerPeer), s.InProcess)
 	}
 	return s, err
 }
 
 // Multigrid solves the membrane on n³ points to 1e-6 by multigrid, in one process of two threads.
 func Multigrid(ctx context.Context, program string, n int) (Solution, error) {
-	s, err := Obstacle(ctx, program, "solve", "membrane", "--n", strconv.Itoa(n), "--method", "multigrid", "--in-process",
-		"--peers", "1", "--threads", "2", "--tol", "1e-6")
+	s, err := Obstacle(ctx, program, "solve", "membrane", "--n", strconv.Itoa(n), "--method", "multigrid",
+		"--in-process", "--peers", "1", "--threads", "2", "--tol", "1e-6")
 	if err == nil && !s.Converged {
 		err = fmt.Errorf("obstacle solve --method multigrid --n %d stopped at the residual %v", n, s.Residual)
 	}
@@ -102,7 +108,7 @@ func (s *Solution) SolveTime() float64 {
 func (s *Solution) BytesPerPoint() (growth, idle float64, err error) {
 	for _, p := range s.PerPeer {
 		if p.Points == 0 || p.Peak <= 0 || p.Idle <= 0 {
-			return 0, 0, fmt.Errorf("%w: obstacle solve does not report the memory of a peer: %+v", ErrUnavailable, p)
+			return 0, 0, fmt.Errorf("%w: obstacle solve does not report a peer's memory: %+v", ErrUnavailable, p)
 		}
 		growth = max(growth, float64(p.Peak-p.Idle)/float64(p.Points))
 		idle = max(idle, float64(p.Idle))

@@ -87,13 +87,13 @@ func (e *end) execute(line string) (Answer, error) {
 	for i, w := range words[min(1, len(words)):] {
 		v, err := strconv.Atoi(w)
 		if err != nil || i >= len(n) || v < 0 {
-			return Answer{}, fmt.Errorf("command %q: want %s, %s or %s, a size, a count and a rate", line, Latency, Stream, Calls)
+			return Answer{}, errCommand(line)
 		}
 		n[i] = v
 	}
 	size, count, rate := n[0], n[1], n[2]
 	if size < 1 || count < 1 {
-		return Answer{}, fmt.Errorf("command %q: want %s, %s or %s, a size, a count and a rate", line, Latency, Stream, Calls)
+		return Answer{}, errCommand(line)
 	}
 	if len(e.buffer) < size {
 		e.buffer = make([]byte, size)
@@ -109,10 +109,14 @@ func (e *end) execute(line string) (Answer, error) {
 	case Calls:
 		a, err = e.calls(e.buffer[:size], count)
 	default:
-		err = fmt.Errorf("command %q: want %s, %s or %s, a size, a count and a rate", line, Latency, Stream, Calls)
+		err = errCommand(line)
 	}
 	a.Processor = float64(processorTime() - before)
 	return a, err
+}
+
+func errCommand(line string) error {
+	return fmt.Errorf("command %q: want %s, %s or %s, a size, a count and a rate", line, Latency, Stream, Calls)
 }
 
 // lost returns the channel's losses since the last call.

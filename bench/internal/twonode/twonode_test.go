@@ -49,7 +49,9 @@ func TestBothEndsExecuteTheSameCommands(t *testing.T) {
 }
 
 func TestWrongCommandsAreErrors(t *testing.T) {
-	for _, line := range []string{"", "latency", "latency 8", "latency 8 x", "latency 0 5", "dance 8 5", "stream 8 -1", "stream 1 2 3 4"} {
+	for _, line := range []string{
+		"", "latency", "latency 8", "latency 8 x", "latency 0 5", "dance 8 5", "stream 8 -1", "stream 1 2 3 4",
+	} {
 		var out strings.Builder
 		err := Serve(pipe{}, true, strings.NewReader(line+"\n"), &out)
 		require.ErrorContains(t, err, "want latency", line)

@@ -20,8 +20,8 @@ type Sample struct {
 // an error.
 func MoreAt(side int, s, t Sample) (float64, error) {
 	if side < 1 || s.Side < 1 || t.Side < 1 || s.Side == t.Side {
-		return 0, fmt.Errorf("published: more sweeps at %d points a side from %d and %d: three positive numbers, the last two different, are needed",
-			side, s.Side, t.Side)
+		return 0, fmt.Errorf("published: more sweeps at %d points a side from samples at %d and %d: "+
+			"want three positive numbers, the last two different", side, s.Side, t.Side)
 	}
 	if math.IsNaN(s.More+t.More) || math.IsInf(s.More+t.More, 0) {
 		return 0, errors.New("published: a sample of how many more sweeps there were is not a number")

@@ -26,7 +26,8 @@ func TestMoreAtRefuses(t *testing.T) {
 		side int
 		s, t Sample
 	}{
-		{0, Sample{32, 0.1}, Sample{64, 0.1}}, {256, Sample{32, 0.1}, Sample{32, 0.2}}, {256, Sample{0, 0.1}, Sample{32, 0.2}},
+		{0, Sample{32, 0.1}, Sample{64, 0.1}}, {256, Sample{32, 0.1}, Sample{32, 0.2}},
+		{256, Sample{0, 0.1}, Sample{32, 0.2}},
 		{256, Sample{32, math.NaN()}, Sample{64, 0.2}}, {256, Sample{32, 0.1}, Sample{64, math.Inf(1)}},
 	} {
 		_, err := MoreAt(c.side, c.s, c.t)

@@ -113,7 +113,7 @@ func Judge(t Table, fitted ...Cell) (Verdict, error) {
 	m := Measured()
 	for _, c := range Cells() {
 		if x := t.At(c); !(x > 0) || math.IsInf(x, 1) {
-			return Verdict{}, fmt.Errorf("published: the prediction for %v is %v s; it must be positive and finite", c, x)
+			return Verdict{}, fmt.Errorf("published: predicted %v s for %v; want a positive finite number", x, c)
 		}
 		if slices.Contains(fitted, c) {
 			continue
@@ -132,7 +132,8 @@ func Judge(t Table, fitted ...Cell) (Verdict, error) {
 				}
 				v.Pairs++
 				if t[a][r] <= t[b][r] {
-					v.Wrong = append(v.Wrong, fmt.Sprintf("%d machines: %v is slower than %v, and predicted faster", Machines[r], a, b))
+					wrong := fmt.Sprintf("%d machines: %v is slower than %v, and predicted faster", Machines[r], a, b)
+					v.Wrong = append(v.Wrong, wrong)
 				}
 			}
 		}
