@@ -13,7 +13,7 @@ func TestPeersOfTheAllocationCountRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("opens sockets")
 	}
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		n, err := countAllocations(context.Background(), s, 50)
 		require.NoError(t, err)
 		require.Positive(t, n)

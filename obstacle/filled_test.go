@@ -23,7 +23,7 @@ import (
 func TestExitCodeOfAFilledAnswer(t *testing.T) {
 	p, _, err := file.Load("membrane", []int{12})
 	require.NoError(t, err)
-	exact, err := solver.SolveSequential(p, solver.InTurn, 1e-11, 0, 0, 0)
+	exact, err := richardson.SolveSequential(p, problem.InTurn, 1e-11, 0, 0, 0)
 	require.NoError(t, err)
 	const secret = "the secret of this run"
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ func TestStepsOfProcesses(t *testing.T) {
 	require.NoError(t, err)
 	p, err := spec.BuildValid([]int{12})
 	require.NoError(t, err)
-	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+	oracle, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
 	require.NoError(t, err)
 	for _, c := range []struct {
 		scheme string

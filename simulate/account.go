@@ -16,8 +16,8 @@ func (m *machine) read() {
 	iterate := m.host.Peer.Outcome().Iterate
 	m.host.Newest(func(label uint64) {
 		age := 0
-		if label := solver.LabelIterate(label); label < iterate {
-			age = int(min(iterate-label, solver.Iteration(len(m.staleness)-1)))
+		if label := iterate.LabelIterate(label); label < iterate {
+			age = int(min(iterate-label, iterate.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++
 	})
@@ -26,8 +26,8 @@ func (m *machine) read() {
 // timeline notes when the sweeps of a rank ended: those whose number is a multiple of a
 // stride, which doubles whenever there are too many.
 type timeline struct {
-	swept  solver.Iteration
-	stride solver.Iteration
+	swept  iterate.Iteration
+	stride iterate.Iteration
 	ends   []microproto.Instant // of sweeps stride, 2·stride …
 	last   microproto.Instant
 }
@@ -35,7 +35,7 @@ type timeline struct {
 const timelineMost = 64
 
 // add notes the end of another sweep and returns how many there were.
-func (t *timeline) add(now microproto.Instant) solver.Iteration {
+func (t *timeline) add(now microproto.Instant) iterate.Iteration {
 	t.swept++
 	t.last = now
 	if t.stride == 0 {
@@ -60,7 +60,7 @@ func (t *timeline) steady() time.Duration {
 	if half == 0 {
 		return 0
 	}
-	return t.last.Sub(t.ends[half-1]) / time.Duration(t.swept-solver.Iteration(half)*t.stride)
+	return t.last.Sub(t.ends[half-1]) / time.Duration(t.swept-iterate.Iteration(half)*t.stride)
 }
 
 // result is what has become of the run.
@@ -106,7 +106,7 @@ func (e *engine) result() (*Result, error) {
 		r.Steady = steady[len(steady)/2]
 	}
 	r.U = e.assemble()
-	v, err := solver.Evaluate(e.run.Solver.Problem, r.U, nil)
+	v, err := verify.Evaluate(e.run.Solver.Problem, r.U, nil)
 	if err != nil {
 		return r, err
 	}

@@ -18,7 +18,7 @@ import (
 // points a peer, and 4³, where nothing but messages counts.
 func BenchmarkSegments(b *testing.B) {
 	for _, side := range []int{4, 32} {
-		for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 			b.Run(fmt.Sprintf("64 peers of %d/%s", side, s.Name()), func(b *testing.B) {
 				m := gigabit(64)
 				for i := range m.Hosts {

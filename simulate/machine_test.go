@@ -13,7 +13,7 @@ import (
 // Frames that come slowly leave the protocol's core to others between them: a train that
 // takes a millisecond on the line costs no more than its frames do.
 func TestSlowTrainLeavesProtocolFree(t *testing.T) {
-	run := runOf(t, gigabit(2), membrane(7), solver.Synchronous(), 2)
+	run := runOf(t, gigabit(2), membrane(7), iterate.Synchronous(), 2)
 	e, err := newEngine(&run)
 	require.NoError(t, err)
 	m := e.hosts[0]

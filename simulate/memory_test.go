@@ -15,13 +15,13 @@ import (
 // method, of peers and of stand-ins.
 func TestLentMemory(t *testing.T) {
 	p := membrane(8)
-	want, err := solver.SolveSequential(p, solver.Jacobi, 1e-12, 0, 0, 60)
+	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-12, 0, 0, 60)
 	require.NoError(t, err)
 	for _, standing := range []int{1, 4} {
 		for _, late := range []bool{false, true} {
 			m := gigabit(8)
 			m.Networks[0].Loss = 0.1
-			run := runOf(t, m, p, solver.Synchronous(), 8)
+			run := runOf(t, m, p, iterate.Synchronous(), 8)
 			run.Scale, run.NoOverlap, run.Solver.Tolerance, run.Solver.MaxSweeps = standing, late, 1e-12, 60
 			r, err := Run(context.Background(), run)
 			require.NoError(t, err)

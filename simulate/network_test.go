@@ -22,7 +22,7 @@ func still(m *cluster.Model) *engine {
 	for rank := range n {
 		w := e.newMachine(rank)
 		w.costly = true
-		w.host = virtual.NewHost(w, virtual.Config{Rank: solver.Rank(rank), Peer: &counted{}})
+		w.host = virtual.NewHost(w, virtual.Config{Rank: iterate.Rank(rank), Peer: &counted{}})
 		e.hosts = append(e.hosts, w)
 	}
 	e.connect(n)
@@ -321,10 +321,10 @@ func TestLastFacesAreWaitedFor(t *testing.T) {
 	for seed := range uint64(40) {
 		m := gigabit(8)
 		m.Networks[0].Loss = 0.15
-		run := runOf(t, m, membrane(5), solver.Synchronous(), 8)
+		run := runOf(t, m, membrane(5), iterate.Synchronous(), 8)
 		run.Solver.Tolerance, run.Seed, run.Until = 1e-3, seed, 5*time.Minute
 		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
-		require.Equal(t, solver.Converged, r.Reason, "seed %d", seed)
+		require.Equal(t, iterate.Converged, r.Reason, "seed %d", seed)
 	}
 }

@@ -37,6 +37,6 @@ func (w *stopped) Now() microproto.Instant { return w.now }
 func (w *stopped) Fail(_ *Host, err error) { w.fault = err }
 
 // pair is a peer with one neighbour.
-type pair struct{ solver.Peer }
+type pair struct{ problem.Peer }
 
-func (pair) Links() []solver.Link { return []solver.Link{{Rank: 1, Agreement: 8}} }
+func (pair) Links() []iterate.Link { return []iterate.Link{{Rank: 1, Agreement: 8}} }

@@ -110,7 +110,7 @@ func (s *Spec) describeBuiltin(d *Description) {
 	}
 }
 
-func (d *Description) setDomain(lo, hi solver.Point) {
+func (d *Description) setDomain(lo, hi problem.Point) {
 	for a := range d.Dimension {
 		d.Domain = append(d.Domain, [2]float64{lo[a], hi[a]})
 	}

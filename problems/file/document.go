@@ -17,7 +17,7 @@ import (
 type document struct {
 	yamldoc.Source
 	dimension int
-	lo, hi    solver.Point
+	lo, hi    problem.Point
 
 	obstacle, upper, boundary, f, exact field
 	diffusion, reaction                 field
@@ -331,8 +331,8 @@ func (d *document) readTime(e yamldoc.Entry, open attach) error {
 	if steps < 1 {
 		return keys[1].Errorf("%d: there must be at least 1 step", steps)
 	}
-	if steps > solver.MaxSteps {
-		return keys[1].Errorf("%d: there may be at most %d steps", steps, solver.MaxSteps)
+	if steps > problem.MaxSteps {
+		return keys[1].Errorf("%d: there may be at most %d steps", steps, problem.MaxSteps)
 	}
 	if d.initial, err = d.readInitial(keys[2], open); err != nil {
 		return err

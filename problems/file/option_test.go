@@ -40,7 +40,7 @@ func TestEveryOptionKey(t *testing.T) {
 	p, err := s.BuildValid([]int{9})
 	require.NoError(t, err)
 	require.Equal(t, 20, p.Steps())
-	require.Positive(t, p.Obstacle(solver.Point{}))
+	require.Positive(t, p.Obstacle(problem.Point{}))
 
 	text := s.Describe().String()
 	for _, line := range []string{

@@ -15,7 +15,7 @@ func BenchmarkPoint(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for name, f := range map[string]solver.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial, "boundary": p.Evolution.At(0.5).Boundary} {
+		for name, f := range map[string]problem.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial, "boundary": p.Evolution.At(0.5).Boundary} {
 			b.Run(basket.String()+"/"+name, func(b *testing.B) {
 				sum := 0.0
 				for b.Loop() {

@@ -92,8 +92,8 @@ func (o *Option) checkTime() error {
 	switch {
 	case !o.Perpetual && (!(o.Maturity > 0) || math.IsInf(o.Maturity, 1)):
 		return refuse("maturity", "%g: it must be positive and finite; an option that never expires is perpetual", o.Maturity)
-	case !o.Perpetual && (o.Steps < 1 || o.Steps > solver.MaxSteps):
-		return refuse("steps", "%d: there may be 1 to %d time steps", o.Steps, solver.MaxSteps)
+	case !o.Perpetual && (o.Steps < 1 || o.Steps > problem.MaxSteps):
+		return refuse("steps", "%d: there may be 1 to %d time steps", o.Steps, problem.MaxSteps)
 	case o.Perpetual && o.Rate == 0:
 		return refuse("rate", "0: without interest a perpetual option has no value of its own; give a positive rate")
 	}

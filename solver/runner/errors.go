@@ -12,7 +12,7 @@ import (
 // lost (errors.As finds a *p2psap.PeerLostError), left early (p2psap.ErrPeerClosed)
 // or sent what no peer of this run sends.
 type NeighbourError struct {
-	Rank solver.Rank
+	Rank iterate.Rank
 	Peer string // its name
 	Err  error
 }

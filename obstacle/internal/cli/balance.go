@@ -14,9 +14,9 @@ func (q *request) balances(w *work) (bool, string, error) {
 	case "", "off":
 		return false, "off", nil
 	case "on":
-		c := solver.Config{Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method}
+		c := problem.Config{Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method}
 		if err := c.Balanceable(); err != nil {
-			return false, "off: " + strings.TrimPrefix(err.Error(), solver.ErrBalance.Error()+": "), nil
+			return false, "off: " + strings.TrimPrefix(err.Error(), richardson.ErrBalance.Error()+": "), nil
 		}
 		return true, "on", nil
 	}

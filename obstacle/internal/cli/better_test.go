@@ -36,7 +36,7 @@ func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 		{"worse than the user's start", launch.Sweeps, start, worse, start, true},
 	} {
 		o := &launch.Outcome{Reason: c.reason, U: c.u}
-		e, err := solver.Evaluate(p, c.u, nil)
+		e, err := verify.Evaluate(p, c.u, nil)
 		require.NoError(t, err)
 		got, err := better(&work{problem: p, initial: c.initial}, o, e, nil)
 		require.NoError(t, err)

@@ -24,9 +24,9 @@ func rows(t *testing.T, names ...string) *catalog.Set {
 	return &catalog.Set{Protocols: c}
 }
 
-func slabs(t *testing.T, peers int) solver.Partition {
+func slabs(t *testing.T, peers int) problem.Partition {
 	t.Helper()
-	p, err := solver.Slabs([3]int{8, 8, 8}, peers, nil)
+	p, err := problem.Slabs([3]int{8, 8, 8}, peers, nil)
 	require.NoError(t, err)
 	return p
 }

@@ -67,8 +67,8 @@ func TestCombinationsAreRefusedBeforeTheStart(t *testing.T) {
 			}
 			accepted++
 			for rank := range w.peers {
-				c := solver.Config{
-					Problem: w.problem, Partition: w.partition, Rank: solver.Rank(rank), Scheme: w.scheme, Order: w.order, Method: w.method,
+				c := problem.Config{
+					Problem: w.problem, Partition: w.partition, Rank: iterate.Rank(rank), Scheme: w.scheme, Order: w.order, Method: w.method,
 					Tolerance: q.tol, Balance: w.balance, Reconfigure: true,
 				}
 				if w.label != nil && q.scheme == "hybrid" { // as peer.join does

@@ -191,7 +191,7 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, err
 	if _, err := slowdowns(q.slowdown, slices.Max(peers)); err != nil {
 		return nil, badInput(err)
 	}
-	if _, err := q.method.config(solver.Synchronous()); err != nil { // a wrong word is wrong in every row
+	if _, err := q.method.config(iterate.Synchronous()); err != nil { // a wrong word is wrong in every row
 		return nil, err
 	}
 	for _, s := range schemes {

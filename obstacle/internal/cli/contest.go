@@ -24,7 +24,7 @@ func (a *app) contest(q *request, s *simulation, f *clusterfile.File, ref, metho
 	of := *q
 	of.method.name = method
 	m := &contest{method: method}
-	if _, err := of.method.config(solver.Synchronous()); err != nil { // a wrong word is wrong in every row
+	if _, err := of.method.config(iterate.Synchronous()); err != nil { // a wrong word is wrong in every row
 		return nil, err
 	}
 	for _, scheme := range all.schemes {

@@ -46,7 +46,7 @@ type level struct {
 
 	hasUpper bool
 	u        []float64
-	problem  *solver.Problem
+	problem  *problem.Problem
 }
 
 func (a *app) convergenceCommand() *cobra.Command {

@@ -119,7 +119,7 @@ func (d *diagnosis) choose() []pick {
 		network = pick{"network", rail.IB, c.Why + "; with peers that it does not reach, and when it goes down, UDP"}
 	}
 	best := d.Kernels[len(d.Kernels)-1]
-	peers, threads, why := defaultWorkers(solver.Richardson, true, 64*64*64, d.CPUs)
+	peers, threads, why := defaultWorkers(problem.Richardson, true, 64*64*64, d.CPUs)
 	offload := pick{"frames", "one per datagram", "no segmentation offload here"}
 	if d.UDP.GSO && d.UDP.GRO {
 		offload = pick{"frames", "many per datagram", "the kernel segments and joins datagrams (GSO, GRO), as tried over loopback"}

@@ -140,11 +140,11 @@ type parallel int
 // Threads is how many share the work.
 func (p parallel) Threads() int { return int(p) }
 
-// For implements solver.Executor.
+// For implements problem.Executor.
 func (p parallel) For(n int, f func(i int)) {
 	pool := runner.NewPool(min(int(p), max(n, 1)))
 	defer pool.Close()
 	pool.For(n, f)
 }
 
-var _ solver.Executor = parallel(1)
+var _ problem.Executor = parallel(1)

@@ -37,7 +37,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 		every:  lookEvery(p.PeerTimeout),
 	}
 	for rank := range p.Partition.Peers() {
-		box := p.Partition.Box(solver.Rank(rank))
+		box := p.Partition.Box(iterate.Rank(rank))
 		r.members = append(r.members, &member{rank: rank, box: box, final: box})
 	}
 	r.claims = newClaims(&p)
@@ -78,7 +78,7 @@ type run struct {
 	u        []float64
 	room     sync.Once    // makes u
 	claims   *claims      // whose values are placed in u
-	holes    []solver.Box // of u, where none are
+	holes    []problem.Box // of u, where none are
 	series   *series      // nil: the problem is stationary
 	happen   chan occurrence
 	refused  atomic.Int64 // connections that were sent away

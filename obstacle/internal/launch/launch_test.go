@@ -41,7 +41,7 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 	require.NoError(t, err)
 	problem, err := spec.BuildValid([]int{4})
 	require.NoError(t, err)
-	cut, err := solver.Slabs(problem.N, peers, nil)
+	cut, err := problem.Slabs(problem.N, peers, nil)
 	require.NoError(t, err)
 	identity, err := rendezvous.NewKeyIdentity("v1", "f", driver.NewKey())
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ type player struct {
 	t      *testing.T
 	conn   *rendezvous.Conn
 	rank   int
-	box    solver.Box
+	box    problem.Box
 	assign rendezvous.Assign
 	silent chan struct{}
 }
@@ -99,7 +99,7 @@ func (r *rehearsal) join() []*player {
 		require.NoError(r.t, err)
 		require.Equal(r.t, rank, w.Rank)
 		require.NoError(r.t, conn.Send(rendezvous.Listen{Control: fmt.Sprintf("127.0.0.1:%d", 1000+rank)}))
-		p := &player{t: r.t, conn: conn, rank: rank, box: r.plan.Partition.Box(solver.Rank(rank)), silent: make(chan struct{})}
+		p := &player{t: r.t, conn: conn, rank: rank, box: r.plan.Partition.Box(iterate.Rank(rank)), silent: make(chan struct{})}
 		go p.beat()
 		all = append(all, p)
 	}
@@ -244,7 +244,7 @@ func TestFailuresOfOnePeer(t *testing.T) {
 			require.Len(t, o.Filled, 1)
 			require.Equal(t, box, o.Filled[0].Box)
 			require.LessOrEqual(t, o.Filled[0].Residual, r.plan.Tolerance)
-			want, err := solver.SolveSequential(r.plan.Problem.Inner(box, o.U, nil), solver.InTurn, 1e-10, 0, 0, 0)
+			want, err := richardson.SolveSequential(r.plan.Problem.Inner(box, o.U, nil), problem.InTurn, 1e-10, 0, 0, 0)
 			require.NoError(t, err)
 			require.InDeltaSlice(t, want.U, blocks.Slice(o.U, r.plan.Problem.N, box), 1e-5, "the other is filled from its face")
 		})

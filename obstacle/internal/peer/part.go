@@ -161,7 +161,7 @@ func (p *peer) obey(o *orders) {
 }
 
 // receiveWork waits for the assignment and what comes with it.
-func (p *peer) receiveWork() (*solver.Problem, error) {
+func (p *peer) receiveWork() (*problem.Problem, error) {
 	m, err := p.conn.Receive(rendezvous.KindAssign, rendezvous.KindBye)
 	switch {
 	case errors.Is(err, rendezvous.ErrMalformed):
@@ -190,7 +190,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 		return nil, err
 	}
 	if a.Initial {
-		box := p.cut().Box(solver.Rank(p.welcome.Rank))
+		box := p.cut().Box(iterate.Rank(p.welcome.Rank))
 		p.initial = make([]float64, 0, box.Points())
 		err = p.stream(rendezvous.StreamInitial, blocks.Bytes(box), func(data []byte) {
 			at := len(p.initial)
@@ -204,7 +204,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 	return spec.Build(a.N)
 }
 
-func (p *peer) cut() solver.Partition { return solver.Partition{Cuts: p.assign.Cuts} }
+func (p *peer) cut() problem.Partition { return problem.Partition{Cuts: p.assign.Cuts} }
 
 // sound checks an assignment before anything is built on it.
 func (p *peer) sound() error {
@@ -254,7 +254,7 @@ func (p *peer) stream(s rendezvous.Stream, total int64, take func([]byte)) error
 }
 
 // join connects to the neighbours, opens the sessions and builds the own block.
-func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
+func (p *peer) join(ctx context.Context, o *orders, problem *problem.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
 	a := &p.assign
 	labels := make([]string, len(a.Members))
 	for i, m := range a.Members {
@@ -268,10 +268,10 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 	if err != nil {
 		return nil, err
 	}
-	cut, rank := p.cut(), solver.Rank(p.welcome.Rank)
-	config := solver.Config{
-		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: solver.MethodConfig(a.Method),
-		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
+	cut, rank := p.cut(), iterate.Rank(p.welcome.Rank)
+	config := problem.Config{
+		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: problem.MethodConfig(a.Method),
+		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
 		Allocate: host.Array,
 	}
 	crowded := p.makeRoom(scheme)
@@ -325,7 +325,7 @@ func (p *peer) stopper(ctx context.Context, o *orders) <-chan struct{} {
 // connect opens conversations with all neighbours at once. That takes up to six round trips,
 // those of TCP and TLS among them, so that it may take longer than a silence; a neighbour that
 // has gone is noticed by the launcher meanwhile.
-func (p *peer) connect(ctx context.Context, to []solver.Link) error {
+func (p *peer) connect(ctx context.Context, to []iterate.Link) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.timeout())
 	defer cancel()
 	errs := make(chan error, len(to))

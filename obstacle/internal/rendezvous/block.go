@@ -15,7 +15,7 @@ type Block struct {
 func (Block) Kind() Kind { return KindBlock }
 
 // BlockOf names a box.
-func BlockOf(s Stream, b solver.Box) Block { return Block{Stream: s, Lo: b.Lo, Hi: b.Hi} }
+func BlockOf(s Stream, b problem.Box) Block { return Block{Stream: s, Lo: b.Lo, Hi: b.Hi} }
 
 // Box is the box that is named; any numbers may stand there.
-func (b Block) Box() solver.Box { return solver.Box{Lo: b.Lo, Hi: b.Hi} }
+func (b Block) Box() problem.Box { return problem.Box{Lo: b.Lo, Hi: b.Hi} }

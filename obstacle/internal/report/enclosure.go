@@ -19,7 +19,7 @@ type Enclosure struct {
 }
 
 // NewEnclosure describes one.
-func NewEnclosure(n *solver.Enclosure) *Enclosure {
+func NewEnclosure(n *verify.Enclosure) *Enclosure {
 	return &Enclosure{
 		Width: nullable.Number(n.Width), Sum: &[2]nullable.Number{nullable.Number(n.Sum[0]), nullable.Number(n.Sum[1])},
 		ContactPoints: &n.Contact, UpperContact: &n.UpperContact, Sweeps: nullable.Count(n.Sweeps),

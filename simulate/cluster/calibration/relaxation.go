@@ -38,8 +38,8 @@ func (b Workload) orDefault() (Workload, error) {
 	return b, nil
 }
 
-func (b Workload) partition() (solver.Partition, error) {
-	return solver.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
+func (b Workload) partition() (problem.Partition, error) {
+	return problem.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
 }
 
 // String names the block.
