@@ -12,7 +12,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -48,11 +49,11 @@ func allocations(ctx context.Context, r *measure.Run) error {
 func countAllocations(ctx context.Context, scheme iterate.Scheme, sweeps iterate.Iteration) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	problem, err := measure.Membrane(allocationsN)
+	prob, err := measure.Membrane(allocationsN)
 	if err != nil {
 		return 0, err
 	}
-	part, err := problem.Slabs(problem.N, 2, nil)
+	part, err := problem.Slabs(prob.N, 2, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -67,7 +68,7 @@ func countAllocations(ctx context.Context, scheme iterate.Scheme, sweeps iterate
 		return runner.New(ctx, runner.Config{
 			Node: runner.Over(nodes[i]), Names: []string{"0", "1"},
 			Solver: problem.Config{
-				Problem: problem, Partition: part, Rank: iterate.Rank(i), Scheme: scheme, Tolerance: 1e-12,
+				Problem: prob, Partition: part, Rank: iterate.Rank(i), Scheme: scheme, Tolerance: 1e-12,
 				MaxSweeps: sweeps, CheckEvery: 1 << 40,
 			},
 		})

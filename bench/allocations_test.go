@@ -4,9 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 func TestPeersOfTheAllocationCountRun(t *testing.T) {

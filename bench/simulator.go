@@ -8,7 +8,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // simulator measures the cost of simulating on this machine. The 4096 peers run first, so that the

@@ -9,7 +9,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/experiments/internal/published"
 	"github.com/p2pdc/p2pdc/internal/measure"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A scaling is a curve of efficiency by machines.

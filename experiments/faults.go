@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A fault changes the model of a cluster.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // ratioMap is the ratio of virtual times until the tolerance is met, synchronous / asynchronous, on

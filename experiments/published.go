@@ -13,7 +13,10 @@ import (
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/simulate/cluster/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // calibration has the parameters that are not published. Each is fitted on one cell, all at 64

@@ -12,7 +12,9 @@ import (
 
 	"github.com/p2pdc/p2pdc/experiments/internal/published"
 	"github.com/p2pdc/p2pdc/internal/measure"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 func TestCutsOfThePublishedRuns(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // pointTime is the time of a point in these experiments: 0.4 GLUP/s, what the memory of one core
@@ -177,21 +178,21 @@ func compareSchemes(ctx context.Context, r *measure.Run, name string, sync, asyn
 // oldValues measures what it costs to read values that are 0 to 4 sweeps old, every age equally
 // likely.
 func oldValues(ctx context.Context, r *measure.Run) error {
-	problem, err := measure.Membrane(64)
+	prob, err := measure.Membrane(64)
 	if err != nil {
 		return err
 	}
-	slabs, err := problem.Slabs(problem.N, 8, nil)
+	slabs, err := problem.Slabs(prob.N, 8, nil)
 	if err != nil {
 		return err
 	}
-	boxes, err := problem.Boxes(problem.N, 8)
+	boxes, err := problem.Boxes(prob.N, 8)
 	if err != nil {
 		return err
 	}
 	for i, part := range []problem.Partition{slabs, boxes} {
 		name := [2]string{"64³, 8 slabs", "64³, 8 boxes"}[i]
-		fresh, err := (&sim.Stale{Problem: problem, Partition: part, Tolerance: 1e-6}).Run()
+		fresh, err := (&sim.Stale{Problem: prob, Partition: part, Tolerance: 1e-6}).Run()
 		if err != nil {
 			return err
 		}
@@ -200,7 +201,7 @@ func oldValues(ctx context.Context, r *measure.Run) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			old, err := (&sim.Stale{Problem: problem, Partition: part, Tolerance: 1e-6, Most: 4, Seed: uint64(seed)}).Run()
+			old, err := (&sim.Stale{Problem: prob, Partition: part, Tolerance: 1e-6, Most: 4, Seed: uint64(seed)}).Run()
 			if err != nil {
 				return err
 			}

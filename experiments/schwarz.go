@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/measure"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // schwarz counts what the Schwarz method needs to solve the membrane to 1e-6, and compares the

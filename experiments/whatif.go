@@ -9,7 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/experiments/internal/published"
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // publishedSweeps returns the number of sweeps of the published run on a described cluster: what a

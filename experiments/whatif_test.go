@@ -13,7 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/experiments/internal/published"
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A sweep on a proxy grid takes the time of one on the full grid.

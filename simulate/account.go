@@ -8,16 +8,17 @@ import (
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // read is called when a sweep begins: it reads the newest faces that have come.
 func (m *machine) read() {
-	iterate := m.host.Peer.Outcome().Iterate
+	newest := m.host.Peer.Outcome().Iterate
 	m.host.Newest(func(label uint64) {
 		age := 0
-		if label := iterate.LabelIterate(label); label < iterate {
-			age = int(min(iterate-label, iterate.Iteration(len(m.staleness)-1)))
+		if label := iterate.LabelIterate(label); label < newest {
+			age = int(min(newest-label, iterate.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++
 	})

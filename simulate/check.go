@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // check refuses what cannot be played.

@@ -4,11 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // drawModel draws machines and networks of every kind, so slow that nothing is in their favour

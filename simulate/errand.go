@@ -4,7 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // errand is a relaxation that a thread of the crew may do while the engine goes on: virtual time
@@ -140,3 +141,6 @@ func (d *deferring) Box() problem.Box { return d.settled().Box() }
 
 // Links implements problem.Peer.
 func (d *deferring) Links() []iterate.Link { return d.settled().Links() }
+
+// Describe implements problem.Peer.
+func (d *deferring) Describe() string { return d.settled().Describe() }

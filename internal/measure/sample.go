@@ -12,7 +12,8 @@ import (
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/simulate/cluster/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Sample is a run of the membrane on Side³ points in virtual time, on the model of a cluster.
@@ -25,7 +26,7 @@ type Sample struct {
 	Parts    [3]int // boxes along each axis; zero: those with the least surface
 	Scheme   iterate.Scheme
 	Method   problem.MethodConfig
-	Late     bool             // faces are sent when the whole block has been relaxed
+	Late     bool              // faces are sent when the whole block has been relaxed
 	Sweeps   iterate.Iteration // the run ends after so many; 0: when it has converged
 	Seed     uint64
 	// AllProcessors lets the run use all processors. Otherwise it uses one, and Each runs one

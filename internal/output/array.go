@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/npy"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // writeNPY writes float64 of shape [z][y][x] with the boundary: N+2 along every

@@ -3,7 +3,7 @@ package output
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // grid is a solution on the closed grid. Along an axis in use indices run from 0

@@ -20,7 +20,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Solution is a problem with interior values of u, [z][y][x], x fastest. Writers

@@ -17,11 +17,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/internal/npy"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/internal/npy"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // sample is a problem on an uneven grid with values that tell where they belong.

@@ -6,9 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // collection is what ParaView reads of a .pvd file.

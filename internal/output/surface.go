@@ -3,7 +3,7 @@ package output
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // surface is the free boundary: the border between points in contact with an obstacle

@@ -9,11 +9,10 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // polyData is a .vtp file read back.

@@ -3,11 +3,11 @@ package virtual
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 // A peer whose neighbour closed its sessions without a verdict fails after VerdictTime.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // World is what a Host lives in: time, networks, and what its work costs. No method may

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // attendEvery is how often a wait for neighbours to change over looks at what else is

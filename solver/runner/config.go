@@ -7,10 +7,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/rs/zerolog"
 )
 
 // Socket is what a runner wants of a session beyond p2psap.Socket: calls that

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // NeighbourError tells that the run cannot go on because of one neighbour: it was

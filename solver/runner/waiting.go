@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // lookTime is how long a wait looks for news before it blocks, on a machine with

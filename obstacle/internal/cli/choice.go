@@ -3,7 +3,7 @@ package cli
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // partitionOf reads the word of --partition; auto is problem.SlabsOrBoxes.

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // claims are the boxes whose values the peers hand over. They are those of the partition
@@ -13,7 +15,7 @@ import (
 // come, and no two may have a point in common.
 type claims struct {
 	config problem.Config // Problem, Partition, Method, Balance
-	axis   int           // along which planes move
+	axis   int            // along which planes move
 
 	mu    sync.Mutex
 	boxes []problem.Box // by rank; empty: not said yet
@@ -57,7 +59,7 @@ func (c *claims) claim(rank int, b problem.Box) error {
 			return fmt.Errorf("a box %v of a peer that had %v", b, was)
 		}
 	}
-	lo, hi, most := b.Lo[c.axis], b.Hi[c.axis], c.config.MostPlanes(iterate.Rank(rank))
+	lo, hi, most := b.Lo[c.axis], b.Hi[c.axis], richardson.MostPlanes(&c.config, iterate.Rank(rank))
 	if lo < 0 || hi <= lo || hi > c.config.Problem.N[c.axis] || hi-lo > most {
 		return fmt.Errorf("a box of planes %d to %d; there are %d, of which it may have %d", lo, hi, c.config.Problem.N[c.axis], most)
 	}

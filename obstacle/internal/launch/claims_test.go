@@ -3,10 +3,9 @@ package launch
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 // slab is planes lo to hi of the rehearsals' grid.

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/rs/zerolog"
 )
 
 // Bounds of what the launcher does about a hole: as much time as the run has taken, but

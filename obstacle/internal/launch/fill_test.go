@@ -3,11 +3,13 @@ package launch
 import (
 	"testing"
 
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // solved is a run whose peers have the solution of a problem, apart from those that are lost.

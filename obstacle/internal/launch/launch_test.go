@@ -10,16 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
 )
 
 // rehearsal is a run whose peers are played by the test, over real connections.
@@ -39,16 +40,16 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 	t.Helper()
 	spec, err := file.Builtin("membrane", nil)
 	require.NoError(t, err)
-	problem, err := spec.BuildValid([]int{4})
+	prob, err := spec.BuildValid([]int{4})
 	require.NoError(t, err)
-	cut, err := problem.Slabs(problem.N, peers, nil)
+	cut, err := problem.Slabs(prob.N, peers, nil)
 	require.NoError(t, err)
 	identity, err := rendezvous.NewKeyIdentity("v1", "f", driver.NewKey())
 	require.NoError(t, err)
 	notes, says := io.Pipe()
 	r := &rehearsal{t: t, address: make(chan string, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	r.plan = Plan{
-		Spec: spec, Problem: problem, Partition: cut, Scheme: "sync", Order: "jacobi", Tolerance: 1e-6,
+		Spec: spec, Problem: prob, Partition: cut, Scheme: "sync", Order: "jacobi", Tolerance: 1e-6,
 		Threads: 1, PeerTimeout: await.Limit, Identity: identity, Protect: "auto",
 		Address: "127.0.0.1:0", JoinTime: await.Limit, Interrupt: r.stop, Log: zerolog.Nop(), Notes: says,
 	}

@@ -11,12 +11,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/rs/zerolog"
 )
 
 // Plan is a run as the user asked for it.
@@ -83,7 +84,7 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 		}
 		c := problem.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 		for q := range p.Partition.Peers() {
-			all := c.Links(iterate.Rank(q))
+			all := solver.Links(&c, iterate.Rank(q))
 			if q == rank {
 				out.Neighbours = len(all)
 			}
@@ -147,7 +148,7 @@ type Outcome struct {
 	Last     Pair
 
 	Peers  []rendezvous.Result // by rank; of a lost peer only Points is set
-	Boxes  []problem.Box        // by rank, at the end: planes may have moved
+	Boxes  []problem.Box       // by rank, at the end: planes may have moved
 	Hosts  []rendezvous.Member
 	Setup  time.Duration // from the call of Run to the first relaxation
 	Run    time.Duration // from the first relaxation to the last peer's verdict, as the launcher saw it
@@ -160,7 +161,7 @@ type Outcome struct {
 // solution of the problem on it, for the values that the other peers have around it.
 type Filled struct {
 	Box      problem.Box // smallest that holds the hole
-	Points   int        // of the hole
+	Points   int         // of the hole
 	Method   string
 	Cycles   uint64  // of the method
 	Residual float64 // relative, of the problem on the hole

@@ -6,13 +6,13 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 // stepsOf is a series of so many steps on four points of two peers.

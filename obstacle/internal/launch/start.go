@@ -1,6 +1,6 @@
 package launch
 
-import "github.com/p2pdc/p2pdc/solver"
+import "github.com/p2pdc/p2pdc/solver/problem"
 
 // Start is where a run of a stationary problem begins, [z][y][x]: initial where there are
 // values, else the problem's start.

@@ -4,7 +4,7 @@ import (
 	"runtime"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // crowded tells whether the peers of this machine have more threads than it has

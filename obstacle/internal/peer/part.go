@@ -19,6 +19,8 @@ import (
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -254,7 +256,7 @@ func (p *peer) stream(s rendezvous.Stream, total int64, take func([]byte)) error
 }
 
 // join connects to the neighbours, opens the sessions and builds the own block.
-func (p *peer) join(ctx context.Context, o *orders, problem *problem.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
+func (p *peer) join(ctx context.Context, o *orders, prob *problem.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
 	a := &p.assign
 	labels := make([]string, len(a.Members))
 	for i, m := range a.Members {
@@ -270,12 +272,12 @@ func (p *peer) join(ctx context.Context, o *orders, problem *problem.Problem, st
 	}
 	cut, rank := p.cut(), iterate.Rank(p.welcome.Rank)
 	config := problem.Config{
-		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: problem.MethodConfig(a.Method),
+		Problem: prob, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: problem.MethodConfig(a.Method),
 		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
 		Allocate: host.Array,
 	}
 	crowded := p.makeRoom(scheme)
-	if err := p.connect(ctx, config.Links(rank)); err != nil {
+	if err := p.connect(ctx, solver.Links(&config, rank)); err != nil {
 		return nil, err
 	}
 	names := make([]string, cut.Peers())
@@ -293,7 +295,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *problem.Problem, st
 		Threads: a.Threads, Crowded: crowded, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slow,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopper(ctx, o), Grace: p.timeout(),
-		Step:          p.stepper(problem),
+		Step:          p.stepper(prob),
 		Progress:      func(q runner.Progress) { state.Store(&q) },
 		ProgressEvery: launch.BeatEvery(p.timeout()),
 		Log:           p.Log, // it adds the rank itself

@@ -6,7 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // reporter hands the ends of time steps to the launcher while the peer relaxes on: one
@@ -31,8 +32,8 @@ func newReporter(conn *rendezvous.Conn, told bool) *reporter {
 }
 
 // stepper is runner.Config.Step; nil in a stationary run.
-func (p *peer) stepper(problem *problem.Problem) func(iterate.StepResult, problem.Box, func([]float64)) error {
-	if problem.Steps() == 0 {
+func (p *peer) stepper(prob *problem.Problem) func(iterate.StepResult, problem.Box, func([]float64)) error {
+	if prob.Steps() == 0 {
 		return nil
 	}
 	return func(s iterate.StepResult, box problem.Box, solution func([]float64)) error {

@@ -1,6 +1,6 @@
 package rendezvous
 
-import "github.com/p2pdc/p2pdc/solver"
+import "github.com/p2pdc/p2pdc/solver/problem"
 
 // Block says which box the chunks of a stream that follow are of, where planes move from
 // peer to peer: StreamSolution, or StreamStep for the end of a time step. The receiver

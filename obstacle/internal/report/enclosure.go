@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Enclosure says between what the discrete solution lies, for certain; null is not known.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Workload says of which run the relaxation is measured: so many peers on a grid of N points a
