@@ -15,12 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 // attackMark is the type of service of the attacker's own packets, by which it knows
@@ -179,7 +180,7 @@ func TestDifferentProtection(t *testing.T) {
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--protect", "always")
 	require.Equal(t, 1, p.wait(patience))
 	p.said("different protection: the run has --protect never, this peer --protect always")
-	r.said("different protection: .*the run waits for another peer in its place")
+	r.said("different protection: .*the run waits for a replacement")
 	p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--protect", "never")
 	require.Equal(t, 0, p.wait(patience))
 	require.Equal(t, 0, r.wait(patience))

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // optionBuiltin makes a built-in of what turns its parameters into a contract.

@@ -3,7 +3,7 @@ package problems
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Contact radius and coefficients of the 2-D solution −A ln r + B, as PETSc's

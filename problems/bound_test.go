@@ -4,9 +4,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/multilevel"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // The error bound holds on every built-in: against the discrete solution to round-off,

@@ -4,10 +4,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 func TestAllIsOrderedAndComplete(t *testing.T) {
@@ -199,7 +198,7 @@ func TestRasterRefusesEmptyBoxes(t *testing.T) {
 }
 
 func BenchmarkMembraneObstacle(b *testing.B) {
-	p := problem(b, "membrane", 63)
+	p := exampleProblem(b, "membrane", 63)
 	for b.Loop() {
 		eachNode(p, func(_ int, q problem.Point, _ bool) { p.Obstacle(q) })
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Catalog holds problems by name. The program solves what its catalog holds. It must not change while others use it.

@@ -6,10 +6,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 var long = flag.Bool("long", false, "also check the errors on the finest grids")
@@ -98,7 +97,7 @@ func cube(d, n int) [3]int {
 	return g
 }
 
-func problem(t require.TestingT, name string, n int, settings ...string) *problem.Problem {
+func exampleProblem(t require.TestingT, name string, n int, settings ...string) *problem.Problem {
 	b, err := Lookup(name)
 	require.NoError(t, err)
 	b, err = b.With(settings)
@@ -132,7 +131,7 @@ func TestDiscretisationErrors(t *testing.T) {
 			if c.long && !*long {
 				t.Skip("a fine grid: run with -args -long")
 			}
-			require.InDelta(t, c.want, maxError(t, problem(t, c.problem, c.n)), 2*c.digits)
+			require.InDelta(t, c.want, maxError(t, exampleProblem(t, c.problem, c.n)), 2*c.digits)
 		})
 	}
 }
@@ -149,14 +148,14 @@ func maxError(t *testing.T, p *problem.Problem) float64 {
 // In the plane no figures are given: the error must fall with h².
 func TestPlaneProblemsConverge(t *testing.T) {
 	for _, name := range []string{"quartic2d", "ball2d"} {
-		coarse, fine := maxError(t, problem(t, name, 31)), maxError(t, problem(t, name, 127))
+		coarse, fine := maxError(t, exampleProblem(t, name, 31)), maxError(t, exampleProblem(t, name, 127))
 		require.Less(t, fine, coarse/5, "%s: %g at n = 31, %g at 127", name, coarse, fine)
 	}
 }
 
 // The membrane's contact set and mean are figures that the program prints too.
 func TestMembraneContact(t *testing.T) {
-	p := problem(t, "membrane", 31)
+	p := exampleProblem(t, "membrane", 31)
 	u, _ := solveDirectly(t, p)
 	contact, sum := 0, 0.0
 	eachNode(p, func(at int, q problem.Point, boundary bool) {
@@ -251,7 +250,7 @@ func slopeOf(c problem.Coefficient, q problem.Point, axis int, h float64) float6
 // Inside the contact set the source does not show in the solution.
 func TestQuarticSource(t *testing.T) {
 	for _, name := range []string{"quartic", "quartic2d"} {
-		p := problem(t, name, 3)
+		p := exampleProblem(t, name, 3)
 		for r2, want := range map[float64]float64{0: -8 * 0.49 * 1.49, 0.45: -8 * 0.49 * 1.04} {
 			require.InDelta(t, want, p.Source.At(problem.Point{math.Sqrt(r2)}), 1e-12, name)
 		}

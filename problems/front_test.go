@@ -5,15 +5,17 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // frontError is the largest error at the end.
 func frontError(t *testing.T, name string, n, steps int) float64 {
 	t.Helper()
-	p := problem(t, name, n, fmt.Sprintf("steps=%d", steps))
+	p := exampleProblem(t, name, n, fmt.Sprintf("steps=%d", steps))
 	before, err := verify.AtStart(p, nil)
 	require.NoError(t, err)
 	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-9, 0, 0, 0)
@@ -50,7 +52,7 @@ func TestFrontConverges(t *testing.T) {
 
 // The free boundary is where the speed says, and u is 0 ahead of it.
 func TestFrontMoves(t *testing.T) {
-	p := problem(t, "front", 9, "speed=2", "at=0.1", "end=0.25")
+	p := exampleProblem(t, "front", 9, "speed=2", "at=0.1", "end=0.25")
 	for m, at := range []float64{0.1, 0.6} { // at t = 0 and at the end
 		q := p.Evolution.At(float64(m) * 0.25)
 		along := func(s float64) problem.Point { s /= math.Sqrt(3); return problem.Point{s, s, s} }

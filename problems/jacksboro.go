@@ -1,11 +1,11 @@
 package problems
 
 import (
+	"github.com/p2pdc/p2pdc/solver/problem"
+
 	_ "embed"
 	"errors"
 	"strings"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // terrain is terrain/jacksboro_fault.npy: its header, then terrainRows rows from

@@ -3,7 +3,7 @@ package problems
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // membrane is the 3-D reference case: a membrane held at 0 over a paraboloid.

@@ -3,7 +3,7 @@ package problems
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // quartic is a problem with a flat obstacle and a source made for the solution

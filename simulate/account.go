@@ -8,19 +8,21 @@ import (
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // read is called when a sweep begins: it reads the newest faces that have come.
 func (m *machine) countStaleness() {
-	iterate := m.peer.Outcome().Iterate
+	newest := m.peer.Outcome().Iterate
 	for _, n := range m.host.Exchange.Neighbours() {
 		if len(n.Slots) == 0 {
 			continue
 		}
 		age := 0
-		if label := iterate.LabelIterate(n.Newest()); label < iterate {
-			age = int(min(iterate-label, iterate.Iteration(len(m.staleness)-1)))
+		if label := iterate.LabelIterate(n.Newest()); label < newest {
+			age = int(min(newest-label, iterate.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++
 	}
@@ -125,7 +127,7 @@ func (e *engine) result() (*Result, error) {
 	return r, nil
 }
 
-// settled returns the machine's problem.Peer once no relaxation of it is going on.
+// settled returns the machine's peer once no relaxation of it is going on.
 func (m *machine) settled() problem.Peer {
 	m.peer.Outcome()
 	return m.solution

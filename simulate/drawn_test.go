@@ -8,7 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // drawModel draws machines and networks of every kind, so slow that nothing is in their favour

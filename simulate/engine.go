@@ -16,6 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // engine plays one Run.
@@ -43,7 +44,7 @@ type engine struct {
 	now        microproto.Instant // when it ended
 	done       atomic.Int32       // ranks that have their verdict
 	swept      atomic.Int32       // ranks that have done Run.Sweeps
-	ended      iterate.Reason      // the engine ended the run for that
+	ended      iterate.Reason     // the engine ended the run for that
 	stopped    bool
 	fault      error
 	evaluation evaluation

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/simulate"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // averager is a peer of an iteration that has nothing to do with obstacle problems: each peer of
@@ -18,7 +18,7 @@ type averager struct {
 	rank, peers iterate.Rank
 	value       float64
 	sweep       iterate.Iteration // made so far
-	sent        int              // neighbours that have this sweep's value
+	sent        int               // neighbours that have this sweep's value
 	inbox       map[iterate.Rank]map[uint64]float64
 }
 

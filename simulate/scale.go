@@ -3,7 +3,8 @@ package simulate
 import (
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // standIn is a peer on a coarse grid that stands for one on a grid with more points a side:

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/p2pdc/p2pdc/solver"
+import "github.com/p2pdc/p2pdc/solver/problem"
 
 // dome is a membrane on a square, fixed at height 0 along the edge and held up by a paraboloid in the middle.
 func dome(p *problem.Problem, _ []float64) error {

@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // uneven is four peers of even slabs of a long box, relaxing a point in that time; the

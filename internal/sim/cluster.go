@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Cluster is a scenario being played.
@@ -38,7 +38,7 @@ type Cluster struct {
 	events  uint64
 	ended   microproto.Instant // when the last session was closed
 
-	ends     [][]float64         // by time step, assembled
+	ends     [][]float64          // by time step, assembled
 	believed []iterate.StepResult // by rank 0
 	fault    error
 }

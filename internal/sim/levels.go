@@ -4,7 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // drawLevels makes some runs in lockstep ones of a method of the whole grid. It draws

@@ -9,7 +9,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Some peers of some scenarios have adapters of one fabric beside their base link. An
@@ -21,7 +21,7 @@ type Fall struct {
 	At, Up time.Duration // Up 0: it stays down
 	Rank   iterate.Rank
 	Peer   iterate.Rank // -1: the adapter
-	Cut    bool        // of an adapter: what is on its way is lost; otherwise it may still arrive
+	Cut    bool         // of an adapter: what is on its way is lost; otherwise it may still arrive
 }
 
 // drawRails gives some scenarios adapters that fall. It draws last, so that the rest of a

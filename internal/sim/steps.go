@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 
 	"github.com/p2pdc/p2pdc/internal/virtual"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // drawSteps makes some problems nonstationary ones, whose load and boundary move. It

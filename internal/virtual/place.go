@@ -1,6 +1,6 @@
 package virtual
 
-import "github.com/p2pdc/p2pdc/solver"
+import "github.com/p2pdc/p2pdc/solver/problem"
 
 // Place puts the values of a box, [z][y][x], into a grid of n points.
 func Place(u []float64, n [3]int, b problem.Box, v []float64) {

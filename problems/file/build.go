@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // build makes the problem on a grid; a nonstationary one with its functions at the end.

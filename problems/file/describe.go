@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Description says what a problem means, to people (String) and, as JSON, to

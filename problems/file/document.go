@@ -5,12 +5,11 @@ import (
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
-
 	"github.com/p2pdc/p2pdc/internal/npy"
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // document is a problem file understood: everything but the grid.

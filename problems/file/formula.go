@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
+	"github.com/p2pdc/p2pdc/solver/problem"
+
 	exprconf "github.com/expr-lang/expr/conf"
+
 	exprfile "github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
-
 	"github.com/p2pdc/p2pdc/internal/spelling"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Bounds of a formula: what a person writes is far below them, and they bound

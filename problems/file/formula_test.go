@@ -8,10 +8,9 @@ import (
 	"testing"
 
 	"github.com/expr-lang/expr"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 func TestFormulas(t *testing.T) {

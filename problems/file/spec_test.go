@@ -8,11 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 const everything = `# every key
@@ -214,7 +215,7 @@ func TestMalformedBytesAreRefused(t *testing.T) {
 		_, err := UnmarshalSpec(nil, seal(body))
 		require.ErrorContains(t, err, want)
 	}
-	_, err := UnmarshalSpec(nil, []byte("p2pdc.problem.2\n" + strings.Repeat("x", 40)))
+	_, err := UnmarshalSpec(nil, []byte("p2pdc.problem.2\n"+strings.Repeat("x", 40)))
 	require.EqualError(t, err, "these bytes are not a problem of this program's version")
 	s := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n")
 	s.arrays = []attachment{{"row.npy", nil}}

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // ValueError tells that a function of a problem has an inadmissible value at a

@@ -3,10 +3,9 @@ package file
 import (
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // A thin inspection looks at every point of the boundary and at one of so many others, the

@@ -3,7 +3,7 @@ package option
 import (
 	"testing"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // What a point of a grid of three assets costs: the payoff, what a run begins with, and the data on

@@ -3,9 +3,8 @@ package option
 import (
 	"math"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // frame is the change of coordinates log(S/S₀) = L·y, in which the assets move

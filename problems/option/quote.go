@@ -3,7 +3,7 @@ package option
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Quote is an option's value today and its derivatives by the assets' prices.

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // InputError tells which entry of an option makes no sense. Key is as in a problem file;

@@ -18,7 +18,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Session is one end of a session with a neighbour. No method blocks.
@@ -43,7 +43,7 @@ type Session interface {
 	Adapted() (bool, error)
 }
 
-// Peer is what the exchange needs of a peer; see problem.Peer.
+// Peer is what the exchange needs of a peer; see iterate.Peer.
 type Peer interface {
 	Next(now time.Duration) iterate.Op
 	Pack(op iterate.Op, dst []byte)
@@ -120,7 +120,7 @@ type Exchange struct {
 	neighbours []*Neighbour
 	byRank     map[iterate.Rank]*Neighbour
 	op         iterate.Op // the operation that is being carried out
-	pending    operation // what is left of it
+	pending    operation  // what is left of it
 	late       []lateFace
 	left       int  // with Config.Late: points of the sweep in progress that have not been relaxed
 	waiting    bool // the newest Action was Wait

@@ -3,7 +3,8 @@ package cli
 import (
 	"strings"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // balances reads the word of --balance: whether planes move from peer to peer, and what
@@ -15,7 +16,7 @@ func (q *request) balances(w *work) (bool, string, error) {
 		return false, "off", nil
 	case "on":
 		c := problem.Config{Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method}
-		if err := c.Balanceable(); err != nil {
+		if err := richardson.Balanceable(&c); err != nil {
 			return false, "off: " + strings.TrimPrefix(err.Error(), richardson.ErrBalance.Error()+": "), nil
 		}
 		return true, "on", nil

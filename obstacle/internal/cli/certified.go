@@ -3,12 +3,12 @@ package cli
 import (
 	"runtime"
 
-	"github.com/spf13/pflag"
-
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/spf13/pflag"
 )
 
 // enclosing are the flags of two-sided enclosures.

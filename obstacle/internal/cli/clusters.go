@@ -15,6 +15,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // label decides who tells the peers' clusters: --clusters, --topology, or nobody (then
@@ -98,7 +100,7 @@ func (q *request) fits(w *work, clusters int) error {
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
 		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	return c.Check()
+	return solver.Check(c)
 }
 
 // between refuses channels between clusters when their micro-protocols are not all in

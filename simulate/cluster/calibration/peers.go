@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // sweep is what relaxing a block once took.
@@ -37,9 +39,9 @@ type arrival struct {
 	data  []byte
 }
 
-// problem is like the reference problem: its obstacle differs from point to point, so that it
+// testProblem is like the reference problem: its obstacle differs from point to point, so that it
 // is read.
-func problem(n [3]int) *problem.Problem {
+func testProblem(n [3]int) *problem.Problem {
 	return &problem.Problem{
 		Name: "calibration", Dimension: 3, N: n, Hi: problem.Point{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1},
 		Obstacle: func(p problem.Point) float64 {
@@ -74,9 +76,8 @@ func newPeers(b Workload) ([]*relaxer, error) {
 	var all []*relaxer
 	for rank := range partition.Peers() {
 		peer, err := solver.New(problem.Config{
-			Problem: problem(n), Partition: partition, Rank: iterate.Rank(rank), Scheme: iterate.Synchronous(), Tolerance: 1e-12,
-			CheckEvery: 1 << 30,
-			Method:     problem.MethodConfig{Together: 1}, // as a peer among others
+			Problem: testProblem(n), Partition: partition, Rank: iterate.Rank(rank), Scheme: iterate.Synchronous(), Tolerance: 1e-12, CheckEvery: 1 << 30,
+			Method: problem.MethodConfig{Together: 1}, // as a peer among others
 		})
 		if err != nil {
 			return nil, err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Workload says of which run the relaxation is measured: so many peers on a grid of N points a
@@ -33,8 +33,7 @@ func (b Workload) orDefault() (Workload, error) {
 		return b, fmt.Errorf("messages by an MTU of %d bytes: it should be %d to %d", b.MTU, ether.MinMTU, ether.MaxMTU)
 	}
 	if b.N < 2 || b.N > 1024 || b.Peers < 1 || b.Peers > b.N {
-		return b, fmt.Errorf("a block of one of %d peers at n = %d: want 2 to 1024 points a side, and 1 to n peers",
-			b.Peers, b.N)
+		return b, fmt.Errorf("a block of one of %d peers at n = %d: there should be 2 to 1024 points a side, and 1 to n peers", b.Peers, b.N)
 	}
 	return b, nil
 }
@@ -234,8 +233,7 @@ func straggle(of []sweep, jitter float64) cluster.Straggle {
 	if times == 0 {
 		return cluster.Straggle{}
 	}
-	return cluster.Straggle{PerSecond: min(mostPauses, float64(times)/relaxed*1e9),
-		For: time.Duration(paused / float64(times))}
+	return cluster.Straggle{PerSecond: min(mostPauses, float64(times)/relaxed*1e9), For: time.Duration(paused / float64(times))}
 }
 
 // normalQuartiles is how far the quartiles of a normal distribution are apart, in deviations.
