@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// transition is a row of IBTA table 91: what must and what may be given, for both
+// transition is a row of IBTA table 91: the attributes that must and may be given, for both
 // transports and for RC alone.
 type transition struct {
 	from, to     PairState
@@ -41,10 +41,9 @@ func transitions() []transition {
 	}
 }
 
-// CheckTransition tells whether a pair of a transport may go from a state to another,
-// given the attributes of m: the error wraps ErrState when it may not at all, and
-// ErrAttributes when some are missing or too many, which it names. Without MaskState
-// in m, to must be from.
+// CheckTransition checks whether a pair may go from one state to another with the attributes in
+// m. The error wraps ErrState if there is no such transition, and ErrAttributes if attributes
+// are missing or not allowed, which it names. Without MaskState in m, to must equal from.
 func CheckTransition(t Transport, from, to PairState, m Mask) error {
 	must, may, legal := masks(t, from, to)
 	if !legal {
@@ -57,7 +56,7 @@ func CheckTransition(t Transport, from, to PairState, m Mask) error {
 	return nil
 }
 
-// masks finds what a transition must and may be given; false when there is none.
+// masks returns the attributes that a transition must and may have, and whether it exists.
 func masks(t Transport, from, to PairState) (must, may Mask, legal bool) {
 	if to == Reset || to == Error {
 		return 0, 0, true
@@ -75,7 +74,7 @@ func masks(t Transport, from, to PairState) (must, may Mask, legal bool) {
 	return 0, 0, false
 }
 
-// String names the attributes, in the order of their bits.
+// String names the attributes in the order of their bits.
 func (m Mask) String() string {
 	names := []struct {
 		bit  Mask

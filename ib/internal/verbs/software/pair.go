@@ -42,7 +42,7 @@ func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 		return nil, err
 	}
 	a := d.device.adapter
-	if err := checkPairConfig(c, a.limits); err != nil {
+	if err := c.Check(a.limits, maxInlineBytes); err != nil {
 		return nil, err
 	}
 	s, is := c.Send.(*queue)
@@ -79,30 +79,6 @@ func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 
 // mostInline is the largest inline payload, bytes.
 const maxInlineBytes = 1024
-
-func checkPairConfig(c verbs.PairConfig, l verbs.Limits) error {
-	over := func(what string, v, most int) error {
-		if v < 0 || v > most {
-			return fmt.Errorf("%w: %d %s; the most is %d", verbs.ErrLimit, v, what, most)
-		}
-		return nil
-	}
-	if c.Transport != verbs.RC && c.Transport != verbs.UC {
-		return fmt.Errorf("%w: %v", verbs.ErrAttributes, c.Transport)
-	}
-	for _, err := range []error{
-		over("outstanding send requests", c.SendRequests, l.PairRequests),
-		over("outstanding receive requests", c.ReceiveRequests, l.PairRequests),
-		over("elements of a send request", c.SendElements, l.Elements),
-		over("elements of a receive request", c.ReceiveElements, l.Elements),
-		over("inline bytes", c.InlineBytes, maxInlineBytes),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 func (q *pair) Number() uint32             { return q.number }
 func (q *pair) Transport() verbs.Transport { return q.transport }
