@@ -34,7 +34,7 @@ func (d *device) CreateChannel() (verbs.Channel, error) {
 func (c *channel) signal() {
 	select {
 	case c.event <- struct{}{}:
-	default: // one is there already
+	default: // an event is pending already
 	}
 }
 
