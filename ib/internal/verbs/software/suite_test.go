@@ -23,7 +23,7 @@ func rig(t *testing.T, c software.Config, names ...string) (suite.Rig, *software
 	return suite.Rig{
 		Provider: f, Devices: [2]string{names[0], names[last]}, Exact: true,
 		SetPort: func(end int, up bool) { require.NoError(t, plugged[min(end, last)].SetPort(1, up)) },
-		Lose: func(lose func(int) bool) {
+		SetLoss: func(lose func(int) bool) {
 			if lose == nil {
 				f.SetRule(nil)
 				return

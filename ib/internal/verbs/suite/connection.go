@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testTransitions: each step wants exactly its attributes, and there is no other way.
+// testTransitions checks that each transition needs exactly its attributes, in this order.
 func testTransitions(t *testing.T, r Rig, tr verbs.Transport) {
-	s := shape{config: verbs.PairConfig{Transport: tr}, unjoined: true, retries: 7, rnr: 7}
-	a, b := both(t, r, s)
+	s := options{config: verbs.PairConfig{Transport: tr}, unconnected: true, retries: 7, rnr: 7}
+	a, b := openBoth(t, r, s)
 	steps := a.steps(b, s)
 	bits := func(m verbs.Mask) (out []verbs.Mask) {
 		for i := range 32 {
@@ -23,14 +23,14 @@ func testTransitions(t *testing.T, r Rig, tr verbs.Transport) {
 	all := steps[0].Mask | steps[1].Mask | steps[2].Mask
 	states := []verbs.PairState{verbs.Reset, verbs.Init, verbs.ReadyToReceive, verbs.ReadyToSend}
 	for i, good := range steps {
-		a.inState(states[i])
+		a.requireState(states[i])
 		for _, m := range bits(good.Mask) {
 			bad := good
 			bad.Mask &^= m
 			err := a.pair.Modify(bad)
 			require.ErrorIs(t, err, verbs.ErrAttributes, "%v without %v", good.State, m)
 			require.ErrorContains(t, err, m.String())
-			a.inState(states[i])
+			a.requireState(states[i])
 		}
 		for _, m := range bits(all &^ good.Mask &^ (verbs.MaskAccess | verbs.MaskPartitionKey | verbs.MaskRNRTimer)) {
 			bad := good
@@ -38,25 +38,25 @@ func testTransitions(t *testing.T, r Rig, tr verbs.Transport) {
 			err := a.pair.Modify(bad)
 			require.ErrorIs(t, err, verbs.ErrAttributes, "%v with %v", good.State, m)
 			require.ErrorContains(t, err, m.String())
-			a.inState(states[i])
+			a.requireState(states[i])
 		}
-		for j, other := range steps { // not out of turn
+		for j, other := range steps { // not out of order
 			if j == i || i == 1 && j == 0 {
 				continue
 			}
 			require.Error(t, a.pair.Modify(other), "%v to %v", states[i], other.State)
-			a.inState(states[i])
+			a.requireState(states[i])
 		}
 		require.NoError(t, a.pair.Modify(good))
 	}
-	a.inState(verbs.ReadyToSend)
+	a.requireState(verbs.ReadyToSend)
 	require.ErrorIs(t, a.pair.Modify(steps[0]), verbs.ErrState)
 	require.NoError(t, a.pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Error}))
-	a.inState(verbs.Error)
-	require.ErrorIs(t, a.pair.Modify(steps[2]), verbs.ErrState, "error is left by reset only")
+	a.requireState(verbs.Error)
+	require.ErrorIs(t, a.pair.Modify(steps[2]), verbs.ErrState, "only Reset leaves Error")
 	require.NoError(t, a.pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Reset}))
-	a.inState(verbs.Reset)
-	// Values that no port, path or pair has.
+	a.requireState(verbs.Reset)
+	// Values that are invalid for every port, path or pair.
 	bad := steps[0]
 	bad.Port = 200
 	require.Error(t, a.pair.Modify(bad))
@@ -69,16 +69,16 @@ func testTransitions(t *testing.T, r Rig, tr verbs.Transport) {
 		bad := steps[1]
 		spoil(&bad)
 		require.ErrorIs(t, a.pair.Modify(bad), verbs.ErrAttributes, name)
-		a.inState(verbs.Init)
+		a.requireState(verbs.Init)
 	}
 	require.NoError(t, a.pair.Modify(steps[1]))
 	require.NoError(t, a.pair.Modify(steps[2]))
 }
 
-// testStates: what may be posted when.
+// testStates checks which requests may be posted in which state.
 func testStates(t *testing.T, r Rig, tr verbs.Transport) {
-	s := shape{config: verbs.PairConfig{Transport: tr}, unjoined: true, retries: 7, rnr: 7}
-	a, b := both(t, r, s)
+	s := options{config: verbs.PairConfig{Transport: tr}, unconnected: true, retries: 7, rnr: 7}
+	a, b := openBoth(t, r, s)
 	steps := a.steps(b, s)
 	send := func(want error) {
 		t.Helper()
@@ -87,91 +87,91 @@ func testStates(t *testing.T, r Rig, tr verbs.Transport) {
 		require.Zero(t, n)
 	}
 	send(verbs.ErrState)
-	n, err := a.pair.PostReceive([]verbs.ReceiveRequest{a.slot(1, 0, 8)})
+	n, err := a.pair.PostReceive([]verbs.ReceiveRequest{a.receive(1, 0, 8)})
 	require.ErrorIs(t, err, verbs.ErrState)
 	require.Zero(t, n)
 	require.NoError(t, a.pair.Modify(steps[0]))
 	send(verbs.ErrState)
-	a.expect(a.slot(1, 0, 64))
+	a.postReceive(a.receive(1, 0, 64))
 	require.NoError(t, a.pair.Modify(steps[1]))
 	send(verbs.ErrState)
-	a.expect(a.slot(2, 64, 64))
-	// Ready to receive is enough to receive.
-	b.join(a, s, 1)
+	a.postReceive(a.receive(2, 64, 64))
+	// A pair receives in ReadyToReceive already.
+	b.connect(a, s, 1)
 	b.post(b.send(7, 0, 8))
-	b.ended(b.poll(b.sends, 1)[0], 7, verbs.Sent)
-	a.ended(a.poll(a.recvs, 1)[0], 1, verbs.Received)
+	b.requireSuccess(b.poll(b.sends, 1)[0], 7, verbs.Sent)
+	a.requireSuccess(a.poll(a.recvs, 1)[0], 1, verbs.Received)
 	require.NoError(t, a.pair.Modify(steps[2]))
-	a.inState(verbs.ReadyToSend)
+	a.requireState(verbs.ReadyToSend)
 }
 
-// testFlush: in Error all that is outstanding, and all that is posted later, completes
-// as flushed, in order, signaled or not.
+// testFlush checks that in Error all outstanding and later requests complete as flushed, in
+// order, signaled or not.
 func testFlush(t *testing.T, r Rig, tr verbs.Transport) {
-	a, b := both(t, r, shape{config: verbs.PairConfig{Transport: tr}, retries: 6, rnr: 7})
+	a, b := openBoth(t, r, options{config: verbs.PairConfig{Transport: tr}, retries: 6, rnr: 7})
 	for i := range uint64(5) {
-		b.expect(b.slot(i, 0, 64))
+		b.postReceive(b.receive(i, 0, 64))
 	}
 	a.post(a.send(1, 0, 8))
-	a.ended(a.poll(a.sends, 1)[0], 1, verbs.Sent)
-	b.ended(b.poll(b.recvs, 1)[0], 0, verbs.Received)
+	a.requireSuccess(a.poll(a.sends, 1)[0], 1, verbs.Sent)
+	b.requireSuccess(b.poll(b.recvs, 1)[0], 0, verbs.Received)
 	require.NoError(t, b.pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Error}))
-	b.flushed(b.poll(b.recvs, 4), 1, 2, 3, 4)
-	if r.Exact { // rxe does not look at its receive queue before a packet comes
-		b.expect(b.slot(5, 0, 64))
-		b.flushed(b.poll(b.recvs, 1), 5)
+	b.requireFlushed(b.poll(b.recvs, 4), 1, 2, 3, 4)
+	if r.Exact { // rxe does not check its receive queue before a packet comes
+		b.postReceive(b.receive(5, 0, 64))
+		b.requireFlushed(b.poll(b.recvs, 1), 5)
 	}
 	w := b.send(6, 0, 8)
 	w.Signaled = false
 	b.post(w, b.send(7, 0, 8))
-	b.flushed(b.poll(b.sends, 2), 6, 7)
-	// The other end is not told. RC finds out, UC never does. (rxe takes 7 retries for
-	// retries without end.)
+	b.requireFlushed(b.poll(b.sends, 2), 6, 7)
+	// The other end is not notified. RC detects the error, UC never does. (With 7 retries rxe
+	// would retry for ever.)
 	a.post(a.send(2, 0, 8))
 	c := a.poll(a.sends, 1)[0]
 	if tr == verbs.UC {
-		a.ended(c, 2, verbs.Sent)
+		a.requireSuccess(c, 2, verbs.Sent)
 		return
 	}
 	require.Equal(t, verbs.StatusRetriesExceeded, c.Status, "%v", c.Status)
 }
 
-// testReset: a pair is as new after Reset, and can be joined again.
+// testReset checks that Reset restores a new pair, which can be connected again.
 func testReset(t *testing.T, r Rig, tr verbs.Transport) {
-	s := shape{config: verbs.PairConfig{Transport: tr}, retries: 7, rnr: 7}
-	a, b := both(t, r, s)
+	s := reliable(tr)
+	a, b := openBoth(t, r, s)
 	for round := range 3 {
 		for i := range uint64(3) {
-			b.expect(b.slot(i, 0, 64))
+			b.postReceive(b.receive(i, 0, 64))
 		}
 		a.post(a.send(1, 0, 8), a.send(2, 0, 8))
 		a.poll(a.sends, 2)
 		for i, c := range b.poll(b.recvs, 2) {
-			b.ended(c, uint64(i), verbs.Received)
+			b.requireSuccess(c, uint64(i), verbs.Received)
 		}
 		for n, e := range []*end{a, b} {
 			if round == 1 {
 				require.NoError(t, e.pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Error}))
 				if n == 1 {
-					e.flushed(e.poll(e.recvs, 1), 2)
+					e.requireFlushed(e.poll(e.recvs, 1), 2)
 				}
 			}
 			require.NoError(t, e.pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Reset}))
-			e.quiet(e.recvs)
+			e.requireEmpty(e.recvs)
 			e.psn = (e.psn + 1000) & 0xffffff
 		}
-		a.join(b, s, 0)
-		b.join(a, s, 1)
+		a.connect(b, s, 0)
+		b.connect(a, s, 1)
 	}
 }
 
-// testPathMTU: ends that do not agree on the size of packets. RC says so, UC drops.
+// testPathMTU connects ends with different packet sizes. RC reports it, UC drops the message.
 func testPathMTU(t *testing.T, r Rig, tr verbs.Transport) {
 	if !r.Exact {
 		t.Skip("stacks differ")
 	}
-	s := shape{config: verbs.PairConfig{Transport: tr}, retries: 6, rnr: 7}
-	s.unlike = func(n int, at *verbs.Attributes) {
+	s := options{config: verbs.PairConfig{Transport: tr}, retries: 6, rnr: 7}
+	s.modify = func(n int, at *verbs.Attributes) {
 		if n == 1 && at.Mask&verbs.MaskPathMTU != 0 {
 			at.PathMTU = 512
 			if r.mtu(verbs.Port{MTU: 4096}) == 512 {
@@ -179,27 +179,27 @@ func testPathMTU(t *testing.T, r Rig, tr verbs.Transport) {
 			}
 		}
 	}
-	a, b := both(t, r, s)
-	b.expect(b.slot(1, 0, 8192))
+	a, b := openBoth(t, r, s)
+	b.postReceive(b.receive(1, 0, 8192))
 	a.post(a.send(1, 0, 5000))
 	c := a.poll(a.sends, 1)[0]
 	if tr == verbs.UC {
-		a.ended(c, 1, verbs.Sent)
-		b.quiet(b.recvs)
+		a.requireSuccess(c, 1, verbs.Sent)
+		b.requireEmpty(b.recvs)
 		return
 	}
 	require.Equal(t, verbs.StatusRemoteInvalid, c.Status, "%v", c.Status)
-	b.flushed(b.poll(b.recvs, 1), 1)
+	b.requireFlushed(b.poll(b.recvs, 1), 1)
 }
 
-// lonely is a shape whose RC pairs give up soon: 65 µs × 2^(8−4), three times.
-func lonely(tr verbs.Transport) shape {
-	return shape{config: verbs.PairConfig{Transport: tr}, timeout: 8, retries: 2, rnr: 7}
+// quickToFail are options with which RC pairs fail soon: 65 µs × 2^(8−4), three times.
+func quickToFail(tr verbs.Transport) options {
+	return options{config: verbs.PairConfig{Transport: tr}, timeout: 8, retries: 2, rnr: 7}
 }
 
-// unheard is what a send comes to that the other end does not take: RC gives up in
-// bounded time, UC has no idea. others are statuses of stacks that notice it here.
-func (e *end) unheard(id uint64, others ...verbs.Status) {
+// sendUnanswered sends a message that the other end does not accept. RC fails in bounded time, UC
+// does not notice. others are statuses of stacks that detect the cause locally.
+func (e *end) sendUnanswered(id uint64, others ...verbs.Status) {
 	e.t.Helper()
 	e.post(e.send(id, 0, 3000))
 	c := e.poll(e.sends, 1)[0]
@@ -208,46 +208,46 @@ func (e *end) unheard(id uint64, others ...verbs.Status) {
 	if e.pair.Transport() == verbs.UC {
 		want = verbs.StatusOK
 	}
-	e.status(c, want, others...)
+	e.requireStatus(c, want, others...)
 	if c.Status != verbs.StatusOK {
-		e.inState(verbs.Error)
+		e.requireState(verbs.Error)
 	}
 }
 
-// testWrongNumber: a queue pair number that nobody has.
+// testWrongNumber connects to a queue pair number that does not exist.
 func testWrongNumber(t *testing.T, r Rig, tr verbs.Transport) {
-	s := lonely(tr)
-	s.unlike = func(n int, at *verbs.Attributes) {
+	s := quickToFail(tr)
+	s.modify = func(n int, at *verbs.Attributes) {
 		if n == 0 && at.Mask&verbs.MaskRemote != 0 {
 			at.Remote ^= 0x7ff000
 		}
 	}
-	a, b := both(t, r, s)
-	b.expect(b.slot(1, 0, 4096))
-	a.unheard(1)
-	b.quiet(b.recvs)
-	b.inState(verbs.ReadyToSend)
+	a, b := openBoth(t, r, s)
+	b.postReceive(b.receive(1, 0, 4096))
+	a.sendUnanswered(1)
+	b.requireEmpty(b.recvs)
+	b.requireState(verbs.ReadyToSend)
 }
 
-// testWrongPSN: ends that do not agree on the first packet. RC never delivers; UC takes
-// up at the first packet of any message.
+// testWrongPSN connects ends with different first packet numbers. RC never delivers. UC accepts
+// the first packet of any message.
 func testWrongPSN(t *testing.T, r Rig, tr verbs.Transport) {
 	for name, by := range map[string]uint32{"ahead": 40, "behind": 1<<24 - 40} {
 		t.Run(name, func(t *testing.T) {
-			s := lonely(tr)
-			s.unlike = func(n int, at *verbs.Attributes) {
+			s := quickToFail(tr)
+			s.modify = func(n int, at *verbs.Attributes) {
 				if n == 1 && at.Mask&verbs.MaskReceivePSN != 0 {
 					at.ReceivePSN = (at.ReceivePSN + by) & 0xffffff
 				}
 			}
-			a, b := both(t, r, s)
-			b.expect(b.slot(1, 0, 4096))
-			a.unheard(1, verbs.StatusOK) // rxe takes what is behind for a repeat, and acknowledges it
+			a, b := openBoth(t, r, s)
+			b.postReceive(b.receive(1, 0, 4096))
+			a.sendUnanswered(1, verbs.StatusOK) // rxe acknowledges an earlier packet as a duplicate
 			if tr == verbs.RC {
-				b.quiet(b.recvs)
+				b.requireEmpty(b.recvs)
 				return
 			}
-			b.ended(b.poll(b.recvs, 1)[0], 1, verbs.Received)
+			b.requireSuccess(b.poll(b.recvs, 1)[0], 1, verbs.Received)
 		})
 	}
 }
