@@ -14,7 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-func someOffer() offer {
+func sampleOffer() offer {
 	return offer{
 		name: "peer-7", layer: verbs.LayerInfiniBand, mtu: 4096, lid: 0x1234,
 		gid:    verbs.GID{Addr: netip.MustParseAddr("fe80::2:c903:0:1a2b"), Kind: verbs.GIDInfiniBand},
@@ -24,9 +24,9 @@ func someOffer() offer {
 	}
 }
 
-// The layout is fixed: peers of different builds must understand each other.
+// The format is fixed, since peers may run different builds.
 func TestOfferGolden(t *testing.T) {
-	o := someOffer()
+	o := sampleOffer()
 	mptest.Golden(t, "offer.hex", hex.Dump(o.append(nil)))
 	got, err := decodeOffer(o.append(nil))
 	require.NoError(t, err)
@@ -39,8 +39,12 @@ func TestOfferRoundTrip(t *testing.T) {
 		o := offer{
 			name: string(rapid.SliceOfN(rapid.Byte(), 1, 255).Draw(rt, "name")), layer: verbs.LinkLayer(1 + u("layer", 1)),
 			mtu: 256 << u("mtu", 4), lid: uint16(u("lid", 65535)),
-			gid:    verbs.GID{Kind: verbs.GIDKind(u("kind", 3)), Addr: netip.AddrFrom16([16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(rt, "gid")))},
-			subnet: u("subnet", 1<<63), blockBytes: int(minBlockBytes + u("block", 1<<20)), credit: int(1 + u("window", maxReceives-1)),
+			gid: verbs.GID{
+				Kind: verbs.GIDKind(u("kind", 3)),
+				Addr: netip.AddrFrom16([16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(rt, "gid"))),
+			},
+			subnet: u("subnet", 1<<63), blockBytes: int(minBlockBytes + u("block", 1<<20)),
+			credit:      int(1 + u("credit", maxReceives-1)),
 			incarnation: u("incarnation", 1<<63), generation: uint32(u("generation", 1<<32-1)),
 			rc:    endpoint{uint32(1 + u("rc", mask24-1)), uint32(u("rc psn", mask24))},
 			uc:    endpoint{uint32(1 + u("uc", mask24-1)), uint32(u("uc psn", mask24))},
@@ -53,7 +57,7 @@ func TestOfferRoundTrip(t *testing.T) {
 }
 
 func TestOfferRefused(t *testing.T) {
-	good := someOffer()
+	good := sampleOffer()
 	for name, spoil := range map[string]func(*offer){
 		"no name": func(o *offer) { o.name = "" }, "layer": func(o *offer) { o.layer = 3 },
 		"mtu": func(o *offer) { o.mtu = 1500 }, "block": func(o *offer) { o.blockBytes = 100 },
@@ -80,7 +84,7 @@ func TestOfferRefused(t *testing.T) {
 }
 
 func FuzzOffer(f *testing.F) {
-	o := someOffer()
+	o := sampleOffer()
 	f.Add(o.append(nil))
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -91,10 +95,10 @@ func FuzzOffer(f *testing.F) {
 	})
 }
 
-// Whatever an offer says, Accept answers with a connection or an error, and nothing is
-// left of what could not be made.
+// For any offer Accept returns a connection or an error, and a failed connection leaves nothing
+// open.
 func FuzzAccept(f *testing.F) {
-	o := someOffer()
+	o := sampleOffer()
 	f.Add(o.append(nil))
 	o.lid, o.slots = 1, 0
 	f.Add(o.append(nil))
@@ -110,8 +114,8 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
-func TestFits(t *testing.T) {
-	mine := someOffer()
+func TestCompatible(t *testing.T) {
+	mine := sampleOffer()
 	mine.name = "me"
 	ether := func(o *offer) {
 		o.layer, o.lid, o.gid.Kind = verbs.LayerEthernet, 0, verbs.GIDRoCEv2
@@ -123,7 +127,7 @@ func TestFits(t *testing.T) {
 	}{
 		{func(_, _ *offer) {}, false, ""},
 		{func(m, their *offer) { ether(m); ether(their) }, false, ""},
-		{func(_, their *offer) { their.mtu = 1024 }, false, ""}, // the smaller counts
+		{func(_, their *offer) { their.mtu = 1024 }, false, ""}, // the smaller MTU is used
 		{func(_, their *offer) { their.credit = 3; their.slots = 0 }, false, ""},
 		{func(_, their *offer) { their.name = "me" }, false, "same name as this end"},
 		{func(_, their *offer) { ether(their) }, true, "runs on InfiniBand, that of \"peer-7\" on Ethernet"},
@@ -132,7 +136,7 @@ func TestFits(t *testing.T) {
 		{func(m, their *offer) { ether(m); ether(their); their.gid.Kind = verbs.GIDRoCEv1 }, true, "of one kind"},
 		{func(_, their *offer) { their.blockBytes = 4096 }, false, "blocks of 4096 bytes, this end of 8128"},
 	} {
-		m, their := mine, someOffer()
+		m, their := mine, sampleOffer()
 		c.change(&m, &their)
 		err := m.compatible(&their)
 		if c.want == "" {
