@@ -1,6 +1,7 @@
 package ib_test
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/ib"
@@ -64,7 +65,9 @@ func Example() {
 func ExampleContext_Choose() {
 	host := ib.Context{Kernel: false, Lock: ib.LockLimit{Bytes: -1}}
 	_, err := host.Choose(ib.Want{Bytes: 16 << 20})
-	fmt.Println(err)
-	// Output:
-	// the kernel has no RDMA: there is no /sys/class/infiniband (load the driver of your adapter and ib_uverbs; without an adapter rdma_rxe makes one of an Ethernet interface)
+	var missing *ib.MissingError
+	if errors.As(err, &missing) {
+		fmt.Println(missing.Missing[0].What)
+	}
+	// Output: the kernel has no RDMA: there is no /sys/class/infiniband
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rig is two adapters on a fabric, or one looped back.
+// rig returns two adapters on a fabric, or one looped back.
 func rig(t *testing.T, c software.Config, names ...string) (suite.Rig, *software.Fabric) {
 	t.Helper()
 	f := software.NewFabric(c)
-	var plugged []*software.Adapter
+	var adapters []*software.Adapter
 	for _, n := range names {
 		a, err := f.Add(n)
 		require.NoError(t, err)
-		plugged = append(plugged, a)
+		adapters = append(adapters, a)
 	}
-	last := len(plugged) - 1
+	last := len(adapters) - 1
 	return suite.Rig{
 		Provider: f, Devices: [2]string{names[0], names[last]}, Exact: true,
-		SetPort: func(end int, up bool) { require.NoError(t, plugged[min(end, last)].SetPort(1, up)) },
+		SetPort: func(end int, up bool) { require.NoError(t, adapters[min(end, last)].SetPort(1, up)) },
 		SetLoss: func(lose func(int) bool) {
 			if lose == nil {
 				f.SetRule(nil)
