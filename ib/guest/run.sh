@@ -132,9 +132,10 @@ build_initramfs() {
 	copy_library
 	mkdir -p "$cache/bin"
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$cache/bin/obstacle" ./cmd/obstacle
+	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/verbs.test" ./ib/internal/verbs
 	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/libibverbs.test" ./ib/internal/verbs/libibverbs
 	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/ib.test" ./ib
-	for p in obstacle libibverbs.test ib.test; do copy_program "$cache/bin/$p"; done
+	for p in obstacle verbs.test libibverbs.test ib.test; do copy_program "$cache/bin/$p"; done
 	solve_references
 	(cd "$root" && find . | cpio -o -H newc --quiet) >"$cache/initramfs"
 }

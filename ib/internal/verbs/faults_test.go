@@ -1,4 +1,4 @@
-package suite
+package verbs_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 // testNoReceive checks that RC waits for a receive request, for a number of retries, and that UC
 // loses the message silently, also a write with immediate.
-func testNoReceive(t *testing.T, r Rig, tr verbs.Transport) {
+func testNoReceive(t *testing.T, r rig, tr verbs.Transport) {
 	a, b := openBoth(t, r, reliable(tr))
 	if tr == verbs.UC {
 		fill(a.memory[:5000], 1)
@@ -54,7 +54,7 @@ func (e *end) sendOne(to *end) {
 
 // testKeys checks what a remote write may not touch. On RC both pairs go to Error. UC drops the
 // write silently and continues.
-func testKeys(t *testing.T, r Rig, tr verbs.Transport) {
+func testKeys(t *testing.T, r rig, tr verbs.Transport) {
 	for name, c := range map[string]struct {
 		access verbs.Access
 		pair   verbs.Access
@@ -120,7 +120,7 @@ func (e *end) requireWriteResult(b *end, tr verbs.Transport) {
 }
 
 // testLocalProtection checks errors in the sender's own elements.
-func testLocalProtection(t *testing.T, r Rig, tr verbs.Transport) {
+func testLocalProtection(t *testing.T, r rig, tr verbs.Transport) {
 	for name, spoil := range map[string]func(*verbs.Element, *end){
 		"key":    func(e *verbs.Element, _ *end) { e.Key ^= 0x5a5a00 },
 		"bounds": func(e *verbs.Element, a *end) { e.Addr = a.region.Addr() + uint64(len(a.memory)) - 7 },
@@ -144,7 +144,7 @@ func testLocalProtection(t *testing.T, r Rig, tr verbs.Transport) {
 }
 
 // testReceiveProtection checks errors in the receiver's own elements.
-func testReceiveProtection(t *testing.T, r Rig, tr verbs.Transport) {
+func testReceiveProtection(t *testing.T, r rig, tr verbs.Transport) {
 	for name, c := range map[string]struct {
 		access verbs.Access
 		spoil  func(*verbs.Element, *end)
@@ -164,7 +164,7 @@ func testReceiveProtection(t *testing.T, r Rig, tr verbs.Transport) {
 }
 
 // testTooLong sends a message longer than the receive request.
-func testTooLong(t *testing.T, r Rig, tr verbs.Transport) {
+func testTooLong(t *testing.T, r rig, tr verbs.Transport) {
 	a, b := openBoth(t, r, reliable(tr))
 	b.postReceive(b.receive(5, 0, 4999), b.receive(6, 8192, 5000))
 	a.post(a.send(1, 0, 5000))
@@ -189,7 +189,7 @@ func failsAtReceiver(t *testing.T, a, b *end, tr verbs.Transport, local, remote,
 }
 
 // testBrokenSender checks that a pair put in Error by a remote write flushes its own sends.
-func testBrokenSender(t *testing.T, r Rig, tr verbs.Transport) {
+func testBrokenSender(t *testing.T, r rig, tr verbs.Transport) {
 	if tr == verbs.UC {
 		t.Skip("a refused write does not affect a UC pair")
 	}

@@ -1,4 +1,4 @@
-package suite
+package verbs_test
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 // end is one end of a connection with its objects.
 type end struct {
 	t       *testing.T
-	rig     Rig
+	rig     rig
 	device  verbs.Device
 	domain  verbs.Domain
 	channel verbs.Channel
@@ -51,7 +51,7 @@ const (
 )
 
 // openBoth opens two ends and connects them. They are closed with the test.
-func openBoth(t *testing.T, r Rig, s options) (a, b *end) {
+func openBoth(t *testing.T, r rig, s options) (a, b *end) {
 	t.Helper()
 	a, b = open(t, r, s, 0), open(t, r, s, 1)
 	if !s.unconnected {
@@ -61,7 +61,7 @@ func openBoth(t *testing.T, r Rig, s options) (a, b *end) {
 	return a, b
 }
 
-func open(t *testing.T, r Rig, s options, n int) *end {
+func open(t *testing.T, r rig, s options, n int) *end {
 	t.Helper()
 	e := &end{t: t, rig: r, psn: uint32(0xfffff0 + n*5)} // wraps soon
 	var err error
@@ -118,7 +118,7 @@ func (e *end) create(c verbs.PairConfig) verbs.Pair {
 }
 
 // mtu returns the MTU of the paths.
-func (r Rig) mtu(p verbs.Port) int { return cmp.Or(r.MTU, min(1024, p.MTU)) }
+func (r rig) mtu(p verbs.Port) int { return cmp.Or(r.MTU, min(1024, p.MTU)) }
 
 // steps returns the attributes that take a pair to Init, ReadyToReceive and ReadyToSend, exactly
 // as its transport requires them.
@@ -285,7 +285,7 @@ func (e *end) requireStatus(c verbs.Completion, want verbs.Status, others ...ver
 }
 
 // requireClosed requires that no object has leaked.
-func (r Rig) requireClosed(t *testing.T) {
+func (r rig) requireClosed(t *testing.T) {
 	t.Helper()
 	if r.Open != nil {
 		require.Zero(t, r.Open(), "objects of the test are still open")

@@ -1,4 +1,4 @@
-package suite
+package verbs_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ func (e *end) messageSizes() []int {
 	return []int{0, 1, 63, 64, 65, m - 1, m, m + 1, 2 * m, 3*m + 5, 8128, 65536}
 }
 
-func testSend(t *testing.T, r Rig, tr verbs.Transport) {
+func testSend(t *testing.T, r rig, tr verbs.Transport) {
 	a, b := openBoth(t, r, reliable(tr))
 	for i, n := range a.messageSizes() {
 		fill(a.memory[:n], i)
@@ -41,7 +41,7 @@ func testSend(t *testing.T, r Rig, tr verbs.Transport) {
 }
 
 // testGather checks elements of any size at both ends.
-func testGather(t *testing.T, r Rig, tr verbs.Transport) {
+func testGather(t *testing.T, r rig, tr verbs.Transport) {
 	a, b := openBoth(t, r, reliable(tr))
 	m := r.mtu(a.port)
 	for i, n := range [][6]int{
@@ -65,7 +65,7 @@ func testGather(t *testing.T, r Rig, tr verbs.Transport) {
 	}
 }
 
-func testWrite(t *testing.T, r Rig, tr verbs.Transport) {
+func testWrite(t *testing.T, r rig, tr verbs.Transport) {
 	a, b := openBoth(t, r, reliable(tr))
 	for i, n := range a.messageSizes() {
 		fill(a.memory[:n], i)
@@ -101,7 +101,7 @@ func testWrite(t *testing.T, r Rig, tr verbs.Transport) {
 }
 
 // testInline checks that the payload is copied when the request is posted.
-func testInline(t *testing.T, r Rig, tr verbs.Transport) {
+func testInline(t *testing.T, r rig, tr verbs.Transport) {
 	a, b := openBoth(t, r, options{config: verbs.PairConfig{Transport: tr, InlineBytes: 32}, retries: 7, rnr: 7})
 	for i := range 9 {
 		b.postReceive(b.receive(uint64(i), 64*i, 64))
@@ -127,7 +127,7 @@ func testInline(t *testing.T, r Rig, tr verbs.Transport) {
 }
 
 // testDuplex sends in both directions at once, each from its own goroutine.
-func testDuplex(t *testing.T, r Rig, tr verbs.Transport) {
+func testDuplex(t *testing.T, r rig, tr verbs.Transport) {
 	const messages, slots, size = 300, 16, 3000
 	a, b := openBoth(t, r, reliable(tr))
 	for _, e := range []*end{a, b} {

@@ -1,4 +1,4 @@
-package suite
+package verbs_test
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 )
 
 // testOrder checks that requests of all kinds complete in the order posted, at both ends.
-func testOrder(t *testing.T, r Rig, tr verbs.Transport) {
+func testOrder(t *testing.T, r rig, tr verbs.Transport) {
 	a, b := openBoth(t, r, reliable(tr))
 	for range 4 {
 		var sends []verbs.SendRequest
@@ -43,7 +43,7 @@ func testOrder(t *testing.T, r Rig, tr verbs.Transport) {
 
 // testUnsignaled checks that only signaled requests leave a completion, which implies the earlier
 // ones.
-func testUnsignaled(t *testing.T, r Rig, tr verbs.Transport) {
+func testUnsignaled(t *testing.T, r rig, tr verbs.Transport) {
 	a, b := openBoth(t, r, options{config: verbs.PairConfig{Transport: tr, SendRequests: 16}, retries: 7, rnr: 7})
 	for round := range 20 {
 		for i := range 8 {
@@ -64,7 +64,7 @@ func testUnsignaled(t *testing.T, r Rig, tr verbs.Transport) {
 
 // testQueueFull checks that a queue takes as many requests as configured, and then reports that
 // it is full.
-func testQueueFull(t *testing.T, r Rig, tr verbs.Transport) {
+func testQueueFull(t *testing.T, r rig, tr verbs.Transport) {
 	s := reliable(tr)
 	s.config.SendRequests, s.config.ReceiveRequests = 8, 8
 	a, b := openBoth(t, r, s)
@@ -108,7 +108,7 @@ func testQueueFull(t *testing.T, r Rig, tr verbs.Transport) {
 }
 
 // testReuse checks that requests and their elements may be reused after a post.
-func testReuse(t *testing.T, r Rig, tr verbs.Transport) {
+func testReuse(t *testing.T, r rig, tr verbs.Transport) {
 	a, b := openBoth(t, r, reliable(tr))
 	element, into := make([]verbs.Element, 1), make([]verbs.Element, 1)
 	sends, receives := make([]verbs.SendRequest, 1), make([]verbs.ReceiveRequest, 1)
@@ -138,7 +138,7 @@ func testReuse(t *testing.T, r Rig, tr verbs.Transport) {
 
 // testOneQueue checks that sends and receives of pairs of both transports may complete in one
 // queue. Completions name their pair, and those of one queue of a pair are in order.
-func testOneQueue(t *testing.T, r Rig, tr verbs.Transport) {
+func testOneQueue(t *testing.T, r rig, tr verbs.Transport) {
 	s := options{config: verbs.PairConfig{Transport: tr}, retries: 7, rnr: 7, oneQueue: true}
 	a, b := openBoth(t, r, s)
 	other := s

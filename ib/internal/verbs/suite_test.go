@@ -1,6 +1,6 @@
-// Package suite tests a provider against the contract of package verbs. A Rig describes where
-// a stack of real adapters differs or cannot be tested.
-package suite
+// The tests of this package are the contract of package verbs, over both providers. A rig
+// describes where a stack of real adapters differs or cannot be tested.
+package verbs_test
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Rig is the pair of ends that the suite runs on. Both may be one device looped back.
-type Rig struct {
+// rig is the pair of ends that the suite runs on. Both may be one device looped back.
+type rig struct {
 	Provider verbs.Provider
 	Devices  [2]string
 	Port     int // of both
@@ -28,12 +28,12 @@ type Rig struct {
 	Open func() int64
 }
 
-// Run runs all tests.
-func Run(t *testing.T, r Rig) {
+// runSuite runs all tests.
+func runSuite(t *testing.T, r rig) {
 	r.Port = max(r.Port, 1)
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, Rig)
+		run  func(*testing.T, rig)
 	}{
 		{"Device", testDevice},
 		{"Busy", testBusy},
@@ -50,7 +50,7 @@ func Run(t *testing.T, r Rig) {
 		t.Run(tr.String(), func(t *testing.T) {
 			for _, c := range []struct {
 				name string
-				run  func(*testing.T, Rig, verbs.Transport)
+				run  func(*testing.T, rig, verbs.Transport)
 			}{
 				{"Transitions", testTransitions},
 				{"States", testStates},

@@ -1,4 +1,4 @@
-package suite
+package verbs_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func testDevice(t *testing.T, r Rig) {
+func testDevice(t *testing.T, r rig) {
 	names, err := r.Provider.Devices()
 	require.NoError(t, err)
 	require.Contains(t, names, r.Devices[0])
@@ -62,7 +62,7 @@ func testDevice(t *testing.T, r Rig) {
 }
 
 // testBusy checks that no object can be closed before those made from it.
-func testBusy(t *testing.T, r Rig) {
+func testBusy(t *testing.T, r rig) {
 	d, err := r.Provider.Open(r.Devices[0])
 	require.NoError(t, err)
 	domain, err := d.AllocDomain()
@@ -94,7 +94,7 @@ func testBusy(t *testing.T, r Rig) {
 	require.NoError(t, d.Close())
 }
 
-func testRegions(t *testing.T, r Rig) {
+func testRegions(t *testing.T, r rig) {
 	d, err := r.Provider.Open(r.Devices[0])
 	require.NoError(t, err)
 	domain, err := d.AllocDomain()
@@ -118,7 +118,7 @@ func testRegions(t *testing.T, r Rig) {
 	require.NoError(t, d.Close())
 }
 
-func testLimits(t *testing.T, r Rig) {
+func testLimits(t *testing.T, r rig) {
 	e := open(t, r, options{config: verbs.PairConfig{Transport: verbs.RC}}, 0)
 	l, err := e.device.Limits()
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func testLimits(t *testing.T, r Rig) {
 	require.ErrorIs(t, err, verbs.ErrLimit)
 }
 
-func testChannel(t *testing.T, r Rig) {
+func testChannel(t *testing.T, r rig) {
 	a, b := openBoth(t, r, reliable(verbs.RC))
 	wait := func(timeout time.Duration, want bool) {
 		t.Helper()

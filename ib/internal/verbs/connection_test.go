@@ -1,4 +1,4 @@
-package suite
+package verbs_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 )
 
 // testTransitions checks that each transition needs exactly its attributes, in this order.
-func testTransitions(t *testing.T, r Rig, tr verbs.Transport) {
+func testTransitions(t *testing.T, r rig, tr verbs.Transport) {
 	s := options{config: verbs.PairConfig{Transport: tr}, unconnected: true, retries: 7, rnr: 7}
 	a, b := openBoth(t, r, s)
 	steps := a.steps(b, s)
@@ -76,7 +76,7 @@ func testTransitions(t *testing.T, r Rig, tr verbs.Transport) {
 }
 
 // testStates checks which requests may be posted in which state.
-func testStates(t *testing.T, r Rig, tr verbs.Transport) {
+func testStates(t *testing.T, r rig, tr verbs.Transport) {
 	s := options{config: verbs.PairConfig{Transport: tr}, unconnected: true, retries: 7, rnr: 7}
 	a, b := openBoth(t, r, s)
 	steps := a.steps(b, s)
@@ -107,7 +107,7 @@ func testStates(t *testing.T, r Rig, tr verbs.Transport) {
 
 // testFlush checks that in Error all outstanding and later requests complete as flushed, in
 // order, signaled or not.
-func testFlush(t *testing.T, r Rig, tr verbs.Transport) {
+func testFlush(t *testing.T, r rig, tr verbs.Transport) {
 	a, b := openBoth(t, r, options{config: verbs.PairConfig{Transport: tr}, retries: 6, rnr: 7})
 	for i := range uint64(5) {
 		b.postReceive(b.receive(i, 0, 64))
@@ -137,7 +137,7 @@ func testFlush(t *testing.T, r Rig, tr verbs.Transport) {
 }
 
 // testReset checks that Reset restores a new pair, which can be connected again.
-func testReset(t *testing.T, r Rig, tr verbs.Transport) {
+func testReset(t *testing.T, r rig, tr verbs.Transport) {
 	s := reliable(tr)
 	a, b := openBoth(t, r, s)
 	for round := range 3 {
@@ -166,7 +166,7 @@ func testReset(t *testing.T, r Rig, tr verbs.Transport) {
 }
 
 // testPathMTU connects ends with different packet sizes. RC reports it, UC drops the message.
-func testPathMTU(t *testing.T, r Rig, tr verbs.Transport) {
+func testPathMTU(t *testing.T, r rig, tr verbs.Transport) {
 	if !r.Exact {
 		t.Skip("stacks differ")
 	}
@@ -215,7 +215,7 @@ func (e *end) sendUnanswered(id uint64, others ...verbs.Status) {
 }
 
 // testWrongNumber connects to a queue pair number that does not exist.
-func testWrongNumber(t *testing.T, r Rig, tr verbs.Transport) {
+func testWrongNumber(t *testing.T, r rig, tr verbs.Transport) {
 	s := quickToFail(tr)
 	s.modify = func(n int, at *verbs.Attributes) {
 		if n == 0 && at.Mask&verbs.MaskRemote != 0 {
@@ -231,7 +231,7 @@ func testWrongNumber(t *testing.T, r Rig, tr verbs.Transport) {
 
 // testWrongPSN connects ends with different first packet numbers. RC never delivers. UC accepts
 // the first packet of any message.
-func testWrongPSN(t *testing.T, r Rig, tr verbs.Transport) {
+func testWrongPSN(t *testing.T, r rig, tr verbs.Transport) {
 	for name, by := range map[string]uint32{"ahead": 40, "behind": 1<<24 - 40} {
 		t.Run(name, func(t *testing.T) {
 			s := quickToFail(tr)

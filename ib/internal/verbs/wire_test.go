@@ -1,4 +1,4 @@
-package suite
+package verbs_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 // testLoss checks that RC repairs a lost packet, and that UC loses the message, or part of a
 // write.
-func testLoss(t *testing.T, r Rig, tr verbs.Transport) {
+func testLoss(t *testing.T, r rig, tr verbs.Transport) {
 	if r.SetLoss == nil {
 		t.Skip("packets cannot be dropped here")
 	}
@@ -54,7 +54,7 @@ func testLoss(t *testing.T, r Rig, tr verbs.Transport) {
 
 // testPort disconnects and connects a port: RC fails in bounded time, both ends get events, and
 // the pairs work again after a reset.
-func testPort(t *testing.T, r Rig, tr verbs.Transport) {
+func testPort(t *testing.T, r rig, tr verbs.Transport) {
 	if r.SetPort == nil {
 		t.Skip("the port cannot be disconnected here")
 	}
