@@ -15,7 +15,7 @@ wait_for() {
 	shift
 	while ! "$@"; do
 		tries=$((tries - 1))
-		[ $tries -gt 0 ] || { echo "waited in vain for: $*"; return 1; }
+		[ $tries -gt 0 ] || { echo "timed out: $*"; return 1; }
 		sleep 0.1
 	done
 }
