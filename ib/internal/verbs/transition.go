@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -76,34 +77,18 @@ func masks(t Transport, from, to PairState) (must, may Mask, legal bool) {
 
 // String names the attributes in the order of their bits.
 func (m Mask) String() string {
-	names := []struct {
-		bit  Mask
-		name string
-	}{
-		{MaskState, "state"},
-		{MaskAccess, "access flags"},
-		{MaskPartitionKey, "partition key index"},
-		{MaskPort, "port"},
-		{MaskPath, "path"},
-		{MaskPathMTU, "path MTU"},
-		{MaskTimeout, "timeout"},
-		{MaskRetries, "retries"},
-		{MaskRNRRetries, "RNR retries"},
-		{MaskReceivePSN, "receive PSN"},
-		{MaskInitiatedReads, "initiated reads"},
-		{MaskRNRTimer, "RNR timer"},
-		{MaskSendPSN, "send PSN"},
-		{MaskPendingReads, "pending reads"},
-		{MaskRemote, "remote queue pair"},
+	names := map[Mask]string{
+		MaskState: "state", MaskAccess: "access flags", MaskPartitionKey: "partition key index", MaskPort: "port",
+		MaskPath: "path", MaskPathMTU: "path MTU", MaskTimeout: "timeout", MaskRetries: "retries",
+		MaskRNRRetries: "RNR retries", MaskReceivePSN: "receive PSN", MaskInitiatedReads: "initiated reads",
+		MaskRNRTimer: "RNR timer", MaskSendPSN: "send PSN", MaskPendingReads: "pending reads",
+		MaskRemote: "remote queue pair",
 	}
 	var out []string
-	for _, n := range names {
-		if m&n.bit != 0 {
-			out, m = append(out, n.name), m&^n.bit
+	for bit := Mask(1); bit != 0; bit <<= 1 {
+		if m&bit != 0 {
+			out = append(out, cmp.Or(names[bit], fmt.Sprintf("%#x", uint32(bit))))
 		}
-	}
-	if m != 0 {
-		out = append(out, fmt.Sprintf("%#x", uint32(m)))
 	}
 	return strings.Join(out, ", ")
 }

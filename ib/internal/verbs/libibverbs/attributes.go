@@ -10,7 +10,6 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Modify implements verbs.Pair.
 func (p *pair) Modify(a verbs.Attributes) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

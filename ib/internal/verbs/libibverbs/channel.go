@@ -23,7 +23,6 @@ type channel struct {
 	out    [2]uintptr // the queue of the event, and its context
 }
 
-// CreateChannel implements verbs.Device.
 func (d *device) CreateChannel() (verbs.Channel, error) {
 	parents := []*object{&d.object}
 	c, err := d.create(parents, "create a completion channel", d.lib.createCompChannel, d.context)
@@ -62,7 +61,6 @@ func (ch *channel) takeEvents() (found bool, errno syscall.Errno) {
 	}
 }
 
-// Wait implements verbs.Channel.
 func (ch *channel) Wait(timeout time.Duration) (bool, error) {
 	var end time.Time
 	if timeout > 0 {
@@ -87,10 +85,8 @@ func (ch *channel) Wait(timeout time.Duration) (bool, error) {
 	}
 }
 
-// Wake implements verbs.Channel.
 func (ch *channel) Wake() { ch.waiter.wake() }
 
-// Close implements verbs.Channel.
 func (ch *channel) Close() error {
 	return ch.closeOnce(fmt.Sprintf("the completion channel of %s", ch.device.name), func() error {
 		ch.waiter.close()

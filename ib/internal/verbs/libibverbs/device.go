@@ -45,7 +45,6 @@ func (d *device) initialise() error {
 
 func (d *device) Name() string { return d.name }
 
-// Limits implements verbs.Device.
 func (d *device) Limits() (verbs.Limits, error) { return d.limits, nil }
 
 func (d *device) query() (verbs.Limits, error) {
@@ -63,7 +62,6 @@ func (d *device) query() (verbs.Limits, error) {
 	}, nil
 }
 
-// Port implements verbs.Device.
 func (d *device) Port(number int) (verbs.Port, error) {
 	if err := d.lockOpen(); err != nil {
 		return verbs.Port{}, err
@@ -112,7 +110,6 @@ func (d *device) gid(port, index int) ([16]byte, error) {
 	return *gid, nil
 }
 
-// GID implements verbs.Device.
 func (d *device) GID(port, index int) (verbs.GID, error) {
 	if err := d.lockOpen(); err != nil {
 		return verbs.GID{}, err
@@ -137,7 +134,6 @@ func (d *device) GID(port, index int) (verbs.GID, error) {
 	return g, nil
 }
 
-// NextEvent implements verbs.Device.
 func (d *device) NextEvent() (verbs.Event, error) {
 	for {
 		e, errno := d.takeEvent()
@@ -155,7 +151,6 @@ func (d *device) NextEvent() (verbs.Event, error) {
 	}
 }
 
-// Close implements verbs.Device.
 func (d *device) Close() error {
 	return d.closeOnce(d.name, func() error {
 		d.events.close()

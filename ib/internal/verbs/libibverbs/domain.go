@@ -20,7 +20,6 @@ type domain struct {
 	c      uintptr
 }
 
-// AllocDomain implements verbs.Device.
 func (d *device) AllocDomain() (verbs.Domain, error) {
 	c, err := d.create([]*object{&d.object}, "allocate a protection domain", d.lib.allocPD, d.context)
 	if err != nil {
@@ -29,7 +28,6 @@ func (d *device) AllocDomain() (verbs.Domain, error) {
 	return &domain{device: d, c: c}, nil
 }
 
-// Close implements verbs.Domain.
 func (m *domain) Close() error {
 	return m.closeOnce("the protection domain", func() error {
 		return m.device.destroy("free a protection domain", m.device.lib.deallocPD, m.c)
@@ -46,7 +44,6 @@ type region struct {
 	mr     cMR
 }
 
-// Register implements verbs.Domain.
 func (m *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%w: a region of no bytes", verbs.ErrLimit)
@@ -84,7 +81,6 @@ func (r *region) Addr() uint64      { return uint64(r.mr.addr) }
 func (r *region) LocalKey() uint32  { return r.mr.lkey }
 func (r *region) RemoteKey() uint32 { return r.mr.rkey }
 
-// Close implements verbs.Region.
 func (r *region) Close() error {
 	d := r.domain.device
 	return r.closeOnce("the region", func() error {

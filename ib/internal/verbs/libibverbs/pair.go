@@ -26,7 +26,6 @@ type pair struct {
 	receives      receivePoster
 }
 
-// CreatePair implements verbs.Domain.
 func (m *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 	d := m.device
 	send, receive, err := d.checkPairConfig(&c)
@@ -73,7 +72,6 @@ func (d *device) checkPairConfig(c *verbs.PairConfig) (send, receive *queue, err
 func (p *pair) Number() uint32             { return p.number }
 func (p *pair) Transport() verbs.Transport { return p.config.Transport }
 
-// State implements verbs.Pair.
 func (p *pair) State() (verbs.PairState, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -104,7 +104,6 @@ type sendPoster struct {
 	inline int
 }
 
-// PostSend implements verbs.Pair.
 func (p *pair) PostSend(requests []verbs.SendRequest) (int, error) {
 	s := &p.sends
 	s.mu.Lock()
@@ -156,7 +155,6 @@ func (s *sendPoster) encode(requests []verbs.SendRequest) (n int, refused error)
 
 type receivePoster struct{ poster[cRecvWR] }
 
-// PostReceive implements verbs.Pair.
 func (p *pair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	s := &p.receives
 	s.mu.Lock()

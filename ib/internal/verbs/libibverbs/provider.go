@@ -32,7 +32,6 @@ func (p *provider) load() (*library, error) {
 	return p.lib, p.err
 }
 
-// Devices implements verbs.Provider.
 func (p *provider) Devices() ([]string, error) {
 	var names []string
 	err := p.list(func(l *library, device uintptr) error {
@@ -46,7 +45,6 @@ func (p *provider) Devices() ([]string, error) {
 // errFound ends a listing early.
 var errFound = errors.New("found")
 
-// Open implements verbs.Provider.
 func (p *provider) Open(name string) (verbs.Device, error) {
 	var d *device
 	err := p.list(func(l *library, entry uintptr) error {

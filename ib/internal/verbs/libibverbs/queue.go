@@ -25,7 +25,6 @@ type queue struct {
 	wc      []cWC
 }
 
-// CreateQueue implements verbs.Device.
 func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue, error) {
 	ch, _ := c.(*channel)
 	if c != nil && (ch == nil || ch.device != d) {
@@ -50,7 +49,6 @@ func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue,
 	return q, nil
 }
 
-// Poll implements verbs.CompletionQueue.
 func (q *queue) Poll(dst []verbs.Completion) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,7 +94,6 @@ func (w *cWC) read(to *verbs.Completion) {
 // swapOrder converts between host and network order. Both architectures are little-endian.
 func swapOrder(v uint32) uint32 { return bits.ReverseBytes32(v) }
 
-// Arm implements verbs.CompletionQueue.
 func (q *queue) Arm() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,7 +110,6 @@ func (q *queue) Arm() error {
 	return nil
 }
 
-// Close implements verbs.CompletionQueue.
 func (q *queue) Close() error {
 	parents := []*object{&q.device.object}
 	if q.channel != nil {

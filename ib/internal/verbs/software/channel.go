@@ -20,7 +20,6 @@ type channel struct {
 	timer  *time.Timer
 }
 
-// CreateChannel implements verbs.Device.
 func (d *device) CreateChannel() (verbs.Channel, error) {
 	if err := d.check(); err != nil {
 		return nil, err

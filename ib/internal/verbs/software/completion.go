@@ -36,7 +36,6 @@ type completion struct {
 	received bool // of a receive request
 }
 
-// CreateQueue implements verbs.Device.
 func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue, error) {
 	if err := d.check(); err != nil {
 		return nil, err

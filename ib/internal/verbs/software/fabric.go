@@ -102,10 +102,8 @@ func (f *Fabric) adapter(name string) *Adapter {
 	return nil
 }
 
-// Name implements verbs.Provider.
 func (f *Fabric) Name() string { return "software" }
 
-// Devices implements verbs.Provider.
 func (f *Fabric) Devices() ([]string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,7 +114,6 @@ func (f *Fabric) Devices() ([]string, error) {
 	return out, nil
 }
 
-// Open implements verbs.Provider.
 func (f *Fabric) Open(name string) (verbs.Device, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -35,7 +35,6 @@ type pair struct {
 	responder   responder
 }
 
-// CreatePair implements verbs.Domain.
 func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 	if err := d.device.check(); err != nil {
 		return nil, err

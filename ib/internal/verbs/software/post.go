@@ -18,7 +18,6 @@ type sendSlot struct {
 	packets int
 }
 
-// PostSend implements verbs.Pair.
 func (q *pair) PostSend(requests []verbs.SendRequest) (n int, err error) {
 	if err := q.check(); err != nil {
 		return 0, err
@@ -88,7 +87,6 @@ type recvSlot struct {
 	length   uint64
 }
 
-// PostReceive implements verbs.Pair.
 func (q *pair) PostReceive(requests []verbs.ReceiveRequest) (n int, err error) {
 	if err := q.check(); err != nil {
 		return 0, err

@@ -44,7 +44,6 @@ type region struct {
 // closedOffset is added to a region's users when it is closed.
 const closedOffset = -1 << 62
 
-// Register implements verbs.Domain.
 func (d *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 	if err := d.device.check(); err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Modify implements verbs.Pair.
 func (q *pair) Modify(a verbs.Attributes) error {
 	if err := q.check(); err != nil {
 		return err
