@@ -265,12 +265,12 @@ func TestFalseOffers(t *testing.T) {
 		mode microproto.Mode
 		want string
 	}{
-		"RC number": {func(o *offer) { o.rc.number ^= 0x40 }, microproto.ModeSynchronous, "retry counter exceeded"},
-		"UC number": {func(o *offer) { o.uc.number ^= 0x40 }, microproto.ModeAsynchronous, "does not answer"},
-		"LID":       {func(o *offer) { o.lid += 77 }, microproto.ModeSynchronous, "retry counter exceeded"},
-		"key":       {func(o *offer) { o.key ^= 0x10000 }, microproto.ModeAsynchronous, "remote access error"},
-		"address":   {func(o *offer) { o.address += 4096 }, microproto.ModeAsynchronous, "remote access error"},
-		"slots":     {func(o *offer) { o.slots++ }, microproto.ModeAsynchronous, "remote access error"},
+		"RC number": {func(o *offer) { o.RC.Number ^= 0x40 }, microproto.ModeSynchronous, "retry counter exceeded"},
+		"UC number": {func(o *offer) { o.UC.Number ^= 0x40 }, microproto.ModeAsynchronous, "does not answer"},
+		"LID":       {func(o *offer) { o.LID += 77 }, microproto.ModeSynchronous, "retry counter exceeded"},
+		"key":       {func(o *offer) { o.Key ^= 0x10000 }, microproto.ModeAsynchronous, "remote access error"},
+		"address":   {func(o *offer) { o.Address += 4096 }, microproto.ModeAsynchronous, "remote access error"},
+		"slots":     {func(o *offer) { o.Slots++ }, microproto.ModeAsynchronous, "remote access error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -393,7 +393,7 @@ func TestForeignMessages(t *testing.T) {
 	post(a.peers[0].uc, func(*verbs.SendRequest) {})
 	post(a.peers[0].uc, func(q *verbs.SendRequest) { // a notice of a slot that does not exist
 		q.Operation, q.Immediate, q.Elements = verbs.WriteImmediate, 1000, nil
-		q.RemoteAddr, q.RemoteKey = a.peers[0].remoteOffer.address, a.peers[0].remoteOffer.key
+		q.RemoteAddr, q.RemoteKey = a.peers[0].remoteOffer.Address, a.peers[0].remoteOffer.Key
 	})
 	pollUntil(t, "they are counted", []*Link{b}, none, func() bool { return b.Stats().Malformed == before+3 })
 	pass(t, a, b, toB, toA)
