@@ -387,7 +387,7 @@ func TestForeignMessages(t *testing.T) {
 		_, err := p.qp.PostSend([]verbs.SendRequest{req})
 		require.NoError(t, err)
 	}
-	none := func(microproto.Frame) { require.Fail(t, "it was handed up") }
+	none := func(microproto.Frame) { require.Fail(t, "a frame was delivered") }
 	before := b.Stats().Malformed
 	post(a.peers[0].rc, func(*verbs.SendRequest) {}) // without immediate data
 	post(a.peers[0].uc, func(*verbs.SendRequest) {})

@@ -123,4 +123,4 @@ func (o *offer) compatible(their *offer) error {
 }
 
 // ErrFabric reports that two ports are not on one fabric.
-var ErrFabric = errors.New("ib: not on one fabric")
+var ErrFabric = errors.New("ib: the two ports are not on one fabric")

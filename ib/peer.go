@@ -60,7 +60,7 @@ func (l *Link) newPeer(name string) (*peer, error) {
 		return nil, fmt.Errorf("ib: the name of a peer must have 1 to %d bytes; %q has %d", maxNameBytes, name, len(name))
 	}
 	if len(l.peers) == maxAddresses {
-		return nil, fmt.Errorf("ib: more than %d connections since the link was opened", maxAddresses)
+		return nil, fmt.Errorf("ib: more than %d connections since the link was opened: open it again", maxAddresses)
 	}
 	p := &peer{link: l, name: name}
 	var err error

@@ -355,15 +355,15 @@ const (
 
 // Errors of providers. Returned errors wrap them and name the object and the reason.
 var (
-	ErrNoLibrary  = errors.New("verbs: libibverbs is not there")
+	ErrNoLibrary  = errors.New("verbs: libibverbs is not available")
 	ErrNoKernel   = errors.New("verbs: the kernel has no RDMA")
 	ErrNoDevice   = errors.New("verbs: no such device")
 	ErrGone       = errors.New("verbs: the device was removed")
 	ErrBusy       = errors.New("verbs: in use")
 	ErrQueueFull  = errors.New("verbs: the queue has no room for another work request")
-	ErrState      = errors.New("verbs: not in this state of the queue pair")
+	ErrState      = errors.New("verbs: not allowed in this state of the queue pair")
 	ErrAttributes = errors.New("verbs: wrong attributes for this transition")
-	ErrLimit      = errors.New("verbs: more than the device allows")
+	ErrLimit      = errors.New("verbs: beyond the limits of the device")
 )
 
 // LockLimitError reports that memory could not be pinned.
