@@ -21,7 +21,7 @@ LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 # Packages with goroutines, or called from several. The core has none.
 SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./obstacle/...
 
-.PHONY: check build fmt vet lint test race sim stress fuzz bench pictures install verbs
+.PHONY: check build fmt vet lint test race sim stress fuzz bench experiments performance pictures install verbs
 
 check: test build fmt vet lint race
 
@@ -83,9 +83,14 @@ fuzz:
 		done; \
 	done
 
-# Measures ratios on this machine. The C loop that the kernel is compared with needs gcc.
-bench:
-	$(GO) run ./bench
+# Runs the regression benchmarks; the loops in C need gcc. make bench ARGS="-against COMMIT"
+# compares this tree with a commit. make experiments runs the experiments, which take hours.
+bench experiments:
+	$(GO) run ./$@ $(ARGS)
+
+# Writes the tables of docs/performance.md from the records of both.
+performance:
+	$(GO) run ./bench -report
 
 # Draws the figures of README.md and docs/.
 pictures:
