@@ -52,7 +52,6 @@ func table() []row {
 		{pkg: "ether", may: []string{"microproto", xsys, xnet}},
 		{pkg: "ib", may: []string{"microproto", "ib/internal/verbs/...", rdmamap, xsys}},
 		{pkg: "ib/internal/verbs/...", may: []string{"ib/internal/verbs", xsys, purego}},
-		{pkg: "ib/internal/verbs/suite", may: []string{"ib/internal/verbs", "internal/await", testify, rapid}},
 		{pkg: "internal/kernel", core: true, may: []string{cpuid}},
 		{pkg: "internal/kernel/...", may: []string{avo, "internal/kernel"}}, // generators of its assembly
 		{pkg: "solver/iterate", core: true, may: []string{"internal/kernel"}},
