@@ -28,9 +28,9 @@ const (
 	TraceHold                          // a message is held
 	TraceRelease                       // a hold bit is cleared
 	TraceForward                       // a message is forwarded
-	TraceTransmit                      // a frame is put out
-	TraceDeliver                       // a message is put out
-	TraceNotify                        // a notice is put out
+	TraceTransmit                      // a frame is output
+	TraceDeliver                       // a message is delivered
+	TraceNotify                        // a notice is output
 	TraceDone                          // a message ends
 	TraceDrop                          // a message or an incoming frame is dropped
 	TraceUnbind                        // a handler is unbound at run time

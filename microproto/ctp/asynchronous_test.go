@@ -142,7 +142,7 @@ func TestSlotErrors(t *testing.T) {
 	_, err = r.send(0, tag, 2, make([]byte, 80))
 	require.NoError(t, err)
 	_, err = r.send(0, tag, 1, make([]byte, 80))
-	require.ErrorContains(t, err, "only grow")
+	require.ErrorContains(t, err, "must not decrease")
 	_, err = r.receive(0, tag, make([]byte, 79), nil)
 	require.ErrorIs(t, err, microproto.ErrShort)
 	_, err = r.receive(0, 9, make([]byte, 80), nil)

@@ -64,7 +64,7 @@ func rows() []microproto.Row {
 	}
 }
 
-// option reads a setting within bounds.
+// option returns a setting, def if it is absent; an error if it is out of bounds.
 func option(o microproto.Options, key string, def, low, high int64) (int64, error) {
 	v, ok := o[key]
 	if !ok {

@@ -134,7 +134,7 @@ func TestConformance(t *testing.T) {
 					Protocol: name,
 					New:      func(int) []microproto.MicroProtocol { return build(t, c.names, nil) },
 					Faults:   c.faults,
-					Reliable: c.reliable, Violations: []error{errBundle},
+					Reliable: c.reliable, Violations: []error{errCoalesced},
 				})
 			})
 		}

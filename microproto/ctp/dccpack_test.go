@@ -191,12 +191,12 @@ func TestPacketArrivals(t *testing.T) {
 			{1, arrivalNewest, 1, 1},
 			{4, arrivalNewest, 4, 0b1100},
 			{3, arrivalLate, 4, 0b1101},
-			{3, arrivalAgain, 4, 0b1101},
-			{4, arrivalAgain, 4, 0b1101},
+			{3, arrivalDuplicate, 4, 0b1101},
+			{4, arrivalDuplicate, 4, 0b1101},
 			{67, arrivalNewest, 67, 3 << 62},
 			{2, arrivalLate, 67, 3 << 62},
-			{maxJump + 68, arrivalAbsurd, 67, 3 << 62},
-			{math.MaxUint32 - maxJump, arrivalAbsurd, 67, 3 << 62},
+			{maxJump + 68, arrivalInvalid, 67, 3 << 62},
+			{math.MaxUint32 - maxJump, arrivalInvalid, 67, 3 << 62},
 			{67 + 64, arrivalNewest, 131, 1 << 63},
 			{67 + 64 + 65, arrivalNewest, 196, 0},
 		} {
@@ -339,6 +339,6 @@ func TestMarginOfThePacketTimeout(t *testing.T) {
 	require.Equal(t, 252*ms, d.timeout())
 	window = smallWindow + 1
 	require.Equal(t, 450*ms, d.timeout())
-	d.estimate.most = 300 * ms
+	d.estimate.max = 300 * ms
 	require.Equal(t, 300*ms, d.timeout())
 }

@@ -105,7 +105,7 @@ func TestAcceptedWhenAnswered(t *testing.T) {
 	}
 	require.EqualValues(t, 0, r.accepted(0), "on its way")
 	r.run(10 * time.Millisecond)
-	require.EqualValues(t, 3, r.accepted(0), "nobody has received them")
+	require.EqualValues(t, 3, r.accepted(0), "the user has received none of them")
 
 	dst := make([]byte, 3000)
 	for range 3 {
@@ -135,7 +135,7 @@ func TestAnswerOfWhatWasNeverSent(t *testing.T) {
 	r := newRig(t, syncReady, nil, 1500, 1, calm).open()
 	s := r.ends[1].Endpoint().(*Synchronous)
 	s.arrivals = 7
-	require.NoError(t, r.Do(1, s.answer))
+	require.NoError(t, r.Do(1, s.sendGrant))
 	r.run(10 * time.Millisecond)
 	require.Zero(t, r.accepted(0))
 	require.Positive(t, r.ends[0].Counters().Dropped)

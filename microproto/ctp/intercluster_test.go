@@ -21,7 +21,7 @@ func TestConformanceOfCUBIC(t *testing.T) {
 			mptest.Conform(t, mptest.Subject{
 				Protocol: name,
 				New:      func(int) []microproto.MicroProtocol { return build(t, syncCubic, nil) },
-				Reliable: true, Violations: []error{errBundle},
+				Reliable: true, Violations: []error{errCoalesced},
 			})
 		})
 	}

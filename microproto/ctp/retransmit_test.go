@@ -107,7 +107,7 @@ func TestBackOffEndsWithoutMeasurement(t *testing.T) {
 	}
 	send(0)
 	require.Equal(t, 2*ms, *rtt.rto)
-	for range maxDoubts {
+	for range maxAmbiguous {
 		send(5 * ms) // two time-outs
 		require.Equal(t, 2*ms, *rtt.rto)
 	}
@@ -117,10 +117,10 @@ func TestBackOffEndsWithoutMeasurement(t *testing.T) {
 	require.Equal(t, 2*ms, *rtt.rto)
 
 	*rtt.rto = 8 * ms
-	rtt.collapse(rtt.srtt/2 - 1)
+	rtt.endBackoff(rtt.srtt/2 - 1)
 	require.Equal(t, 8*ms, *rtt.rto, "the first copy's")
 	*rtt.limit = 1 << 20
-	rtt.collapse(rtt.srtt)
+	rtt.endBackoff(rtt.srtt)
 	require.Equal(t, 8*ms, *rtt.rto, "a congestion window needs the back-off (RFC 6298 §5.7)")
 }
 

@@ -164,20 +164,20 @@ func (c *coupler) Attach(b *microproto.Binder) error {
 	return nil
 }
 
-func couplers(faulty bool) Subject {
+func couplerSubject(faulty bool) Subject {
 	return Subject{Protocol: "coupler", New: func(int) []microproto.MicroProtocol {
 		return []microproto.MicroProtocol{Top(), &coupler{faulty: faulty}, Bottom(nil)}
 	}}
 }
 
 func TestConformFormsTrains(t *testing.T) {
-	Conform(t, couplers(false))
-	s := couplers(true)
+	Conform(t, couplerSubject(false))
+	s := couplerSubject(true)
 	s.defaults()
 	require.True(t, s.takesTrains())
 	s.Config.Train = trainBytes
 	require.True(t, fails(s.trains), "who counts a train as one segment is caught")
-	s = couplers(false)
+	s = couplerSubject(false)
 	s.defaults()
 	require.True(t, fails(s.trains), "a composite that forms no train is caught")
 	s = subject("")
