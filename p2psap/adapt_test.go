@@ -228,7 +228,7 @@ func TestDeathDuringChange(t *testing.T) {
 		require.ErrorAs(t, err, &lost)
 		a.n.Close(d.clock.Now(), a.id)
 		require.Nil(t, a.n.session(a.id))
-		require.Empty(t, a.n.Frames())
+		require.Empty(t, a.n.Frames(0))
 	}
 }
 
@@ -300,7 +300,7 @@ func TestFramesOfOldEpochs(t *testing.T) {
 	a.settle()
 	require.NotNil(t, old)
 	inject := func() NodeCounters {
-		b.n.Frame(d.clock.Now(), microproto.NewBuffer(bytes.Clone(old), nil).Frame(1, 0, len(old)))
+		b.n.Input(d.clock.Now(), 0, microproto.NewBuffer(bytes.Clone(old), nil).Frame(1, 0, len(old)))
 		b.settle()
 		return b.n.Counters()
 	}
@@ -315,7 +315,7 @@ func TestFramesOfOldEpochs(t *testing.T) {
 			return a.adapting == 0 && b.adapting == 0
 		})
 		require.NoError(t, d.fault)
-		dropped := b.n.Counters().FramesEpoch
+		dropped := b.n.Counters().FramesOtherEpoch
 		info, err := b.n.Info(b.id)
 		require.NoError(t, err)
 		arrivals, was := b.n.Arrivals(b.id), info.Dropped
@@ -325,7 +325,7 @@ func TestFramesOfOldEpochs(t *testing.T) {
 		if k%256 == 0 {
 			require.Equal(t, was+1, info.Dropped, "change %d: the ports tell it", k)
 		} else {
-			require.Equal(t, dropped+1, now.FramesEpoch, "change %d", k)
+			require.Equal(t, dropped+1, now.FramesOtherEpoch, "change %d", k)
 		}
 		require.Equal(t, arrivals, b.n.Arrivals(b.id))
 	}

@@ -36,7 +36,7 @@ type change struct {
 
 // Adapt asks for a mode of communication. It is symmetric, as Open is: when both ends
 // have asked, the session changes to the composition for that mode. The number returned
-// is what Adapted counts to when it is over; OutTouched tells when to look.
+// is what Adapted counts to when it is over; OutActivity tells when to look.
 // microproto.ErrBusy: an earlier Adapt of this end is not over.
 func (n *Node) Adapt(now microproto.Instant, id SessionID, mode microproto.Mode) (uint64, error) {
 	s, err := n.active(id)

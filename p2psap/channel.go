@@ -74,7 +74,7 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id&0xffff)<<16 ^ uint64(c.number)<<32,
 		MTU: c.frameBytes, Headroom: c.rail.link.Caps(c.mode()).Headroom, Frames: c.rail.link,
 		Train: c.rail.link.Caps(c.mode()).Train, Gather: c.rail.link.Caps(c.mode()).Gather,
-		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
+		Limits: n.config.Limits.Composite, Tracer: n.tracer(s),
 	}
 	c.composite, err = microproto.NewComposite(config, append(n.lower(s, &config), protocols...)...)
 	if err != nil {
@@ -132,7 +132,7 @@ func (n *Node) settle(now microproto.Instant, s *session, c *channel, err error,
 		err = cmp.Or(err, n.carry(now, s, c, tag))
 	}
 	if c.overflowed && err == nil {
-		err = fmt.Errorf("%w: %d frames wait for a link that promises to lose none", ErrLimit, n.config.Limits.Frames)
+		err = fmt.Errorf("%w: %d frames wait for a link that promises to lose none", ErrLimit, n.config.Limits.QueuedFrames)
 	}
 	if err != nil && !errors.Is(err, microproto.ErrNotOpen) {
 		n.fail(now, s, err)
@@ -154,7 +154,7 @@ func (n *Node) carry(now microproto.Instant, s *session, c *channel, tag int64) 
 		case microproto.OutFrame:
 			if c.dead {
 				o.Frame.Release()
-				n.counters.FramesStranded++
+				n.counters.FramesNoPath++
 				continue
 			}
 			ok, failed := n.sealFrame(now, s, c, &o.Frame)
@@ -204,7 +204,7 @@ func (n *Node) enqueue(f microproto.Frame, owner frameOwner, busy bool, s *sessi
 	case busy && owner.index >= 0 && c.rail.queue.replace(f, owner):
 		n.counters.FramesReplaced++
 		s.past.Replaced++
-	case len(c.rail.queue.frames) >= n.config.Limits.Frames:
+	case len(c.rail.queue.frames) >= n.config.Limits.QueuedFrames:
 		f.Release()
 		n.counters.FramesDropped++
 		// Nobody below repeats it where the link is trusted to.

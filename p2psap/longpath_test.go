@@ -181,7 +181,7 @@ func TestPeersWithALongRoundTripConnect(t *testing.T) {
 					node := func(name, at string, seed uint64) *worldNode {
 						return w.add(name, func(c *NodeConfig) {
 							protected(protect, "", seed)(c)
-							c.Addresses, c.Catalog, c.Network, c.PeerTimeout = prefixes(at), ctp.Catalog(), Ethernet, 10*time.Second
+							c.Addresses, c.Catalog, c.Rails[0].Network, c.PeerTimeout = prefixes(at), ctp.Catalog(), Ethernet, 10*time.Second
 							if labelled {
 								c.Cluster = name
 							}

@@ -200,7 +200,7 @@ func (s *session) arrivedNow() uint64 {
 func (n *Node) touch(s *session) {
 	if !s.touched {
 		s.touched = true
-		n.out = append(n.out, Output{Kind: OutTouched, Session: s.id})
+		n.out = append(n.out, Output{Kind: OutActivity, Session: s.id})
 	}
 }
 
@@ -212,11 +212,11 @@ func (n *Node) frame(now microproto.Instant, r *rail, f microproto.Frame) {
 	case !ok || f.Peer == 0:
 		n.counters.FramesMalformed++
 	case h.run != n.run:
-		n.counters.FramesRun++
+		n.counters.FramesOtherRun++
 	case s == nil || s.channel == nil || !s.running() || !n.sends(s.peer, r, f.Peer):
 		n.counters.FramesUnknown++
 	case h.sealed != s.sealed:
-		n.counters.FramesPlain++
+		n.counters.FramesUnprotected++
 	case h.epoch == s.channel.header.epoch && s.channel.takes(s, r, f.Peer):
 		n.input(now, s, s.channel, f)
 		return
@@ -224,7 +224,7 @@ func (n *Node) frame(now microproto.Instant, r *rail, f microproto.Frame) {
 		n.input(now, s, s.former, f)
 		return
 	default:
-		n.counters.FramesEpoch++
+		n.counters.FramesOtherEpoch++
 	}
 	f.Release()
 }

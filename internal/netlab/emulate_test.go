@@ -184,7 +184,7 @@ func TestInterfaceThatIsDown(t *testing.T) {
 	require.NoError(t, k.B.Cut())
 	put(t, a, b, []byte{1})
 	await.Until(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.Refused] == 1 }, "the packet to be refused")
-	require.NoError(t, k.B.Mend())
+	require.NoError(t, k.B.Restore())
 	put(t, a, b, []byte{2})
 	require.Equal(t, []byte{2}, get(t, b))
 }

@@ -301,7 +301,7 @@ func (e End) SetMTU(bytes int) error {
 func (e End) Cut() error { return e.set((*netlink.Handle).LinkSetDown) }
 
 // Mend undoes Cut.
-func (e End) Mend() error { return e.set((*netlink.Handle).LinkSetUp) }
+func (e End) Restore() error { return e.set((*netlink.Handle).LinkSetUp) }
 
 func (e End) set(f func(*netlink.Handle, netlink.Link) error) error {
 	link, err := e.Host.handle.LinkByName(e.Interface)

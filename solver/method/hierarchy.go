@@ -15,10 +15,10 @@ type Hierarchy struct {
 
 const (
 	// leastPoints an axis has to have to be coarsened.
-	leastPoints = 3
+	minCoarsenPoints = 3
 	// weak coupling along an axis, relative to the strongest: relaxation smooths little
 	// along it, so that a coarser grid could not represent what is left.
-	weak = 0.3
+	weakCoupling = 0.3
 )
 
 // NewHierarchy plans the grids below one of n points. strength is how strongly the
@@ -43,16 +43,16 @@ func NewHierarchy(dim int, n [3]int, strength [3]float64, most int) Hierarchy {
 func coarser(dim int, n [3]int, strength [3]float64) ([3]int, [3]float64) {
 	strongest := 0.0
 	for a := range dim {
-		if n[a] >= leastPoints {
+		if n[a] >= minCoarsenPoints {
 			strongest = max(strongest, strength[a])
 		}
 	}
 	next := n
 	for a := range dim {
-		if n[a] < leastPoints || strength[a] < weak*strongest {
+		if n[a] < minCoarsenPoints || strength[a] < weakCoupling*strongest {
 			continue
 		}
-		next[a] = half(n[a])
+		next[a] = coarsePoints(n[a])
 		ratio := float64(next[a]+1) / float64(n[a]+1)
 		strength[a] *= ratio * ratio
 	}
@@ -62,7 +62,7 @@ func coarser(dim int, n [3]int, strength [3]float64) ([3]int, [3]float64) {
 // half is the number of points of the next coarser grid on an axis of n: (n − 1)/2
 // where the coarse points then lie on fine ones, else the number near n/2 whose
 // intervals can be halved most often.
-func half(n int) int {
+func coarsePoints(n int) int {
 	if n%2 == 1 {
 		return (n - 1) / 2
 	}
@@ -116,4 +116,4 @@ func gridName(dim int, n [3]int) string {
 	return strings.Join(parts, "×")
 }
 
-func volume(n [3]int) int { return n[0] * n[1] * n[2] }
+func points(n [3]int) int { return n[0] * n[1] * n[2] }

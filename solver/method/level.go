@@ -20,31 +20,31 @@ type Level struct {
 	// blocks; nil: it is never stored (see Descend), which needs all fine points in this block.
 	Residual []float64
 	// Down leads to the next coarser grid; nil on the coarsest.
-	Down *kernel.Transfer
+	Transfer *kernel.Transfer
 	// Walls, padded, are what cuts the arms of the stencil below level 0, or nil: see Wall.
 	// Like Residual they are exchanged between blocks, for Restrict.
-	Walls []float64
+	Truncation []float64
 
-	operator kernel.Operator
-	kernel   *kernel.Kernel
-	parity   int
-	below    bool
-	near     [3][]place // of own points of the next coarser grid
-	closest  [3][]int32 // to its points −1 to N, the ghosts too: own points, or where they would be
-	walled   []walled   // in the order of rows, those of row y, z from index rows[y + N·z] on
-	rows     []int32
-	hasWalls []bool // rows of Walls that are not 0
-	contact  marks  // points in contact that stay
-	behind   marks  // points with walls
-	descent  descent
-	weights  *weights // nil: linear interpolation
-	edges    *Edges   // nil: the diffusion is constant, or not known
-	allocate func(n int) []float64
+	operator      kernel.Operator
+	kernel        *kernel.Kernel
+	parity        int
+	below         bool
+	samplePoints  [3][]samplePoint // of own points of the next coarser grid
+	nearestFine   [3][]int32       // to its points −1 to N, the ghosts too: own points, or where they would be
+	truncated     []truncatedPoint // in the order of rows, those of row y, z from index rows[y + N·z] on
+	rowStart      []int32
+	truncatedRows []bool   // rows of Walls that are not 0
+	contact       pointSet // points in contact that stay
+	truncatedSet  pointSet // points with walls
+	fused         fusedRestriction
+	weights       *weights // nil: linear interpolation
+	edges         *Edges   // nil: the diffusion is constant, or not known
+	allocate      func(n int) []float64
 }
 
 // place is where a coarse point lies among the fine own points of an axis: weight of the
 // way from own index low to high, nearest the closer of the two.
-type place struct {
+type samplePoint struct {
 	low, high, nearest int
 	weight             float64
 }
@@ -55,7 +55,7 @@ type LevelConfig struct {
 	Operator kernel.Operator
 	Parity   int            // of own point (0, 0, 0)
 	Kernel   *kernel.Kernel // nil: the best
-	Walls    bool           // below level 0: arms are cut at points in contact
+	Truncate bool           // below level 0: arms are cut at points in contact
 	// Source, Lower, Upper are those of level 0. Below, they are made; Upper only where that
 	// of level 0 is an array or finite.
 	Source, Lower, Upper kernel.Field
@@ -73,22 +73,22 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 	l.allocate = allocate
 	if below {
 		l.Values = allocate(c.Part.Layout.Len())
-		if c.Walls {
-			l.Walls = allocate(c.Part.Layout.Len())
+		if c.Truncate {
+			l.Truncation = allocate(c.Part.Layout.Len())
 		}
 		for _, f := range []*kernel.Field{&l.Source, &l.Lower, &l.Upper} {
-			if f != &l.Upper || bounded(*f) {
+			if f != &l.Upper || hasUpper(*f) {
 				*f = kernel.Field{Array: allocate(c.Part.Layout.Points())}
 			}
 		}
 	}
 	l.operator, l.parity, l.kernel, l.below = c.Operator, c.Parity, c.Kernel, below
-	l.contact = newMarks(c.Part.Layout)
-	l.descent.bind(l)
-	if l.Walls != nil {
+	l.contact = newPointSet(c.Part.Layout)
+	l.fused.bind(l)
+	if l.Truncation != nil {
 		n := c.Part.Layout.N
-		l.behind = newMarks(c.Part.Layout)
-		l.rows, l.hasWalls = make([]int32, n[1]*n[2]+1), make([]bool, n[1]*n[2])
+		l.truncatedSet = newPointSet(c.Part.Layout)
+		l.rowStart, l.truncatedRows = make([]int32, n[1]*n[2]+1), make([]bool, n[1]*n[2])
 	}
 	var err error
 	l.Sweep, err = kernel.New(kernel.Config{
@@ -99,16 +99,16 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 }
 
 // Over joins l to the next coarser level.
-func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
+func (l *Level) Connect(coarse *Level, k *kernel.Kernel) error {
 	var err error
-	if l.Down, err = kernel.NewTransferPart(l.Part, coarse.Part, k); err != nil {
+	if l.Transfer, err = kernel.NewTransfer(l.Part, coarse.Part, k); err != nil {
 		return err
 	}
 	for a := range 3 {
 		nf, nc := l.Part.Global[a], coarse.Part.Global[a]
-		l.near[a] = make([]place, coarse.Part.Layout.N[a])
-		for j := range l.near[a] {
-			p := &l.near[a][j]
+		l.samplePoints[a] = make([]samplePoint, coarse.Part.Layout.N[a])
+		for j := range l.samplePoints[a] {
+			p := &l.samplePoints[a][j]
 			at := (coarse.Part.Lo[a] + j + 1) * (nf + 1)
 			rest := at % (nc + 1)
 			p.low = at/(nc+1) - 1 - l.Part.Lo[a]
@@ -124,16 +124,16 @@ func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
 					j, a, p.nearest, l.Part.Layout.N[a])
 			}
 		}
-		l.closest[a] = make([]int32, coarse.Part.Layout.N[a]+2)
-		for j := range l.closest[a] {
-			l.closest[a][j] = int32(l.nearest(coarse, a, j-1))
+		l.nearestFine[a] = make([]int32, coarse.Part.Layout.N[a]+2)
+		for j := range l.nearestFine[a] {
+			l.nearestFine[a][j] = int32(l.nearest(coarse, a, j-1))
 		}
 	}
 	return nil
 }
 
 // Refer sets the values at the points of b to 0 between the obstacles.
-func (l *Level) Refer(b kernel.Box) {
+func (l *Level) SetReference(b kernel.Box) {
 	n := b.Hi[0] - b.Lo[0]
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
@@ -149,19 +149,19 @@ func (l *Level) Refer(b kernel.Box) {
 // Relax relaxes the points of one colour in b.
 func (l *Level) Relax(colour int, omega float64, b kernel.Box) {
 	l.Sweep.RelaxColour(l.Values, colour, omega, b)
-	l.relaxWalled(colour, b)
+	l.relaxTruncated(colour, b)
 }
 
 // Walled tells whether any point of the level has a wall; where none has, the kernels do
 // all that Relax and Defect do.
-func (l *Level) Walled() bool { return len(l.walled) > 0 }
+func (l *Level) HasTruncated() bool { return len(l.truncated) > 0 }
 
 // Defect writes the residual at the points of b to Residual, for Restrict.
 func (l *Level) Defect(b kernel.Box) {
 	l.Sweep.Defect(l.Residual, l.Values, b)
-	for i := range l.walled {
-		if w := &l.walled[i]; holds(b, w.at) {
-			l.Residual[w.index] = l.defectWalled(w)
+	for i := range l.truncated {
+		if w := &l.truncated[i]; contains(b, w.at) {
+			l.Residual[w.index] = l.defectTruncated(w)
 		}
 	}
 }
@@ -170,17 +170,17 @@ func (l *Level) Defect(b kernel.Box) {
 // padded; nil: nowhere.
 func (l *Level) Prolong(coarse *Level, keep []float64, b kernel.Box) {
 	if l.weights != nil {
-		l.prolong(coarse, keep, b)
+		l.prolongWeighted(coarse, keep, b)
 		return
 	}
-	l.Down.ProlongKeeping(l.Values, keep, coarse.Values, l.Lower, l.Upper, b)
+	l.Transfer.ProlongSaving(l.Values, keep, coarse.Values, l.Lower, l.Upper, b)
 }
 
 // Interpolate writes the values of the coarse level, ghosts among them, interpolated, at
 // the fine points of b. Relaxation brings them between the obstacles.
 func (l *Level) Interpolate(coarse *Level, b kernel.Box) {
 	if l.weights != nil {
-		l.interpolate(coarse, b)
+		l.interpolateWeighted(coarse, b)
 		return
 	}
 	n := b.Hi[0] - b.Lo[0]
@@ -189,12 +189,12 @@ func (l *Level) Interpolate(coarse *Level, b kernel.Box) {
 			clear(l.Values[l.Part.Layout.Index(b.Lo[0], y, z):][:n])
 		}
 	}
-	l.Down.Prolong(l.Values, coarse.Values, kernel.NoLower(), kernel.NoUpper(), b)
+	l.Transfer.Prolong(l.Values, coarse.Values, kernel.NoLower(), kernel.NoUpper(), b)
 }
 
 // Data samples the source and the obstacles at the coarse points of b, linearly between
 // fine points.
-func (l *Level) Data(coarse *Level, b kernel.Box) {
+func (l *Level) SampleProblem(coarse *Level, b kernel.Box) {
 	for _, f := range [][2]kernel.Field{{l.Source, coarse.Source}, {l.Lower, coarse.Lower}, {l.Upper, coarse.Upper}} {
 		if f[1].Array == nil {
 			continue // no upper obstacle
@@ -214,8 +214,8 @@ func (l *Level) sample(dst []float64, f kernel.Field, c kernel.Layout, b kernel.
 				}
 				continue
 			}
-			along := l.near[0][b.Lo[0]:b.Hi[0]]
-			if ny, nz := l.near[1][y], l.near[2][z]; ny.weight == 0 && nz.weight == 0 && along[0].weight == 0 && along[len(along)-1].weight == 0 && l.Down.Nested(0) {
+			along := l.samplePoints[0][b.Lo[0]:b.Hi[0]]
+			if ny, nz := l.samplePoints[1][y], l.samplePoints[2][z]; ny.weight == 0 && nz.weight == 0 && along[0].weight == 0 && along[len(along)-1].weight == 0 && l.Transfer.Nested(0) {
 				from := f.Array[fine.Dense(0, ny.low, nz.low):]
 				for i, p := range along {
 					row[i] = from[p.low]
@@ -232,7 +232,7 @@ func (l *Level) sample(dst []float64, f kernel.Field, c kernel.Layout, b kernel.
 // between interpolates a dense field linearly at own point at of the coarser level. An
 // end without weight is not read: the field may be infinite there.
 func (l *Level) between(field []float64, fine kernel.Layout, at [3]int) float64 {
-	x, y, z := l.near[0][at[0]], l.near[1][at[1]], l.near[2][at[2]]
+	x, y, z := l.samplePoints[0][at[0]], l.samplePoints[1][at[1]], l.samplePoints[2][at[2]]
 	along := func(y, z int) float64 {
 		return mix(field[fine.Dense(x.low, y, z)], field[fine.Dense(x.high, y, z)], x.weight)
 	}
@@ -248,17 +248,17 @@ func mix(low, high, weight float64) float64 {
 }
 
 // NoWalls forgets the walls: the level holds the problem itself, not a correction.
-func (l *Level) NoWalls() {
-	l.walled = l.walled[:0]
-	clear(l.Walls)
-	clear(l.hasWalls)
-	clear(l.behind.words)
+func (l *Level) ClearTruncation() {
+	l.truncated = l.truncated[:0]
+	clear(l.Truncation)
+	clear(l.truncatedRows)
+	clear(l.truncatedSet.words)
 }
 
 // ClearGhosts sets the ghosts to 0: a correction is 0 on the boundary.
 func (l *Level) ClearGhosts() {
 	p := l.Part.Layout
-	whole := grown(p)
+	whole := withGhosts(p)
 	for z := whole.Lo[2]; z < whole.Hi[2]; z++ {
 		for y := whole.Lo[1]; y < whole.Hi[1]; y++ {
 			row := l.Values[p.Index(-1, y, z):][:p.N[0]+2]
@@ -272,7 +272,7 @@ func (l *Level) ClearGhosts() {
 }
 
 // grown is the box of own points and ghosts.
-func grown(l kernel.Layout) kernel.Box {
+func withGhosts(l kernel.Layout) kernel.Box {
 	b := l.Interior()
 	for a := range l.Dim {
 		b.Lo[a], b.Hi[a] = -1, l.N[a]+1
@@ -282,23 +282,23 @@ func grown(l kernel.Layout) kernel.Box {
 
 // Boundary takes the coarse level's boundary data, on its faces, from the fine one's,
 // and makes up those of edges and corners, which only interpolation reads.
-func (l *Level) Boundary(coarse *Level) {
+func (l *Level) SampleBoundary(coarse *Level) {
 	c := coarse.Part.Layout
 	for a := range c.Dim {
 		for _, at := range []int{-1, c.N[a]} {
 			face := c.Interior()
 			face.Lo[a], face.Hi[a] = at, at+1
-			l.Down.Inject(coarse.Values, l.Values, face)
+			l.Transfer.Inject(coarse.Values, l.Values, face)
 		}
 	}
-	coarse.FillEdges()
+	coarse.FillEdgeGhosts()
 }
 
 // FillEdges sets the ghosts on edges to the mean of the two ghosts beside them on faces,
 // then those on corners to the mean of three on edges.
-func (l *Level) FillEdges() {
+func (l *Level) FillEdgeGhosts() {
 	c := l.Part.Layout
-	g := grown(c)
+	g := withGhosts(c)
 	for outside := 2; outside <= c.Dim; outside++ {
 		for z := g.Lo[2]; z < g.Hi[2]; z++ {
 			for y := g.Lo[1]; y < g.Hi[1]; y++ {

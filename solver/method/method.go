@@ -74,9 +74,9 @@ type Options struct {
 	Kernel   *kernel.Kernel  // nil: the best
 	Omega    float64         // of sor, above 0 and below 2; 0: found from the observed rate
 	// FirstOmega is what sor begins with where Omega is 0; 0: the best one without contact.
-	FirstOmega float64
-	Cycle      string // of multigrid, "v" or "w"; "": chosen
-	Judged     bool   // of multigrid: the caller judges every cycle, the safeguard none
+	InitialOmega float64
+	Cycle        string // of multigrid, "v" or "w"; "": chosen
+	Unguarded    bool   // of multigrid: the caller judges every cycle, the safeguard none
 }
 
 // Names of methods.

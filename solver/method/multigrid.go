@@ -22,50 +22,50 @@ type Multigrid struct {
 	levels    []*Level
 	cycle     []Stage
 	start     []Stage
-	team      *team
-	keep      []float64
-	guard     Safeguard
+	parallel  *parallelFor
+	saved     []float64
+	safeguard Safeguard
 	norms     []kernel.Norm
 	sums      []kernel.Sum
 	residual  float64
-	part      float64 // of a step, for scale
-	before    float64 // of a level's reference, for Choose
+	fraction  float64 // of a step, for scale
+	reference float64 // of a level's reference, for Choose
 	failure   error
 	stage     Stage
-	do        bound
+	funcs     stageFuncs
 
 	// Spent tells whether after so many relaxations by the safeguard, since the solver was
 	// made, there are to be no more; nil: there may be any number.
-	Spent       func(relaxations int) bool
+	BudgetSpent func(relaxations int) bool
 	relaxations int
-	owed        int // of a cycle in progress, see Step
+	pending     int // of a cycle in progress, see Step
 }
 
 // bound are the parts of stages, bound once.
-type bound struct {
-	restrict, prolong, data, interpolate, restore, measure, energy, defect, gauge, scale func(piece int, b kernel.Box)
+type stageFuncs struct {
+	restrict, prolong, data, interpolate, restore, measure, energy, defect, measureLevel, scale func(piece int, b kernel.Box)
 
-	rows func(worker, lo, hi, z int) // measures them
+	measureRows func(worker, lo, hi, z int) // measures them
 }
 
 // Parts of the points of the finer grid, at most, that a grid has to which a cycle goes
 // twice: of W cycles, which on larger ones would cost more than they gain; and where
 // nobody asked for one or the other, W in three dimensions, V below.
 const (
-	twiceAsked  = 0.4
-	twiceChosen = 0.2
+	wCycleRatio   = 0.4
+	defaultWRatio = 0.2
 )
 
 // DefaultSmoothing is what was measured to be fastest on the reference problems: a sweep
 // on the way down and one on the way up, with a factor that is best for smoothing (Yavneh,
 // SIAM J. Sci. Comput. 17, 1996: 1.15 for red-black relaxation in three dimensions).
 func DefaultSmoothing(o Options) Smoothing {
-	s := Smoothing{Before: 1, After: 1, Omega: 1.15, Twice: twiceChosen}
+	s := Smoothing{Before: 1, After: 1, Omega: 1.15, TwiceRatio: defaultWRatio}
 	switch o.Cycle {
 	case "v":
-		s.Twice = 0
+		s.TwiceRatio = 0
 	case "w":
-		s.Twice = twiceAsked
+		s.TwiceRatio = wCycleRatio
 	}
 	return s
 }
@@ -73,10 +73,10 @@ func DefaultSmoothing(o Options) Smoothing {
 // NewMultigrid makes the solver of a system on one block, whose ghosts are the boundary
 // data.
 func NewMultigrid(s System, o Options) (*Multigrid, error) {
-	m := &Multigrid{options: o, team: newTeam(o.Executor, s.Layout.Dim)}
-	m.keep = make([]float64, s.Layout.Len())
-	m.norms, m.sums = make([]kernel.Norm, max(pieces, kernel.Workers(m.team.exec))), make([]kernel.Sum, pieces)
-	m.bind()
+	m := &Multigrid{options: o, parallel: newParallelFor(o.Executor, s.Layout.Dim)}
+	m.saved = make([]float64, s.Layout.Len())
+	m.norms, m.sums = make([]kernel.Norm, max(maxPieces, kernel.Workers(m.parallel.exec))), make([]kernel.Sum, maxPieces)
+	m.bindFuncs()
 	return m, m.init(s, s.hierarchy())
 }
 
@@ -96,13 +96,13 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 		return err
 	}
 	smoothing := DefaultSmoothing(m.options)
-	alone := func(s Stage) bool { return m.levels[s.Level].Joins(s) }
-	m.cycle, m.start = Fused(h.Cycle(smoothing, 0), alone), Fused(h.Start(smoothing, s.Operator.Form == kernel.Variable), alone)
+	alone := func(s Stage) bool { return m.levels[s.Level].CanFuse(s) }
+	m.cycle, m.start = Fuse(h.Cycle(smoothing, 0), alone), Fuse(h.Start(smoothing, s.Operator.Form == kernel.Variable), alone)
 	if len(m.levels) == 1 { // a handful of points
 		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
 	}
-	m.guard = Safeguard{Symmetric: s.Symmetric}
-	m.guard.Reset()
+	m.safeguard = Safeguard{Symmetric: s.Symmetric}
+	m.safeguard.Reset()
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (m *Multigrid) build(o Options) error {
 	s, h := &m.system, &m.hierarchy
 	edges := m.edges()
 	for i, n := range h.Grids {
-		c := LevelConfig{Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Walls: true}
+		c := LevelConfig{Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Truncate: true}
 		layout, err := kernel.NewLayout(h.Dim, n)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (m *Multigrid) build(o Options) error {
 		c.Part = kernel.Whole(layout)
 		if i == 0 {
 			c.Part = kernel.Whole(s.Layout)
-		} else if c.Operator, err = m.operatorOf(i, layout, edges); err != nil {
+		} else if c.Operator, err = m.levelOperator(i, layout, edges); err != nil {
 			return err
 		}
 		c.Parity = 0
@@ -130,10 +130,10 @@ func (m *Multigrid) build(o Options) error {
 			return err
 		}
 		if m.levels = append(m.levels, l); i > 0 {
-			if err = m.levels[i-1].Over(l, o.Kernel); err != nil {
+			if err = m.levels[i-1].Connect(l, o.Kernel); err != nil {
 				return err
 			}
-			m.levels[i-1].Follow(l, edges[i-1], edges[i])
+			m.levels[i-1].SetEdges(l, edges[i-1], edges[i])
 		}
 	}
 	return nil
@@ -147,18 +147,18 @@ func (m *Multigrid) edges() []*Edges {
 	}
 	out[0] = m.system.Edges()
 	for i := 1; i < len(out) && out[0] != nil; i++ {
-		out[i] = out[i-1].Below(m.hierarchy.Grids[i])
+		out[i] = out[i-1].CoarsenWhole(m.hierarchy.Grids[i])
 	}
 	return out
 }
 
 // operatorOf is the operator of level i, of that layout, below level 0; those before it have theirs.
-func (m *Multigrid) operatorOf(i int, layout kernel.Layout, edges []*Edges) (op kernel.Operator, err error) {
+func (m *Multigrid) levelOperator(i int, layout kernel.Layout, edges []*Edges) (op kernel.Operator, err error) {
 	fine, n := m.levels[i-1], m.hierarchy.Grids[i]
 	if m.system.Coarse != nil {
 		op, err = m.system.Coarse(n, edges[i])
 	} else {
-		op, err = Average(fine.Part.Layout, layout, fine.operator)
+		op, err = AverageOperator(fine.Part.Layout, layout, fine.operator)
 	}
 	if err != nil {
 		err = fmt.Errorf("method: the operator on the grid %s: %w", gridName(m.hierarchy.Dim, n), err)
@@ -166,16 +166,16 @@ func (m *Multigrid) operatorOf(i int, layout kernel.Layout, edges []*Edges) (op 
 	return op, err
 }
 
-func (m *Multigrid) bind() {
+func (m *Multigrid) bindFuncs() {
 	at := func() (*Level, *Level) { return m.levels[m.stage.Level], m.levels[m.stage.Level+1] }
-	m.do = bound{
+	m.funcs = stageFuncs{
 		restrict:    func(_ int, b kernel.Box) { f, c := at(); f.Restrict(c, b) },
-		prolong:     func(_ int, b kernel.Box) { f, c := at(); f.Prolong(c, m.kept(), b) },
-		data:        func(_ int, b kernel.Box) { f, c := at(); f.Data(c, b) },
+		prolong:     func(_ int, b kernel.Box) { f, c := at(); f.Prolong(c, m.saveTarget(), b) },
+		data:        func(_ int, b kernel.Box) { f, c := at(); f.SampleProblem(c, b) },
 		interpolate: func(_ int, b kernel.Box) { f, c := at(); f.Interpolate(c, b) },
-		restore:     func(_ int, b kernel.Box) { copyPoints(m.system.Layout, m.levels[0].Values, m.keep, b) },
+		restore:     func(_ int, b kernel.Box) { copyPoints(m.system.Layout, m.levels[0].Values, m.saved, b) },
 		measure:     func(i int, b kernel.Box) { m.levels[0].Sweep.Residual(&m.norms[i], m.levels[0].Values, b) },
-		rows: func(worker, lo, hi, z int) {
+		measureRows: func(worker, lo, hi, z int) {
 			l := m.levels[0]
 			l.Sweep.Residual(&m.norms[worker], l.Values, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}})
 		},
@@ -184,16 +184,16 @@ func (m *Multigrid) bind() {
 			for z := b.Lo[2]; z < b.Hi[2]; z++ {
 				for y := b.Lo[1]; y < b.Hi[1]; y++ {
 					i, n := layout.Index(b.Lo[0], y, z), b.Hi[0]-b.Lo[0]
-					ScalePoints(m.levels[0].Values[i:i+n], m.keep[i:i+n], m.part)
+					ScalePoints(m.levels[0].Values[i:i+n], m.saved[i:i+n], m.fraction)
 				}
 			}
 		},
-		gauge: func(i int, b kernel.Box) {
+		measureLevel: func(i int, b kernel.Box) {
 			l := m.levels[m.stage.Level]
 			l.Sweep.Residual(&m.norms[i], l.Values, b)
 		},
 		defect: func(_ int, b kernel.Box) { m.levels[m.stage.Level].Defect(b) },
-		energy: func(i int, b kernel.Box) { m.levels[0].Sweep.Energy(&m.sums[i], m.keep, m.levels[0].Values, b) },
+		energy: func(i int, b kernel.Box) { m.levels[0].Sweep.Energy(&m.sums[i], m.saved, m.levels[0].Values, b) },
 	}
 }
 
@@ -217,7 +217,7 @@ func (m *Multigrid) Describe() string {
 
 // Bytes is the memory of the arrays that the solver has made.
 func (m *Multigrid) Bytes() int {
-	total := 8 * len(m.keep)
+	total := 8 * len(m.saved)
 	for _, l := range m.levels[1:] {
 		total += 8 * (len(l.Values) + 3*l.Part.Layout.Points())
 		for _, a := range l.operator.Arrays {
@@ -232,50 +232,50 @@ func (m *Multigrid) Bytes() int {
 func (m *Multigrid) Start(u []float64) float64 {
 	m.levels[0].Values = u
 	if len(m.start) == 0 {
-		m.guard.Reset()
+		m.safeguard.Reset()
 		return 0
 	}
-	m.run(Stage{Kind: Reference}) // no work: a measurement, as callers make between cycles
-	m.guard.Begin(m.before, true)
-	return m.all(m.start)
+	m.run(Stage{Kind: ReferenceStart}) // no work: a measurement, as callers make between cycles
+	m.safeguard.Begin(m.reference, true)
+	return m.runAll(m.start)
 }
 
 // Cycle does one cycle and, where the safeguard does not accept it, relaxation instead.
 func (m *Multigrid) Cycle(u []float64) float64 {
-	work, v := m.try(u)
+	work, v := m.tryCycle(u)
 	if v == Rejected {
-		m.takeBack()
-		work += m.relax(m.owed)
-		m.owed = 0
-		work += m.relaxed()
+		m.restoreSaved()
+		work += m.relaxPending(m.pending)
+		m.pending = 0
+		work += m.measureRelaxed()
 	}
 	return work
 }
 
 // try does one cycle, and returns what the safeguard decides.
-func (m *Multigrid) try(u []float64) (work float64, v Verdict) {
+func (m *Multigrid) tryCycle(u []float64) (work float64, v Decision) {
 	m.levels[0].Values = u
-	work = m.all(m.cycle)
-	if len(m.levels) == 1 || m.options.Judged {
+	work = m.runAll(m.cycle)
+	if len(m.levels) == 1 || m.options.Unguarded {
 		return work, Accepted
 	}
-	v = m.guard.Judge(m.residual)
-	if v == Misled {
-		m.levels[0].Refer(m.levels[0].Part.Layout.Interior())
-		work += m.all(m.cycle)
-		v = m.guard.Judge(m.residual)
+	v = m.safeguard.Evaluate(m.residual)
+	if v == StartRejected {
+		m.levels[0].SetReference(m.levels[0].Part.Layout.Interior())
+		work += m.runAll(m.cycle)
+		v = m.safeguard.Evaluate(m.residual)
 	}
 	if v == Undecided {
 		work += 2
-		v = m.guard.JudgeEnergy(m.energy(), m.residual)
+		v = m.safeguard.EvaluateEnergy(m.energy(), m.residual)
 	}
-	if v == Rejected && m.guard.Symmetric && m.guard.Halves(m.residual) {
+	if v == Rejected && m.safeguard.Symmetric && m.safeguard.TryHalfStep(m.residual) {
 		m.scale(0.5)
 		work += 2
-		if part := m.guard.Part(m.energy()); part > 0 {
+		if part := m.safeguard.StepFraction(m.energy()); part > 0 {
 			m.scale(part)
 			work += m.run(Stage{Kind: Measure})
-			m.guard.Damped(m.residual)
+			m.safeguard.AcceptDamped(m.residual)
 			v = Accepted
 		}
 	}
@@ -284,17 +284,17 @@ func (m *Multigrid) try(u []float64) (work float64, v Verdict) {
 
 // Changed forgets what the safeguard compares with.
 func (m *Multigrid) Changed() {
-	m.owed = 0
-	m.guard.Changed()
+	m.pending = 0
+	m.safeguard.Changed()
 }
 
 // Residual is ‖r‖₂ after the last cycle.
 func (m *Multigrid) Residual() float64 { return m.residual }
 
 // Rejections is the number of cycles that the safeguard has not accepted.
-func (m *Multigrid) Rejections() int { return m.guard.Rejections() }
+func (m *Multigrid) Rejections() int { return m.safeguard.Rejections() }
 
-func (m *Multigrid) all(stages []Stage) float64 {
+func (m *Multigrid) runAll(stages []Stage) float64 {
 	work := 0.0
 	for _, s := range stages {
 		work += m.run(s)
@@ -307,27 +307,27 @@ func (m *Multigrid) run(s Stage) float64 {
 	m.stage = s
 	l := m.levels[s.Level]
 	box := l.Part.Layout.Interior()
-	if s.Corrected {
-		l.Correct(m.levels[s.Level+1], m.kept())
+	if s.Prolongs {
+		l.DeferProlong(m.levels[s.Level+1], m.saveTarget())
 	}
 	switch s.Kind {
 	case Relax, Solve:
 		l.Smooth(s.Sweeps, s.Omega, m.executor(l), nil)
 	case Measure:
 		if s.Sweeps > 0 {
-			l.Smooth(s.Sweeps, s.Omega, m.executor(l), m.do.rows)
+			l.Smooth(s.Sweeps, s.Omega, m.executor(l), m.funcs.measureRows)
 		} else {
-			m.team.each(box, m.do.measure)
+			m.parallel.run(box, m.funcs.measure)
 		}
-		m.residual = gather(m.norms)
-	case Reference:
-		l.Refer(box)
-		m.team.each(box, m.do.gauge)
-		m.before = gather(m.norms)
-	case Choose:
-		m.team.each(box, m.do.gauge)
-		if r := gather(m.norms); !(r <= m.before) {
-			l.Refer(box)
+		m.residual = mergeNorms(m.norms)
+	case ReferenceStart:
+		l.SetReference(box)
+		m.parallel.run(box, m.funcs.measureLevel)
+		m.reference = mergeNorms(m.norms)
+	case ChooseStart:
+		m.parallel.run(box, m.funcs.measureLevel)
+		if r := mergeNorms(m.norms); !(r <= m.reference) {
+			l.SetReference(box)
 		}
 	default:
 		m.transfer(l, m.levels[s.Level+1], box)
@@ -340,19 +340,19 @@ func (m *Multigrid) transfer(l, c *Level, box kernel.Box) {
 	switch s := m.stage; s.Kind {
 	case Restrict:
 		if l.weights != nil {
-			m.team.each(box, m.do.defect)
-			l.Contacts(grown(l.Part.Layout))
+			m.parallel.run(box, m.funcs.defect)
+			l.ScanContact(withGhosts(l.Part.Layout))
 		} else {
-			l.Descend(s.Sweeps, s.Omega, m.executor(l))
+			l.SmoothRestrict(s.Sweeps, s.Omega, m.executor(l))
 		}
-		m.team.each(c.Part.Layout.Interior(), m.do.restrict)
-		c.Wall(m.hierarchy.Dim == 1)
+		m.parallel.run(c.Part.Layout.Interior(), m.funcs.restrict)
+		c.UpdateTruncated(m.hierarchy.Dim == 1)
 	case Prolong:
-		m.team.each(box, m.do.prolong)
+		m.parallel.run(box, m.funcs.prolong)
 	case Interpolate:
-		m.team.each(box, m.do.interpolate)
+		m.parallel.run(box, m.funcs.interpolate)
 		c.ClearGhosts()
-	case Data:
+	case SampleProblem:
 		m.sample(l, c)
 	}
 }
@@ -360,38 +360,38 @@ func (m *Multigrid) transfer(l, c *Level, box kernel.Box) {
 // sample makes the problem on the next coarser grid for the full multigrid start.
 func (m *Multigrid) sample(l, c *Level) {
 	s, n := &m.system, c.Part.Layout.N
-	c.NoWalls()
+	c.ClearTruncation()
 	if s.Fields != nil && !m.hierarchy.Nested(m.stage.Level) {
 		if m.failure = s.Fields(n, c.Source.Array, c.Lower.Array, c.Upper.Array); m.failure != nil {
 			return
 		}
 	} else {
-		m.team.each(c.Part.Layout.Interior(), m.do.data)
+		m.parallel.run(c.Part.Layout.Interior(), m.funcs.data)
 	}
 	if s.Boundary != nil {
 		m.failure = s.Boundary(n, c.Part.Layout, c.Values)
 		return
 	}
-	l.Boundary(c)
+	l.SampleBoundary(c)
 }
 
 func (m *Multigrid) executor(l *Level) kernel.Executor {
-	if small(l.Part.Layout) {
+	if tooSmallToShare(l.Part.Layout) {
 		return kernel.Sequential{}
 	}
-	return m.team.exec
+	return m.parallel.exec
 }
 
 // kept is where a correction keeps what it corrects: on level 0 alone.
-func (m *Multigrid) kept() []float64 {
+func (m *Multigrid) saveTarget() []float64 {
 	if m.stage.Level > 0 {
 		return nil
 	}
-	return m.keep
+	return m.saved
 }
 
 // gather merges and empties what the pieces measured: ‖r‖₂.
-func gather(norms []kernel.Norm) float64 {
+func mergeNorms(norms []kernel.Norm) float64 {
 	sum := &norms[0]
 	for i := 1; i < len(norms); i++ {
 		sum.Merge(&norms[i])
@@ -405,11 +405,11 @@ func gather(norms []kernel.Norm) float64 {
 // energy is the change of the energy since the values that were kept, times 2.
 func (m *Multigrid) energy() float64 {
 	l := m.levels[0]
-	CopyGhosts(l.Part.Layout, m.keep, l.Values)
+	CopyGhosts(l.Part.Layout, m.saved, l.Values)
 	for i := range m.sums {
 		m.sums[i] = kernel.Sum{}
 	}
-	m.team.each(l.Part.Layout.Interior(), m.do.energy)
+	m.parallel.run(l.Part.Layout.Interior(), m.funcs.energy)
 	for i := 1; i < len(m.sums); i++ {
 		m.sums[0].Merge(&m.sums[i])
 	}
@@ -422,8 +422,8 @@ func (m *Multigrid) energy() float64 {
 
 // scale takes a part of the way from the values that were kept.
 func (m *Multigrid) scale(part float64) {
-	m.part = part
-	m.team.each(m.system.Layout.Interior(), m.do.scale)
+	m.fraction = part
+	m.parallel.run(m.system.Layout.Interior(), m.funcs.scale)
 }
 
 // ScalePoints moves values to a part of the way from where they were; arrays of any points.
@@ -445,7 +445,7 @@ func copyPoints(l kernel.Layout, dst, src []float64, b kernel.Box) {
 
 // CopyGhosts copies the ghosts of a padded array: their rows and the ends of all others.
 func CopyGhosts(l kernel.Layout, dst, src []float64) {
-	g := grown(l)
+	g := withGhosts(l)
 	for z := g.Lo[2]; z < g.Hi[2]; z++ {
 		for y := g.Lo[1]; y < g.Hi[1]; y++ {
 			i := l.Index(-1, y, z)

@@ -12,7 +12,7 @@ import (
 )
 
 // nature is what a random system is like.
-type nature struct {
+type randomSystem struct {
 	dim                  int
 	n                    [3]int
 	form                 kernel.Form
@@ -23,8 +23,8 @@ type nature struct {
 	parity               int
 }
 
-func drawNature(t *rapid.T) nature {
-	c := nature{dim: rapid.IntRange(1, 3).Draw(t, "dim"), n: [3]int{1, 1, 1}}
+func drawSystem(t *rapid.T) randomSystem {
+	c := randomSystem{dim: rapid.IntRange(1, 3).Draw(t, "dim"), n: [3]int{1, 1, 1}}
 	for a := range c.dim {
 		c.n[a] = rapid.IntRange(1, [4]int{0, 40, 12, 7}[c.dim]).Draw(t, "n")
 	}
@@ -43,7 +43,7 @@ func drawNature(t *rapid.T) nature {
 }
 
 // system makes it, with a random start.
-func (c nature) system(t require.TestingT, seed uint64) (System, []float64) {
+func (c randomSystem) system(t require.TestingT, seed uint64) (System, []float64) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	l, err := kernel.NewLayout(c.dim, c.n)
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func (c nature) system(t require.TestingT, seed uint64) (System, []float64) {
 }
 
 // operator is an M-matrix: diffusion, upwind differences, reaction.
-func (c nature) operator(l kernel.Layout, r *rand.Rand) kernel.Operator {
+func (c randomSystem) operator(l kernel.Layout, r *rand.Rand) kernel.Operator {
 	row := func() [kernel.Directions]float64 {
 		var v [kernel.Directions]float64
 		for a := range c.dim {
@@ -174,7 +174,7 @@ func reference(t require.TestingT, s System, u []float64) []float64 {
 // Every method, from any start, whatever the system is like, comes to the one solution.
 func TestEveryMethodAlwaysConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, seed := drawNature(t), rapid.Uint64().Draw(t, "seed")
+		c, seed := drawSystem(t), rapid.Uint64().Draw(t, "seed")
 		s, start := c.system(t, seed)
 		want := reference(t, s, append([]float64(nil), start...))
 		sweep, err := s.sweep(Options{}, 1)

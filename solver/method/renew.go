@@ -11,10 +11,10 @@ import (
 // Renew takes another problem on the same grid, a time step's say: the operator and, on
 // level 0, the fields; below it they are ignored. All arrays and all that Over made stay.
 func (l *Level) Renew(op kernel.Operator, source, lower, upper kernel.Field) error {
-	l.NoWalls()
+	l.ClearTruncation()
 	if l.below {
 		clear(l.Values) // from which the start solves the coarsest grid
-		if same(l.operator, op) {
+		if sameOperator(l.operator, op) {
 			return nil
 		}
 		source, lower, upper = l.Source, l.Lower, l.Upper
@@ -43,7 +43,7 @@ func (m *Multigrid) Renew(s System) error {
 		return fmt.Errorf("method: the multigrid of a block of %v points cannot be renewed for one of %v: make another", m.system.Layout.N, s.Layout.N)
 	}
 	m.failure = nil
-	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) || bounded(s.Upper) != bounded(m.system.Upper) ||
+	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) || hasUpper(s.Upper) != hasUpper(m.system.Upper) ||
 		(s.Operator.Form == kernel.Variable) != (m.system.Operator.Form == kernel.Variable) || (s.Edges == nil) != (m.system.Edges == nil) {
 		return m.init(s, h)
 	}
@@ -52,7 +52,7 @@ func (m *Multigrid) Renew(s System) error {
 	for i, l := range m.levels {
 		op, err := s.Operator, error(nil)
 		if i > 0 {
-			op, err = m.operatorOf(i, l.Part.Layout, edges)
+			op, err = m.levelOperator(i, l.Part.Layout, edges)
 		}
 		if err == nil {
 			err = l.Renew(op, s.Source, s.Lower, s.Upper)
@@ -61,20 +61,20 @@ func (m *Multigrid) Renew(s System) error {
 			return err
 		}
 		if i > 0 {
-			m.levels[i-1].Follow(l, edges[i-1], edges[i])
+			m.levels[i-1].SetEdges(l, edges[i-1], edges[i])
 		}
 	}
-	m.guard = Safeguard{Symmetric: s.Symmetric}
-	m.guard.Reset()
+	m.safeguard = Safeguard{Symmetric: s.Symmetric}
+	m.safeguard.Reset()
 	return nil
 }
 
 // bounded tells whether an upper obstacle is one.
-func bounded(upper kernel.Field) bool { return upper.Array != nil || !math.IsInf(upper.Value, 1) }
+func hasUpper(upper kernel.Field) bool { return upper.Array != nil || !math.IsInf(upper.Value, 1) }
 
 // same tells whether nothing that is made of one operator need be made anew for the other:
 // they have the same numbers, or the same arrays.
-func same(a, b kernel.Operator) bool {
+func sameOperator(a, b kernel.Operator) bool {
 	if a.Form != b.Form || a.Diag != b.Diag || a.Off != b.Off || a.Values != b.Values {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 // A renewed multigrid does, bit by bit, what a new one does, whatever it solved before.
 func TestRenewedIsAsNew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		first, second := drawNature(t), drawNature(t)
+		first, second := drawSystem(t), drawSystem(t)
 		second.dim, second.n, second.parity = first.dim, first.n, first.parity
 		before, u := first.system(t, rapid.Uint64().Draw(t, "seed"))
 		old, err := NewMultigrid(before, Options{})

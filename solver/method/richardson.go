@@ -7,13 +7,13 @@ import (
 // Richardson is projected Richardson, u ← P(u − δ·(A·u − f)), δ the inverse of the
 // largest diagonal entry.
 type Richardson struct {
-	layout kernel.Layout
-	sweep  *kernel.Sweep
-	team   *team
-	next   []float64
-	values []float64
-	relax  func(piece int, b kernel.Box)
-	back   func(piece int, b kernel.Box)
+	layout   kernel.Layout
+	sweep    *kernel.Sweep
+	parallel *parallelFor
+	next     []float64
+	values   []float64
+	relax    func(piece int, b kernel.Box)
+	copyBack func(piece int, b kernel.Box)
 }
 
 // NewRichardson makes the solver.
@@ -22,9 +22,9 @@ func NewRichardson(s System, o Options) (*Richardson, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Richardson{layout: s.Layout, sweep: sweep, team: newTeam(o.Executor, s.Layout.Dim), next: make([]float64, s.Layout.Len())}
+	r := &Richardson{layout: s.Layout, sweep: sweep, parallel: newParallelFor(o.Executor, s.Layout.Dim), next: make([]float64, s.Layout.Len())}
 	r.relax = func(_ int, b kernel.Box) { r.sweep.Relax(r.next, r.values, r.values, b) }
-	r.back = func(_ int, b kernel.Box) { copyPoints(r.layout, r.values, r.next, b) }
+	r.copyBack = func(_ int, b kernel.Box) { copyPoints(r.layout, r.values, r.next, b) }
 	return r, nil
 }
 
@@ -37,8 +37,8 @@ func (r *Richardson) Start([]float64) float64 { return 0 }
 // Cycle is one sweep.
 func (r *Richardson) Cycle(u []float64) float64 {
 	r.values = u
-	r.team.each(r.layout.Interior(), r.relax)
-	r.team.each(r.layout.Interior(), r.back)
+	r.parallel.run(r.layout.Interior(), r.relax)
+	r.parallel.run(r.layout.Interior(), r.copyBack)
 	return 1
 }
 

@@ -3,14 +3,14 @@ package method
 import "math"
 
 // Verdict is what becomes of a cycle.
-type Verdict int
+type Decision int
 
 // The verdicts on a cycle.
 const (
-	Accepted  Verdict = iota // its values stay
-	Undecided                // the change of the energy decides
-	Rejected                 // back to the values kept, and relaxation from there
-	Misled                   // back to the values before the start, and a cycle from there
+	Accepted      Decision = iota // its values stay
+	Undecided                     // the change of the energy decides
+	Rejected                      // back to the values kept, and relaxation from there
+	StartRejected                 // back to the values before the start, and a cycle from there
 )
 
 // Safeguard makes the convergence of multigrid certain, whatever the coarse corrections
@@ -25,59 +25,61 @@ const (
 // Otherwise the iteration goes on with relaxation alone, from the values kept, ever longer
 // while cycles fail: relaxation converges by itself.
 type Safeguard struct {
-	Symmetric bool
-	best      float64
-	largest   float64 // residual ever seen
-	unknown   bool    // there is no residual to compare with, and the values are worth keeping
-	started   bool    // best is the residual before the full multigrid start, which a cycle followed
-	sweeps    int
-	rejected  int
-	change    float64 // of the energy, by the step that is judged
+	Symmetric  bool
+	smallest   float64
+	largest    float64 // residual ever seen
+	unmeasured bool    // there is no residual to compare with, and the values are worth keeping
+	afterStart bool    // best is the residual before the full multigrid start, which a cycle followed
+	sweeps     int
+	rejected   int
+	change     float64 // of the energy, by the step that is judged
 }
 
 // Falls is the factor that the residual of an accepted cycle keeps below.
-const Falls = 0.8
+const RequiredReduction = 0.8
 
 const (
-	firstSweeps = 4
-	mostSweeps  = 1 << 10
+	minRelaxations = 4
+	maxRelaxations = 1 << 10
 	// nothingLeft is the part of the largest residual below which a rejection is likely one
 	// of rounding, in a local solve that has nothing left to do: no more than the first
 	// number of sweeps is worth while then.
-	nothingLeft = 1e-10
+	roundingLevel = 1e-10
 )
 
 // Reset forgets the residual: the values are only a start, and any cycle is accepted.
-func (g *Safeguard) Reset() { g.best, g.unknown, g.started = math.Inf(1), false, false }
+func (g *Safeguard) Reset() { g.smallest, g.unmeasured, g.afterStart = math.Inf(1), false, false }
 
 // Begin takes the residual of the values that the next cycle begins with or, where a full
 // multigrid start comes before it, of those before that.
 func (g *Safeguard) Begin(residual float64, started bool) {
-	g.best, g.unknown, g.started = residual, false, started
+	g.smallest, g.unmeasured, g.afterStart = residual, false, started
 }
 
 // Changed forgets the residual: the values were changed from outside. Of a symmetric A
 // the energy judges the next cycle.
-func (g *Safeguard) Changed() { g.best, g.unknown, g.started = math.Inf(1), g.Symmetric, false }
+func (g *Safeguard) Changed() {
+	g.smallest, g.unmeasured, g.afterStart = math.Inf(1), g.Symmetric, false
+}
 
 // Judge takes the residual (‖r‖₂) after a cycle.
-func (g *Safeguard) Judge(residual float64) Verdict {
+func (g *Safeguard) Evaluate(residual float64) Decision {
 	g.change = math.Inf(1)
 	if residual > g.largest && residual < math.Inf(1) {
 		g.largest = residual
 	}
-	if g.started {
-		if g.started = false; residual <= g.best {
+	if g.afterStart {
+		if g.afterStart = false; residual <= g.smallest {
 			return g.accept(residual)
 		}
 		g.rejected++
-		return Misled
+		return StartRejected
 	}
-	if g.unknown && residual < math.Inf(1) {
-		g.unknown = false
+	if g.unmeasured && residual < math.Inf(1) {
+		g.unmeasured = false
 		return Undecided
 	}
-	if residual <= Falls*g.best {
+	if residual <= RequiredReduction*g.smallest {
 		return g.accept(residual)
 	}
 	if g.Symmetric && residual < math.Inf(1) {
@@ -87,7 +89,7 @@ func (g *Safeguard) Judge(residual float64) Verdict {
 }
 
 // JudgeEnergy takes the change of the energy since the values that were kept.
-func (g *Safeguard) JudgeEnergy(change, residual float64) Verdict {
+func (g *Safeguard) EvaluateEnergy(change, residual float64) Decision {
 	if g.change = change; change < 0 {
 		return g.accept(residual)
 	}
@@ -96,38 +98,38 @@ func (g *Safeguard) JudgeEnergy(change, residual float64) Verdict {
 
 // Halves reports whether, after JudgeEnergy has rejected a cycle of that residual, half of
 // its step is worth a look: see Part.
-func (g *Safeguard) Halves(residual float64) bool {
-	return g.change < math.Inf(1) && residual > nothingLeft*g.largest
+func (g *Safeguard) TryHalfStep(residual float64) bool {
+	return g.change < math.Inf(1) && residual > roundingLevel*g.largest
 }
 
 // leastStep is the part of a step below which relaxation is worth more.
-const leastStep = 0.05
+const minStepFraction = 0.05
 
 // Part takes the change of the energy of half the step, after that of all of it, and returns
 // what the half step is to be multiplied by to have least energy; 0: nothing. The energy is a
 // parabola along the step, and both ends of it lie between the obstacles: a correction may
 // point the right way and be too long. After such a part comes Damped.
-func (g *Safeguard) Part(half float64) float64 {
+func (g *Safeguard) StepFraction(half float64) float64 {
 	curvature := 2*g.change - 4*half // the change at t is curvature·t² − slope·t
 	part := (curvature - g.change) / (2 * curvature)
-	if curvature > 0 && part >= leastStep && part < 1 {
+	if curvature > 0 && part >= minStepFraction && part < 1 {
 		return 2 * part
 	}
 	return 0
 }
 
 // Damped takes the residual after such a part of a step.
-func (g *Safeguard) Damped(residual float64) { g.accept(residual) }
+func (g *Safeguard) AcceptDamped(residual float64) { g.accept(residual) }
 
-func (g *Safeguard) accept(residual float64) Verdict {
-	g.best, g.sweeps = math.Min(g.best, residual), 0
+func (g *Safeguard) accept(residual float64) Decision {
+	g.smallest, g.sweeps = math.Min(g.smallest, residual), 0
 	return Accepted
 }
 
-func (g *Safeguard) reject(residual float64) Verdict {
-	g.sweeps = min(mostSweeps, max(firstSweeps, 2*g.sweeps))
-	if residual <= nothingLeft*g.largest {
-		g.sweeps = firstSweeps
+func (g *Safeguard) reject(residual float64) Decision {
+	g.sweeps = min(maxRelaxations, max(minRelaxations, 2*g.sweeps))
+	if residual <= roundingLevel*g.largest {
+		g.sweeps = minRelaxations
 	}
 	g.rejected++
 	return Rejected
@@ -137,8 +139,8 @@ func (g *Safeguard) reject(residual float64) Verdict {
 func (g *Safeguard) Sweeps() int { return g.sweeps }
 
 // Relaxed takes the residual after that.
-func (g *Safeguard) Relaxed(residual float64) {
-	g.best = math.Min(g.best, residual)
+func (g *Safeguard) AcceptRelaxed(residual float64) {
+	g.smallest = math.Min(g.smallest, residual)
 }
 
 // Rejections is the number of cycles that were not accepted.

@@ -13,7 +13,7 @@ import (
 // obstacle that are white noise, and converge under the safeguard.
 func TestSafeguardMakesConvergenceCertain(t *testing.T) {
 	for _, seed := range []uint64{45, 75, 225, 435, 885} {
-		c := nature{dim: 1, n: [3]int{31, 1, 1}, form: kernel.Variable, jump: 1, lower: true, rough: true}
+		c := randomSystem{dim: 1, n: [3]int{31, 1, 1}, form: kernel.Variable, jump: 1, lower: true, rough: true}
 		s, start := c.system(t, seed)
 		r0 := residualOf(t, s, start)
 		m, err := NewMultigrid(s, Options{})
@@ -21,7 +21,7 @@ func TestSafeguardMakesConvergenceCertain(t *testing.T) {
 		u := append([]float64(nil), start...)
 		m.levels[0].Values = u
 		for range 300 {
-			m.all(m.cycle)
+			m.runAll(m.cycle)
 		}
 		require.False(t, residualOf(t, s, u) <= 1e-3*r0, "seed %d: it converges without the safeguard", seed)
 		u = append([]float64(nil), start...)
@@ -45,38 +45,38 @@ func TestSafeguardJudges(t *testing.T) {
 	for _, symmetric := range []bool{true, false} {
 		g := Safeguard{Symmetric: symmetric}
 		g.Reset()
-		require.Equal(t, Accepted, g.Judge(1))
-		require.Equal(t, Accepted, g.Judge(0.8))
+		require.Equal(t, Accepted, g.Evaluate(1))
+		require.Equal(t, Accepted, g.Evaluate(0.8))
 		want := Rejected
 		if symmetric {
 			want = Undecided
 		}
-		require.Equal(t, want, g.Judge(0.7), "less than the factor")
-		require.Equal(t, Rejected, g.Judge(math.NaN()))
-		require.Equal(t, Rejected, g.Judge(math.Inf(1)))
-		require.Equal(t, Accepted, g.JudgeEnergy(-1e-300, 5))
-		require.Equal(t, Rejected, g.JudgeEnergy(0, 5))
+		require.Equal(t, want, g.Evaluate(0.7), "less than the factor")
+		require.Equal(t, Rejected, g.Evaluate(math.NaN()))
+		require.Equal(t, Rejected, g.Evaluate(math.Inf(1)))
+		require.Equal(t, Accepted, g.EvaluateEnergy(-1e-300, 5))
+		require.Equal(t, Rejected, g.EvaluateEnergy(0, 5))
 		first := g.Sweeps()
-		require.Equal(t, Rejected, g.JudgeEnergy(1, 5))
+		require.Equal(t, Rejected, g.EvaluateEnergy(1, 5))
 		require.Equal(t, 2*first, g.Sweeps(), "longer while cycles fail")
-		g.Relaxed(0.1)
-		require.NotEqual(t, Accepted, g.Judge(0.09))
-		require.Equal(t, Accepted, g.Judge(0.08))
+		g.AcceptRelaxed(0.1)
+		require.NotEqual(t, Accepted, g.Evaluate(0.09))
+		require.Equal(t, Accepted, g.Evaluate(0.08))
 		require.Zero(t, g.Sweeps())
 		g.Changed()
 		if symmetric {
-			require.Equal(t, Undecided, g.Judge(1), "nothing to compare with")
-			require.Equal(t, Accepted, g.JudgeEnergy(-1, 1))
+			require.Equal(t, Undecided, g.Evaluate(1), "nothing to compare with")
+			require.Equal(t, Accepted, g.EvaluateEnergy(-1, 1))
 		} else {
-			require.Equal(t, Accepted, g.Judge(1))
+			require.Equal(t, Accepted, g.Evaluate(1))
 		}
-		require.Equal(t, Accepted, g.Judge(0.5))
+		require.Equal(t, Accepted, g.Evaluate(0.5))
 	}
 }
 
 // The sum that decides is the change of the energy.
 func TestEnergyIsThatOfTheCycle(t *testing.T) {
-	c := nature{dim: 2, n: [3]int{9, 7, 1}, form: kernel.Variable, jump: 1, lower: true}
+	c := randomSystem{dim: 2, n: [3]int{9, 7, 1}, form: kernel.Variable, jump: 1, lower: true}
 	s, u := c.system(t, 3)
 	m, err := NewMultigrid(s, Options{})
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestEnergyIsThatOfTheCycle(t *testing.T) {
 		return sum
 	}
 	m.levels[0].Values = u
-	copyPoints(l, m.keep, u, l.Interior())
+	copyPoints(l, m.saved, u, l.Interior())
 	before := energy(u)
 	m.run(Stage{Kind: Relax, Sweeps: 2, Omega: 1})
 	require.InEpsilon(t, 2*(energy(u)-before), m.energy(), 1e-9)

@@ -11,16 +11,16 @@ import (
 // which for a symmetric positive definite A converges for every 0 < ω < 2. Without an ω
 // of the user's, Factor finds it; the residual that it goes by is measured now and then.
 type SOR struct {
-	layout kernel.Layout
-	sweep  *kernel.Sweep
-	exec   kernel.Executor
-	team   *team
-	factor Factor
-	norms  []kernel.Norm
-	values []float64
-	do     func(piece int, b kernel.Box)
-	sweeps int
-	next   int // sweep after which the residual is measured again
+	layout   kernel.Layout
+	sweep    *kernel.Sweep
+	exec     kernel.Executor
+	parallel *parallelFor
+	factor   AdaptiveOmega
+	norms    []kernel.Norm
+	values   []float64
+	do       func(piece int, b kernel.Box)
+	sweeps   int
+	next     int // sweep after which the residual is measured again
 }
 
 // firstMeasure sweeps smooth what the start has of all frequencies, whose residual says
@@ -33,22 +33,22 @@ func NewSOR(s System, o Options) (*SOR, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &SOR{layout: s.Layout, sweep: sweep, exec: o.Executor, team: newTeam(o.Executor, s.Layout.Dim), next: firstMeasure}
-	if o.Executor == nil || small(s.Layout) {
+	r := &SOR{layout: s.Layout, sweep: sweep, exec: o.Executor, parallel: newParallelFor(o.Executor, s.Layout.Dim), next: firstMeasure}
+	if o.Executor == nil || tooSmallToShare(s.Layout) {
 		r.exec = kernel.Sequential{}
 	}
 	omega := o.Omega
 	switch {
 	case omega != 0:
-	case o.FirstOmega != 0:
-		omega = o.FirstOmega
+	case o.InitialOmega != 0:
+		omega = o.InitialOmega
 	case !s.Symmetric:
 		omega = 1
 	default:
-		omega = FirstOmega(largestDiagonal(s.Operator), Free(s.Layout, s.Operator))
+		omega = InitialOmega(largestDiagonal(s.Operator), UnconstrainedEigenvalue(s.Layout, s.Operator))
 	}
-	r.factor = NewFactor(omega, o.Omega != 0)
-	r.norms = make([]kernel.Norm, pieces)
+	r.factor = NewAdaptiveOmega(omega, o.Omega != 0)
+	r.norms = make([]kernel.Norm, maxPieces)
 	r.do = func(i int, b kernel.Box) { r.sweep.Residual(&r.norms[i], r.values, b) }
 	return r, nil
 }
@@ -66,8 +66,8 @@ func (s *SOR) Cycle(u []float64) float64 {
 		return 1
 	}
 	s.values = u
-	s.team.each(s.layout.Interior(), s.do)
-	s.factor.Observe(s.sweeps, gather(s.norms))
+	s.parallel.run(s.layout.Interior(), s.do)
+	s.factor.Observe(s.sweeps, mergeNorms(s.norms))
 	s.next = s.sweeps + int(math.Ceil(max(8, 1/(2-s.factor.Omega()))))
 	return 2
 }

@@ -33,7 +33,7 @@ const (
 	// Data makes the problem itself on Level+1, for the full multigrid start: obstacles and
 	// source of Level, its values on the boundary of the whole region (faces, edges and
 	// corners). Own points of nested grids.
-	Data
+	SampleProblem
 	// Interpolate starts Level from the values of Level+1 (faces, edges and corners), whose
 	// ghosts become 0 afterwards: from then on it holds corrections.
 	Interpolate
@@ -41,10 +41,10 @@ const (
 	Measure
 	// Reference sets the values of Level to the start that knows nothing, 0 between the
 	// obstacles, and takes its residual, for Choose: reads values (faces).
-	Reference
+	ReferenceStart
 	// Choose takes the residual of the problem itself on Level, after a cycle of the full
 	// multigrid start there, and goes back to the values of Reference if it is larger.
-	Choose
+	ChooseStart
 )
 
 // Stage is a step of a cycle that all blocks of a level can do at the same time.
@@ -54,7 +54,7 @@ type Stage struct {
 	Sweeps int // of Relax and Solve; of Restrict and Measure those that come first (Fused)
 	Omega  float64
 	// Corrected: Prolong is done first, in the same pass (Fused).
-	Corrected bool
+	Prolongs bool
 }
 
 // Work is what the stage costs, in sweeps over its level.
@@ -63,12 +63,12 @@ func (s Stage) Work() float64 {
 	switch s.Kind {
 	case Relax, Solve:
 		work = float64(s.Sweeps)
-	case Restrict, Measure, Reference, Choose:
+	case Restrict, Measure, ReferenceStart, ChooseStart:
 		work = float64(1 + s.Sweeps)
 	case Prolong, Interpolate:
 		work = 0.5
 	}
-	if s.Corrected {
+	if s.Prolongs {
 		work += 0.5
 	}
 	return work
@@ -89,15 +89,15 @@ func (s Stage) joins(next Stage) bool {
 
 // Fused joins what can be joined, in place, of the stages of which alone says that this
 // block has their levels alone.
-func Fused(stages []Stage, alone func(s Stage) bool) []Stage {
+func Fuse(stages []Stage, alone func(s Stage) bool) []Stage {
 	out := stages[:0]
 	for _, s := range stages {
 		if last := len(out) - 1; last >= 0 {
 			if before := out[last]; before.joins(s) && alone(before) && alone(s) {
 				if before.Kind == Prolong {
-					s.Corrected = true
+					s.Prolongs = true
 				} else {
-					s.Sweeps, s.Omega, s.Corrected = s.Sweeps+before.Sweeps, before.Omega, before.Corrected
+					s.Sweeps, s.Omega, s.Prolongs = s.Sweeps+before.Sweeps, before.Omega, before.Prolongs
 				}
 				out[last] = s
 				continue
@@ -114,7 +114,7 @@ type Smoothing struct {
 	Omega         float64 // of the relaxation
 	// Twice: a cycle goes twice to a grid that has at most this part of the points of the
 	// finer one. 0: V cycles.
-	Twice float64
+	TwiceRatio float64
 }
 
 // Cycle is the stages of a cycle that begins on level top; from level 0 it keeps the
@@ -127,7 +127,7 @@ func (h *Hierarchy) cycle(out []Stage, s Smoothing, top, l int) []Stage {
 	}
 	out = append(out, Stage{Kind: Relax, Level: l, Sweeps: s.Before, Omega: s.Omega}, Stage{Kind: Restrict, Level: l})
 	visits := 1
-	if l+1 < h.Coarsest() && float64(volume(h.Grids[l+1])) <= s.Twice*float64(volume(h.Grids[l])) {
+	if l+1 < h.Coarsest() && float64(points(h.Grids[l+1])) <= s.TwiceRatio*float64(points(h.Grids[l])) {
 		visits = 2
 	}
 	for range visits {
@@ -150,20 +150,20 @@ func (h *Hierarchy) Start(s Smoothing, guarded bool) []Stage {
 	var out []Stage
 	last := h.Coarsest()
 	for l := range last {
-		out = append(out, Stage{Kind: Data, Level: l})
+		out = append(out, Stage{Kind: SampleProblem, Level: l})
 	}
 	out = append(out, h.solve(last))
 	for l := last - 1; l >= 0; l-- {
 		check := guarded && l > 0
 		if check {
-			out = append(out, Stage{Kind: Reference, Level: l})
+			out = append(out, Stage{Kind: ReferenceStart, Level: l})
 		}
 		out = append(out, Stage{Kind: Interpolate, Level: l})
 		if l > 0 {
 			out = h.cycle(out, s, l, l)
 		}
 		if check {
-			out = append(out, Stage{Kind: Choose, Level: l})
+			out = append(out, Stage{Kind: ChooseStart, Level: l})
 		}
 	}
 	return out
@@ -186,8 +186,8 @@ func (h *Hierarchy) solve(l int) Stage {
 	}
 	omega := 2 / (1 + math.Sin(math.Pi/float64(most+1)))
 	sweeps := math.Ceil(math.Log(0.01)/math.Log(omega-1)) + 2
-	return Stage{Kind: Solve, Level: l, Sweeps: int(min(sweeps, maxSolve)), Omega: omega}
+	return Stage{Kind: Solve, Level: l, Sweeps: int(min(sweeps, maxCoarseSweeps)), Omega: omega}
 }
 
 // maxSolve bounds the sweeps on the coarsest grid.
-const maxSolve = 2000
+const maxCoarseSweeps = 2000

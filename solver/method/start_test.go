@@ -61,7 +61,7 @@ func TestStartIsGuarded(t *testing.T) {
 
 		// Without the guards of the coarse grids, that of the first cycle is left.
 		clear(u)
-		m.start = Fused(m.hierarchy.Start(DefaultSmoothing(Options{}), false), func(Stage) bool { return true })
+		m.start = Fuse(m.hierarchy.Start(DefaultSmoothing(Options{}), false), func(Stage) bool { return true })
 		m.Start(u)
 		require.False(t, better(), "%d points: the start is right without guards", n)
 		m.Cycle(u)
@@ -72,16 +72,16 @@ func TestStartIsGuarded(t *testing.T) {
 func TestSafeguardBegins(t *testing.T) {
 	g := Safeguard{Symmetric: true}
 	g.Begin(2, true)
-	require.Equal(t, Accepted, g.Judge(2), "it does not rise")
-	require.Equal(t, Undecided, g.Judge(2))
+	require.Equal(t, Accepted, g.Evaluate(2), "it does not rise")
+	require.Equal(t, Undecided, g.Evaluate(2))
 	for _, r := range []float64{2.1, math.Inf(1), math.NaN()} {
 		g.Begin(2, true)
-		require.Equal(t, Misled, g.Judge(r))
-		require.NotEqual(t, Misled, g.Judge(r), "the cycle after that begins with what was there before")
+		require.Equal(t, StartRejected, g.Evaluate(r))
+		require.NotEqual(t, StartRejected, g.Evaluate(r), "the cycle after that begins with what was there before")
 	}
 	g.Begin(2, false) // values to keep
-	require.Equal(t, Undecided, g.Judge(2))
-	require.Equal(t, Accepted, g.Judge(1.5))
+	require.Equal(t, Undecided, g.Evaluate(2))
+	require.Equal(t, Accepted, g.Evaluate(1.5))
 }
 
 // The energy along a step t is a·t² − b·t, the least of which lies at b/2a.
@@ -91,15 +91,15 @@ func TestPartOfAStep(t *testing.T) {
 	} {
 		g := Safeguard{Symmetric: true}
 		g.Begin(1, false)
-		require.Equal(t, Undecided, g.Judge(5))
-		require.Equal(t, Rejected, g.JudgeEnergy(c.a-c.b, 5))
-		require.True(t, g.Halves(5))
-		require.InDelta(t, 2*c.want, g.Part(c.a/4-c.b/2), 1e-12, "%v", c)
+		require.Equal(t, Undecided, g.Evaluate(5))
+		require.Equal(t, Rejected, g.EvaluateEnergy(c.a-c.b, 5))
+		require.True(t, g.TryHalfStep(5))
+		require.InDelta(t, 2*c.want, g.StepFraction(c.a/4-c.b/2), 1e-12, "%v", c)
 	}
 	g := Safeguard{Symmetric: true}
-	g.Judge(1)
-	require.Equal(t, Rejected, g.Judge(math.Inf(1)))
-	require.False(t, g.Halves(math.Inf(1)), "there is no energy")
+	g.Evaluate(1)
+	require.Equal(t, Rejected, g.Evaluate(math.Inf(1)))
+	require.False(t, g.TryHalfStep(math.Inf(1)), "there is no energy")
 }
 
 // Interpolation that follows the diffusion leaves constants as they are, and linear
@@ -114,14 +114,14 @@ func TestFollowingKeepsConstants(t *testing.T) {
 		e := NewEdges(dim, grid[0], lo, hi, [3]float64{1, 0.5, 2})
 		for _, jump := range []bool{false, true} {
 			for a := range dim {
-				for i := range e.Of[a] {
-					if e.Of[a][i] = 3; jump && (i*i+a)%5 < 2 {
-						e.Of[a][i] = 3e4
+				for i := range e.Diffusion[a] {
+					if e.Diffusion[a][i] = 3; jump && (i*i+a)%5 < 2 {
+						e.Diffusion[a][i] = 3e4
 					}
 				}
 			}
-			below := e.Below(grid[1])
-			p := newPlacing(e, grid[1])
+			below := e.CoarsenWhole(grid[1])
+			p := newInterpolation(e, grid[1])
 			for z := range grid[0][2] {
 				for y := range grid[0][1] {
 					for x := range grid[0][0] {
@@ -141,7 +141,7 @@ func TestFollowingKeepsConstants(t *testing.T) {
 				}
 			}
 			for a := range dim {
-				for i, v := range below.Of[a] {
+				for i, v := range below.Diffusion[a] {
 					if jump && v != 0 {
 						require.Greater(t, v, 0.0)
 						require.LessOrEqual(t, v, 3e4*4)

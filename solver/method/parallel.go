@@ -1,0 +1,49 @@
+package method
+
+import "github.com/p2pdc/p2pdc/internal/kernel"
+
+// team cuts boxes along their slowest axis and has the executor do the pieces. What is
+// done is bound once: a closure a call would allocate.
+type parallelFor struct {
+	exec     kernel.Executor
+	dim      int
+	box      kernel.Box
+	count    int
+	do       func(piece int, b kernel.Box)
+	runPiece func(i int)
+}
+
+const (
+	// pieces of a box at most; more than threads, so that a late one costs little.
+	maxPieces = 16
+	// leastPiece points are worth handing to another thread.
+	minPiecePoints = 1 << 13
+)
+
+func newParallelFor(exec kernel.Executor, dim int) *parallelFor {
+	if exec == nil {
+		exec = kernel.Sequential{}
+	}
+	t := &parallelFor{exec: exec, dim: dim}
+	t.runPiece = func(i int) {
+		b, slow := t.box, t.dim-1
+		lo, n := b.Lo[slow], b.Hi[slow]-b.Lo[slow]
+		b.Lo[slow], b.Hi[slow] = lo+i*n/t.count, lo+(i+1)*n/t.count
+		t.do(i, b)
+	}
+	return t
+}
+
+// each calls do for the pieces of b.
+func (t *parallelFor) run(b kernel.Box, do func(piece int, b kernel.Box)) {
+	t.count = max(1, min(maxPieces, b.Hi[t.dim-1]-b.Lo[t.dim-1], b.Points()/minPiecePoints))
+	if t.count == 1 {
+		do(0, b)
+		return
+	}
+	t.box, t.do = b, do
+	t.exec.For(t.count, t.runPiece)
+}
+
+// small tells whether a block is not worth sharing out.
+func tooSmallToShare(l kernel.Layout) bool { return l.Points() < 2*minPiecePoints }
