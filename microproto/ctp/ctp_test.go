@@ -193,8 +193,8 @@ func TestCatalog(t *testing.T) {
 // The optional rows are data: what they are called, what they do and which columns get them.
 func TestOptionalRows(t *testing.T) {
 	c := Catalog()
-	require.Equal(t, []string{"negative-ack"}, c.Labels(""))
-	require.Equal(t, []string{"cubic", "newreno"}, c.Labels(GroupCongestion))
+	require.Equal(t, []string{"NegativeAck"}, c.Labels(""))
+	require.Equal(t, []string{"newreno", "cubic"}, c.Labels(GroupCongestion))
 	inter := microproto.Column{Mode: microproto.ModeSynchronous}
 	intra := microproto.Column{Mode: microproto.ModeSynchronous, Intra: true}
 	for _, want := range []struct {
@@ -203,7 +203,7 @@ func TestOptionalRows(t *testing.T) {
 	}{
 		{GroupCongestion, "cubic", CUBICCongestionAvoidance, []microproto.Column{inter}},
 		{GroupCongestion, "newreno", "TCPNewRenoCongestionAvoidance", nil},
-		{"", "negative-ack", "NegativeAck", []microproto.Column{intra, inter}},
+		{"", "NegativeAck", "NegativeAck", []microproto.Column{intra, inter}},
 	} {
 		r, err := c.Row(want.group, want.label)
 		require.NoError(t, err)

@@ -76,6 +76,6 @@ func ExampleControllerRow() {
 	})
 	fmt.Println(c.Column, c.Protocols)
 	// Output:
-	// --congestion: [cubic fixed newreno]
+	// --congestion: [newreno cubic fixed]
 	// async inter ether [TransportDriver Resize Asynchronous DCCPAck DCCPWindowCongestionControl TCPCongestionAvoidance fixed]
 }
