@@ -90,7 +90,9 @@ func transfer(protocols []string, bytes int) (r outcome, err error) {
 	for sent := 0; got < bytes; {
 		for sent < bytes && sent-got < 1<<20 {
 			var busy error
-			if err := pair.Do(0, func(x *microproto.Exec) { _, busy = ends[0].Endpoint().Send(x, tag, 0, message) }); err != nil {
+			if err := pair.Do(0, func(x *microproto.Exec) {
+				_, busy = ends[0].Endpoint().Send(x, tag, 0, message)
+			}); err != nil {
 				return r, err
 			}
 			if busy != nil {
@@ -104,7 +106,9 @@ func transfer(protocols []string, bytes int) (r outcome, err error) {
 		for {
 			var none error
 			dst := make([]byte, slot)
-			if err := pair.Do(1, func(x *microproto.Exec) { _, none = ends[1].Endpoint().Receive(x, tag, dst, nil) }); err != nil {
+			if err := pair.Do(1, func(x *microproto.Exec) {
+				_, none = ends[1].Endpoint().Receive(x, tag, dst, nil)
+			}); err != nil {
 				return r, err
 			}
 			if none != nil {

@@ -74,7 +74,7 @@ func New(o microproto.Options) (microproto.MicroProtocol, error) {
 		f.flush = time.Duration(v)
 	}
 	if f.segments < 2 || f.segments > maxSegments || f.flush <= 0 {
-		return nil, fmt.Errorf("fec: %d segments for each parity segment, flushed after %v; want 2 to %d and a positive time",
+		return nil, fmt.Errorf("fec: %d segments for one of parity, flushed after %v; want 2 to %d and a positive time",
 			f.segments, f.flush, maxSegments)
 	}
 	return f, nil
@@ -156,7 +156,8 @@ func (f *FEC) finish(x *microproto.Exec) {
 func (f *FEC) take(x *microproto.Exec, m *microproto.Message) {
 	index, count := int(f.index.Get(m)), int(f.count.Get(m))
 	parity := index == isParity
-	if parity && (count < 1 || count > maxSegments) || !parity && (index >= maxSegments || int(f.length.Get(m)) != len(m.Payload)) {
+	if parity && (count < 1 || count > maxSegments) ||
+		!parity && (index >= maxSegments || int(f.length.Get(m)) != len(m.Payload)) {
 		x.Drop(m, "fec: malformed")
 		return
 	}

@@ -78,7 +78,8 @@ const maxSlots = 1024
 // Slot implements microproto.Endpoint. The length is a multiple of 8.
 func (a *Asynchronous) Slot(tag uint32, length int) error {
 	if length <= 0 || length%8 != 0 || length > defaultMessageMax {
-		return fmt.Errorf("%w: tag %d with %d bytes; want a multiple of 8, at most %d", ErrSlot, tag, length, defaultMessageMax)
+		return fmt.Errorf("%w: tag %d with %d bytes; want a multiple of 8, at most %d", ErrSlot, tag, length,
+			defaultMessageMax)
 	}
 	if a.find(tag) != nil {
 		return fmt.Errorf("%w: tag %d is declared already", ErrSlot, tag)
@@ -198,7 +199,8 @@ func (a *Asynchronous) put(s *slot, o int, label uint64, data []byte) bool {
 }
 
 // Receive implements microproto.Endpoint.
-func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
+func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte,
+	labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
 	s := a.find(tag)
 	if s == nil {
 		return microproto.Arrival{}, fmt.Errorf("%w: tag %d", ErrSlot, tag)
@@ -235,7 +237,8 @@ func (a *Asynchronous) describe(s *slot, dst []microproto.SegmentLabel) []microp
 	for i, p := range s.parts {
 		from := i * *a.segment
 		if p.have && len(dst) < cap(dst) {
-			dst = append(dst, microproto.SegmentLabel{Offset: from, Length: min(*a.segment, len(s.data)-from), Label: p.label})
+			dst = append(dst, microproto.SegmentLabel{Offset: from, Length: min(*a.segment, len(s.data)-from),
+				Label: p.label})
 		}
 	}
 	return dst

@@ -36,8 +36,10 @@ func TestAsynchronousNewestWins(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		length := 8 * rapid.IntRange(1, 300).Draw(rt, "words")
 		f := mptest.Faults{
-			Delay: time.Duration(rapid.IntRange(0, 2000).Draw(rt, "delay µs")) * time.Microsecond, Jitter: time.Millisecond,
-			Loss: rapid.Float64Range(0, 0.6).Draw(rt, "loss"), Duplicate: 0.1, Reorder: rapid.Float64Range(0, 0.5).Draw(rt, "reorder"),
+			Delay:  time.Duration(rapid.IntRange(0, 2000).Draw(rt, "delay µs")) * time.Microsecond,
+			Jitter: time.Millisecond,
+			Loss:   rapid.Float64Range(0, 0.6).Draw(rt, "loss"), Duplicate: 0.1,
+			Reorder: rapid.Float64Range(0, 0.5).Draw(rt, "reorder"),
 		}
 		r := asyncRig(rt, rapid.IntRange(80, 600).Draw(rt, "mtu"), rapid.Uint64().Draw(rt, "seed"), f, length)
 		dst := make([]byte, length)

@@ -33,7 +33,8 @@ func newExchange(tb testing.TB, names []string, segments, payload, train int) *e
 		frames = func() microproto.FrameSource { return &datagrams{} }
 	}
 	for i := range e.ends {
-		e.ends[i], err = microproto.NewComposite(microproto.Config{Name: "end", MTU: probe.HeaderBytes() + payload, Train: train, Frames: frames()}, build(tb, names, o)...)
+		e.ends[i], err = microproto.NewComposite(microproto.Config{Name: "end", MTU: probe.HeaderBytes() + payload,
+			Train: train, Frames: frames()}, build(tb, names, o)...)
 		require.NoError(tb, err)
 		require.NoError(tb, e.ends[i].Open(0))
 	}
@@ -79,7 +80,8 @@ func BenchmarkSegment(b *testing.B) {
 		for _, train := range []int{0, trainBytes} {
 			for _, payload := range []int{8, 1280} {
 				kind := [...]string{"single", "train"}[min(train, 1)]
-				b.Run(fmt.Sprintf("%s/%s/%dB", c.column, kind, payload), func(b *testing.B) { segment(b, c.names, payload, train) })
+				b.Run(fmt.Sprintf("%s/%s/%dB", c.column, kind, payload),
+					func(b *testing.B) { segment(b, c.names, payload, train) })
 			}
 		}
 	}

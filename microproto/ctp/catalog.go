@@ -57,8 +57,9 @@ func rows() []microproto.Row {
 		cubic,
 		{
 			Protocol: "NegativeAck", New: newNegativeAck,
-			Help:    "receivers report missing segments at once, senders send them again",
-			Columns: []microproto.Column{{Mode: microproto.ModeSynchronous, Intra: true}, {Mode: microproto.ModeSynchronous}},
+			Help: "receivers report missing segments at once, senders send them again",
+			Columns: []microproto.Column{{Mode: microproto.ModeSynchronous, Intra: true},
+				{Mode: microproto.ModeSynchronous}},
 		},
 	}
 }

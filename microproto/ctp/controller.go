@@ -124,6 +124,7 @@ func (p *controllerProtocol) Name() string { return p.name }
 func (p *controllerProtocol) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	p.shared = microproto.LookupCell[Congestion](b, CellCongestion)
-	microproto.Bind(b, microproto.OpenSession, microproto.Late, func(x *microproto.Exec, _ struct{}) { p.shared.Use(x.Now(), p.own) })
+	microproto.Bind(b, microproto.OpenSession, microproto.Late,
+		func(x *microproto.Exec, _ struct{}) { p.shared.Use(x.Now(), p.own) })
 	return nil
 }

@@ -12,8 +12,10 @@ import (
 
 // The columns of Table I that this package makes whole.
 var (
-	syncEther  = []string{"TransportDriver", "Resize", "Synchronous", "SequencedSegment", "PositiveAck", "Retransmit", "RTTEstimation", "ReliableFIFO"}
-	syncInter  = append(append([]string(nil), syncEther...), "DuplicateAck", "WindowCongestionControl", "TCPNewRenoCongestionAvoidance")
+	syncEther = []string{"TransportDriver", "Resize", "Synchronous", "SequencedSegment", "PositiveAck", "Retransmit",
+		"RTTEstimation", "ReliableFIFO"}
+	syncInter = append(append([]string(nil), syncEther...), "DuplicateAck", "WindowCongestionControl",
+		"TCPNewRenoCongestionAvoidance")
 	syncReady  = []string{"TransportDriver", "Resize", "Synchronous"} // over a reliable link
 	asyncEther = []string{"TransportDriver", "Resize", "Asynchronous"}
 )
@@ -38,10 +40,12 @@ func newRig(tb require.TestingT, names []string, o microproto.Options, mtu int, 
 }
 
 // newTrainRig is newRig over a link that takes trains of that many bytes.
-func newTrainRig(tb require.TestingT, names []string, o microproto.Options, mtu, train int, seed uint64, f mptest.Faults) *rig {
+func newTrainRig(tb require.TestingT, names []string, o microproto.Options, mtu, train int, seed uint64,
+	f mptest.Faults) *rig {
 	r := &rig{tb: tb}
 	for i := range r.ends {
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), Seed: seed, MTU: mtu, Train: train}, build(tb, names, o)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), Seed: seed, MTU: mtu,
+			Train: train}, build(tb, names, o)...)
 		require.NoError(tb, err)
 		r.ends[i] = c
 	}
@@ -55,7 +59,9 @@ func (r *rig) open() *rig {
 }
 
 func (r *rig) send(end int, tag uint32, label uint64, data []byte) (t uint64, err error) {
-	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { t, err = r.ends[end].Endpoint().Send(x, tag, label, data) }))
+	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) {
+		t, err = r.ends[end].Endpoint().Send(x, tag, label, data)
+	}))
 	return t, err
 }
 
@@ -77,8 +83,12 @@ func (r *rig) flush(end int) bool {
 	return err == nil
 }
 
-func (r *rig) receive(end int, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (a microproto.Arrival, err error) {
-	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { a, err = r.ends[end].Endpoint().Receive(x, tag, dst, labels) }))
+func (r *rig) receive(end int, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (
+	a microproto.Arrival, err error,
+) {
+	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) {
+		a, err = r.ends[end].Endpoint().Receive(x, tag, dst, labels)
+	}))
 	return a, err
 }
 
@@ -146,7 +156,8 @@ type ringFrames struct{ free []*microproto.Buffer }
 
 func (f *ringFrames) Acquire(n int) microproto.Frame {
 	if len(f.free) == 0 {
-		f.free = append(f.free, microproto.NewBuffer(make([]byte, 2048), func(b *microproto.Buffer) { f.free = append(f.free, b) }))
+		f.free = append(f.free, microproto.NewBuffer(make([]byte, 2048),
+			func(b *microproto.Buffer) { f.free = append(f.free, b) }))
 	}
 	b := f.free[len(f.free)-1]
 	f.free = f.free[:len(f.free)-1]
@@ -155,7 +166,8 @@ func (f *ringFrames) Acquire(n int) microproto.Frame {
 
 // plainEnd is an open composite over frames that are used again.
 func plainEnd(tb testing.TB, names []string, o microproto.Options) *microproto.Composite {
-	c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 1400, Frames: &ringFrames{}}, build(tb, names, o)...)
+	c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 1400, Frames: &ringFrames{}},
+		build(tb, names, o)...)
 	require.NoError(tb, err)
 	require.NoError(tb, c.Open(0))
 	return c
@@ -215,7 +227,8 @@ func TestOptionalRows(t *testing.T) {
 			if column.Intra {
 				rows = syncEther
 			}
-			_, err := microproto.NewComposite(microproto.Config{Name: "row", MTU: 1400}, build(t, append(slices.Clone(rows), r.Protocol), nil)...)
+			_, err := microproto.NewComposite(microproto.Config{Name: "row", MTU: 1400},
+				build(t, append(slices.Clone(rows), r.Protocol), nil)...)
 			require.NoError(t, err)
 		}
 	}
@@ -227,7 +240,8 @@ func TestTranscript(t *testing.T) {
 	text := mptest.NewTranscript("a")
 	var ends [2]*microproto.Composite
 	for i, tr := range []microproto.Tracer{text, text.Join("b")} {
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 150, Tracer: tr}, build(t, syncEther, nil)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 150, Tracer: tr},
+			build(t, syncEther, nil)...)
 		require.NoError(t, err)
 		ends[i] = c
 	}

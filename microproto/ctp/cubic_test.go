@@ -30,7 +30,8 @@ func newCubicRun(t *testing.T, window int, rtt time.Duration) *cubicRun {
 func (r *cubicRun) trip(full bool) {
 	n := r.Window() / cubicUnit
 	for i := range n {
-		r.Acked(Progress{Now: r.now.Add(time.Duration(i) * r.rtt / time.Duration(n)), Count: cubicUnit, InFlight: r.Window(), RTT: r.rtt, Full: full})
+		r.Acked(Progress{Now: r.now.Add(time.Duration(i) * r.rtt / time.Duration(n)), Count: cubicUnit,
+			InFlight: r.Window(), RTT: r.rtt, Full: full})
 	}
 	r.now = r.now.Add(r.rtt)
 }

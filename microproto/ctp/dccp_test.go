@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var asyncInter = []string{"TransportDriver", "Resize", "Asynchronous", "DCCPAck", "DCCPWindowCongestionControl", "TCPCongestionAvoidance"}
+var asyncInter = []string{"TransportDriver", "Resize", "Asynchronous", "DCCPAck", "DCCPWindowCongestionControl",
+	"TCPCongestionAvoidance"}
 
 func TestAsynchronousInterConformance(t *testing.T) {
 	for _, name := range asyncInter {
@@ -35,16 +36,19 @@ func interRig(tb require.TestingT, o microproto.Options, mtu int, seed uint64, f
 // does not come by itself in tests that count packets.
 var (
 	interOptions = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
-	slowOptions  = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond), OptionPacketRTOFloor: int64(200 * time.Millisecond)}
+	slowOptions  = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond),
+		OptionPacketRTOFloor: int64(200 * time.Millisecond)}
 )
 
 // A peer that sends anything while values wait: nothing panics, memory stays bounded,
 // the account balances.
 func FuzzAsynchronousInterInput(f *testing.F) {
 	f.Add([]byte{3, 0, 1, 2})
-	f.Add([]byte{1, 1, 1, 120, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 1, 0, 0, 0, 2, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0})
+	f.Add([]byte{1, 1, 1, 120, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 1, 0, 0, 0, 2, 255, 255,
+		255, 255, 255, 255, 255, 255, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200, Limits: microproto.Limits{Messages: 64}}, build(t, asyncInter, interOptions)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200,
+			Limits: microproto.Limits{Messages: 64}}, build(t, asyncInter, interOptions)...)
 		require.NoError(t, err)
 		require.NoError(t, c.Endpoint().Slot(tag, 2400))
 		require.NoError(t, c.Open(0))
@@ -91,7 +95,8 @@ func BenchmarkAsynchronousInterSend(b *testing.B) {
 		wait   bool
 	}{{"8 B", 8, false}, {"8 B waiting", 8, true}, {"128 KiB waiting", 128 << 10, true}} {
 		b.Run(c.name, func(b *testing.B) {
-			ends := [2]*microproto.Composite{plainEnd(b, asyncInter, interOptions), plainEnd(b, asyncInter, interOptions)}
+			ends := [2]*microproto.Composite{plainEnd(b, asyncInter, interOptions),
+				plainEnd(b, asyncInter, interOptions)}
 			for _, e := range ends {
 				require.NoError(b, e.Endpoint().Slot(tag, c.length))
 			}

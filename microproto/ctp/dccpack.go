@@ -10,7 +10,7 @@ import (
 // RTTEstimation.
 const (
 	OptionAckRatioMax    = "ack.ratio.max"       // the largest ack ratio (1 to 16, default 16)
-	OptionPacketRTOFloor = "packet.rto.floor.ns" // of the time-out of small windows (default 2 ms, or the RTO floor if that is less)
+	OptionPacketRTOFloor = "packet.rto.floor.ns" // of small windows (default 2 ms, at most the RTO floor)
 )
 
 // DCCPAck numbers the packets of an asynchronous channel, acknowledges those of the other end,
@@ -114,7 +114,8 @@ func newDCCPAck(o microproto.Options) (microproto.MicroProtocol, error) {
 	}
 	d := &DCCPAck{delay: delay, estimate: estimate.(*RTTEstimation)}
 	d.floor, d.margin = d.estimate.floor, d.estimate.granularity
-	floor, err := option(o, OptionPacketRTOFloor, int64(min(d.estimate.floor, defaultRTOFloor)), 1, int64(d.estimate.max))
+	floor, err := option(o, OptionPacketRTOFloor, int64(min(d.estimate.floor, defaultRTOFloor)), 1,
+		int64(d.estimate.max))
 	if err != nil {
 		return nil, err
 	}
@@ -363,7 +364,8 @@ func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
 		d.arm(x, false)
 		return
 	}
-	report := PacketReport{InFlight: d.flight.inFlight, Again: d.timedOut, RTT: d.estimate.srtt, LastLost: d.flight.next() - 1}
+	report := PacketReport{InFlight: d.flight.inFlight, Again: d.timedOut, RTT: d.estimate.srtt,
+		LastLost: d.flight.next() - 1}
 	report.Lost = d.flight.abandon()
 	report.First, report.Next = d.flight.first, d.flight.first
 	d.timedOut, d.deadline = true, 0

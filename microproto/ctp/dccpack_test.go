@@ -14,7 +14,8 @@ import (
 
 // RFC 4341 §6.1.2 by hand: the bounds for every window, and which of them holds first.
 func TestAckRatioBounds(t *testing.T) {
-	for window, want := range map[int][2]int{1: {1, 1}, 2: {1, 1}, 3: {1, 2}, 4: {2, 2}, 5: {2, 3}, 8: {2, 4}, 31: {2, 16}, 1000: {2, 16}} {
+	for window, want := range map[int][2]int{1: {1, 1}, 2: {1, 1}, 3: {1, 2}, 4: {2, 2}, 5: {2, 3}, 8: {2, 4},
+		31: {2, 16}, 1000: {2, 16}} {
 		for asked := range 40 {
 			r := ackRatio{value: asked, most: maxRatio}
 			r.clamp(window)
@@ -31,7 +32,8 @@ func TestAckRatioStaysWithinItsBounds(t *testing.T) {
 		for range 200 {
 			window := rapid.IntRange(1, 100).Draw(rt, "window")
 			next += uint32(window)
-			r.progress(next-uint32(rapid.IntRange(0, window).Draw(rt, "in flight")), next, window, rapid.Bool().Draw(rt, "lossy"))
+			r.progress(next-uint32(rapid.IntRange(0, window).Draw(rt, "in flight")), next, window,
+				rapid.Bool().Draw(rt, "lossy"))
 			r.clamp(window)
 			require.GreaterOrEqual(rt, r.value, 1)
 			require.LessOrEqual(rt, r.value, (window+1)/2)
@@ -87,7 +89,8 @@ func (f fixedWindow) Threshold() int                                 { return 2 
 
 // fixed makes the micro-protocols of the column with a window of w packets.
 func fixed(tb require.TestingT, w int, o microproto.Options) []microproto.MicroProtocol {
-	mp, err := ControllerRow("FixedWindow", "a test", func(microproto.Options) (Controller, error) { return fixedWindow(w), nil }).New(o)
+	mp, err := ControllerRow("FixedWindow", "a test",
+		func(microproto.Options) (Controller, error) { return fixedWindow(w), nil }).New(o)
 	require.NoError(tb, err)
 	return append(build(tb, asyncInter, o), mp)
 }
@@ -98,10 +101,12 @@ func TestSmallWindowsDoNotStarve(t *testing.T) {
 	const delay = 5 * time.Millisecond
 	for window := 1; window <= 9; window++ {
 		t.Run(fmt.Sprint(window), func(t *testing.T) {
-			o := microproto.Options{OptionAckDelay: int64(time.Second), OptionRTOFloor: int64(10 * time.Second), OptionRTOMax: int64(time.Minute)}
+			o := microproto.Options{OptionAckDelay: int64(time.Second), OptionRTOFloor: int64(10 * time.Second),
+				OptionRTOMax: int64(time.Minute)}
 			r := &rig{tb: t}
 			for i := range r.ends {
-				c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 400}, fixed(t, window, o)...)
+				c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 400},
+					fixed(t, window, o)...)
 				require.NoError(t, err)
 				require.NoError(t, c.Endpoint().Slot(tag, 80_000))
 				r.ends[i] = c
@@ -116,9 +121,11 @@ func TestSmallWindowsDoNotStarve(t *testing.T) {
 			sent := r.Link.Stats(0).Sent
 			ratio := r.ends[0].Protocol("DCCPAck").(*DCCPAck).AckRatio()
 			// The last R − 1 packets of a window are told of with the next one's first.
-			require.GreaterOrEqual(t, int(sent), (window-ratio+1)*99, "a window of %d packets in each of 100 round trips", window)
+			require.GreaterOrEqual(t, int(sent), (window-ratio+1)*99,
+				"a window of %d packets in each of 100 round trips", window)
 			require.LessOrEqual(t, int(sent), window*101)
-			require.LessOrEqual(t, int(r.Link.Stats(1).Sent), int(sent)/ratio+1, "one acknowledgement for %d packets", ratio)
+			require.LessOrEqual(t, int(r.Link.Stats(1).Sent), int(sent)/ratio+1, "one acknowledgement for %d packets",
+				ratio)
 		})
 	}
 }
@@ -285,7 +292,8 @@ func TestRoundTripOncePerAcknowledgement(t *testing.T) {
 	variance := estimate.rttvar
 	s.pass(50 * ms)
 	s.acked(7)
-	require.Equal(t, variance, estimate.rttvar, "what filled a gap is no measurement: how long it waited there, nobody says")
+	require.Equal(t, variance, estimate.rttvar,
+		"what filled a gap is no measurement: how long it waited there, nobody says")
 }
 
 // Frames that no DCCPAck sends are dropped, counted, and change nothing.
@@ -312,7 +320,8 @@ func TestMalformedPackets(t *testing.T) {
 
 // A packet for which there is no room below never left: its number is used again.
 func TestNoRoomBelow(t *testing.T) {
-	c, err := microproto.NewComposite(microproto.Config{Name: "sender", MTU: packetMTU, Limits: microproto.Limits{Outputs: 2}}, build(t, asyncInter, nil)...)
+	c, err := microproto.NewComposite(microproto.Config{Name: "sender", MTU: packetMTU,
+		Limits: microproto.Limits{Outputs: 2}}, build(t, asyncInter, nil)...)
 	require.NoError(t, err)
 	require.NoError(t, c.Endpoint().Slot(tag, 8000))
 	require.NoError(t, c.Open(0))
@@ -327,7 +336,8 @@ func TestNoRoomBelow(t *testing.T) {
 // small one 2 ms, and none is above the cap.
 func TestMarginOfThePacketTimeout(t *testing.T) {
 	const ms = time.Millisecond
-	o := microproto.Options{OptionRTOFloor: int64(200 * ms), OptionGranularity: int64(200 * ms), OptionRTOMax: int64(time.Minute)}
+	o := microproto.Options{OptionRTOFloor: int64(200 * ms), OptionGranularity: int64(200 * ms),
+		OptionRTOMax: int64(time.Minute)}
 	mp, err := newDCCPAck(o)
 	require.NoError(t, err)
 	d := mp.(*DCCPAck)

@@ -114,8 +114,10 @@ func TestAsynchronousInterNewestWins(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		length := 8 * rapid.IntRange(1, 600).Draw(rt, "words")
 		f := mptest.Faults{
-			Delay: time.Duration(rapid.IntRange(0, 20_000).Draw(rt, "delay µs")) * time.Microsecond, Jitter: time.Millisecond,
-			Loss: rapid.Float64Range(0, 0.4).Draw(rt, "loss"), Duplicate: 0.1, Reorder: rapid.Float64Range(0, 0.5).Draw(rt, "reorder"),
+			Delay:  time.Duration(rapid.IntRange(0, 20_000).Draw(rt, "delay µs")) * time.Microsecond,
+			Jitter: time.Millisecond,
+			Loss:   rapid.Float64Range(0, 0.4).Draw(rt, "loss"), Duplicate: 0.1,
+			Reorder: rapid.Float64Range(0, 0.5).Draw(rt, "reorder"),
 		}
 		o := microproto.Options{
 			OptionRTOFloor: int64(20 * time.Millisecond),
@@ -124,7 +126,8 @@ func TestAsynchronousInterNewestWins(t *testing.T) {
 		r := interRig(rt, o, rapid.IntRange(100, 600).Draw(rt, "mtu"), rapid.Uint64().Draw(rt, "seed"), f, length)
 		flagsAt := offsetOf(r.ends[0], attrPacketFlags)
 		r.OnFrame = func(end int, f microproto.Frame) bool {
-			if w := r.ends[end].Protocol("DCCPWindowCongestionControl").(*DCCPWindowCongestionControl); f.Data[flagsAt]&flagData != 0 {
+			w := r.ends[end].Protocol("DCCPWindowCongestionControl").(*DCCPWindowCongestionControl)
+			if f.Data[flagsAt]&flagData != 0 {
 				require.LessOrEqual(rt, *w.inFlight, max(*w.announced, 1))
 			}
 			return true
@@ -267,7 +270,8 @@ func TestAsynchronousInterTranscript(t *testing.T) {
 	text := mptest.NewTranscript("a")
 	r := &rig{tb: t}
 	for i, tr := range []microproto.Tracer{text, text.Join("b")} {
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 120, Tracer: tr}, build(t, asyncInter, interOptions)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 120, Tracer: tr},
+			build(t, asyncInter, interOptions)...)
 		require.NoError(t, err)
 		require.NoError(t, c.Endpoint().Slot(tag, 6*(120-c.HeaderBytes())&^7))
 		r.ends[i] = c

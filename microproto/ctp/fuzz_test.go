@@ -23,7 +23,8 @@ func FuzzInput(f *testing.F) {
 			names = syncInter
 		}
 		o := microproto.Options{OptionReceive: 4096, OptionPeerReceive: 4096}
-		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200, Limits: microproto.Limits{Messages: 64}}, build(t, names, o)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200,
+			Limits: microproto.Limits{Messages: 64}}, build(t, names, o)...)
 		require.NoError(t, err)
 		require.NoError(t, c.Endpoint().Slot(tag, 800))
 		require.NoError(t, c.Open(0))

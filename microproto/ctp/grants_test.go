@@ -67,7 +67,8 @@ func TestGrantBroken(t *testing.T) {
 	_, err := r.Run(time.Second)
 	require.ErrorIs(t, err, ErrQueueFull)
 
-	c, err := microproto.NewComposite(microproto.Config{Name: "c", MTU: 100, Limits: microproto.Limits{Outputs: 4}}, build(t, syncReady, nil)...)
+	c, err := microproto.NewComposite(microproto.Config{Name: "c", MTU: 100, Limits: microproto.Limits{Outputs: 4}},
+		build(t, syncReady, nil)...)
 	require.NoError(t, err)
 	require.NoError(t, c.Open(0))
 	require.NoError(t, c.Do(0, func(x *microproto.Exec) { _, err = c.Endpoint().Send(x, tag, 1, make([]byte, 1000)) }))

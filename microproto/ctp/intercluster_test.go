@@ -16,7 +16,8 @@ import (
 var syncCubic = append(append([]string(nil), syncInter...), CUBICCongestionAvoidance)
 
 func TestConformanceOfCUBIC(t *testing.T) {
-	for _, name := range []string{"WindowCongestionControl", "TCPNewRenoCongestionAvoidance", CUBICCongestionAvoidance} {
+	for _, name := range []string{"WindowCongestionControl", "TCPNewRenoCongestionAvoidance",
+		CUBICCongestionAvoidance} {
 		t.Run(name, func(t *testing.T) {
 			mptest.Conform(t, mptest.Subject{
 				Protocol: name,
@@ -60,7 +61,8 @@ func (w *windowWatch) frame(f microproto.Frame) {
 	limit := max(*w.window.limit, *w.window.ackedTo+uint64(max(c.Window, c.Unit)))
 	w.limit = max(w.limit, limit)
 	if sent := *w.window.sentTo; sent != w.sent {
-		require.LessOrEqual(w.tb, sent, w.limit, "more in flight than the window of %d bytes, acknowledged %d", c.Window, *w.window.ackedTo)
+		require.LessOrEqual(w.tb, sent, w.limit, "more in flight than the window of %d bytes, acknowledged %d",
+			c.Window, *w.window.ackedTo)
 		w.sent = sent
 		w.most = max(w.most, int(sent-*w.window.ackedTo)/c.Unit)
 	}
@@ -117,7 +119,8 @@ func (c *crossing) turn() {
 // and then lets the last acknowledgements come.
 func (c *crossing) play(limit time.Duration) {
 	for !c.done() {
-		require.Less(c.tb, time.Duration(c.Clock.Now()), limit, "no progress: sent %v, received %v of %d", c.next, c.got, len(c.sizes))
+		require.Less(c.tb, time.Duration(c.Clock.Now()), limit, "no progress: sent %v, received %v of %d", c.next,
+			c.got, len(c.sizes))
 		c.turn()
 		quiet, err := c.Run(20 * time.Millisecond)
 		require.NoError(c.tb, err)
@@ -146,8 +149,9 @@ func TestInterClusterExactlyOnceInOrder(t *testing.T) {
 			Duplicate: rapid.SampledFrom([]float64{0, 0.1}).Draw(rt, "duplicate"),
 			Reorder:   rapid.SampledFrom([]float64{0, 0.2}).Draw(rt, "reorder"),
 		}
+		floors := []time.Duration{10 * time.Millisecond, 200 * time.Millisecond}
 		o := microproto.Options{
-			OptionRTOFloor:    int64(rapid.SampledFrom([]time.Duration{10 * time.Millisecond, 200 * time.Millisecond}).Draw(rt, "floor")),
+			OptionRTOFloor:    int64(rapid.SampledFrom(floors).Draw(rt, "floor")),
 			OptionFirst:       int64(rapid.SampledFrom([]uint32{0, 1, 1<<32 - 20, 1<<31 - 5}).Draw(rt, "first")),
 			OptionReceive:     rapid.Int64Range(5000, 50_000).Draw(rt, "queue"),
 			OptionInFlight:    rapid.Int64Range(100, 40_000).Draw(rt, "retransmit's window"),
@@ -155,7 +159,8 @@ func TestInterClusterExactlyOnceInOrder(t *testing.T) {
 		}
 		o[OptionPeerReceive] = o[OptionReceive]
 		train := rapid.SampledFrom([]int{0, 1000, trainBytes}).Draw(rt, "train")
-		r := newTrainRig(rt, names, o, rapid.IntRange(160, 1500).Draw(rt, "mtu"), train, rapid.Uint64().Draw(rt, "seed"), f)
+		r := newTrainRig(rt, names, o, rapid.IntRange(160, 1500).Draw(rt, "mtu"), train,
+			rapid.Uint64().Draw(rt, "seed"), f)
 		c := newCrossing(r, rapid.SliceOfN(rapid.IntRange(0, 4000), 1, 20).Draw(rt, "sizes"))
 		c.play(noProgress)
 	})
@@ -175,7 +180,8 @@ func TestInterClusterSeeds(t *testing.T) {
 		}
 		names := [][]string{syncInter, syncCubic}[seed/4%2]
 		train := []int{0, trainBytes}[seed/8%2]
-		r := newTrainRig(t, names, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, train, seed, f)
+		r := newTrainRig(t, names, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, train, seed,
+			f)
 		sizes := make([]int, 60)
 		for i := range sizes {
 			sizes[i] = int((seed*7919 + uint64(i)*104729) % 4000)
@@ -232,12 +238,14 @@ func (s *sevens) Window() int { return 7 * 1000 }
 
 func TestControllerRow(t *testing.T) {
 	c := Catalog()
-	require.NoError(t, c.AddRow(ControllerRow("Fixed", "a test", func(microproto.Options) (Controller, error) { return &sevens{}, nil })))
+	require.NoError(t, c.AddRow(ControllerRow("Fixed", "a test",
+		func(microproto.Options) (Controller, error) { return &sevens{}, nil })))
 	mps, err := c.Build(append(append([]string(nil), syncInter...), "Fixed"), microproto.Options{OptionAckEvery: 1})
 	require.NoError(t, err)
 	a, err := microproto.NewComposite(microproto.Config{Name: "a", MTU: 1060}, mps...)
 	require.NoError(t, err)
-	b, err := microproto.NewComposite(microproto.Config{Name: "b", MTU: 1060}, build(t, syncInter, microproto.Options{OptionAckEvery: 1})...)
+	b, err := microproto.NewComposite(microproto.Config{Name: "b", MTU: 1060},
+		build(t, syncInter, microproto.Options{OptionAckEvery: 1})...)
 	require.NoError(t, err)
 	r := &rig{tb: t, ends: [2]*microproto.Composite{a, b}, Pair: mptest.NewPair(a, b, 1, calm)}
 	r.open()
@@ -249,9 +257,13 @@ func TestControllerRow(t *testing.T) {
 
 	_, err = ControllerRow("None", "a test", func(microproto.Options) (Controller, error) { return nil, nil }).New(nil)
 	require.ErrorContains(t, err, "None returned no controller")
-	_, err = ControllerRow("Bad", "a test", func(microproto.Options) (Controller, error) { return nil, fmt.Errorf("no") }).New(nil)
+	_, err = ControllerRow("Bad", "a test", func(microproto.Options) (Controller, error) {
+		return nil,
+			fmt.Errorf("no")
+	}).New(nil)
 	require.ErrorContains(t, err, "no")
-	_, err = microproto.NewComposite(microproto.Config{Name: "c", MTU: 1060}, build(t, append(append([]string(nil), syncEther...), CUBICCongestionAvoidance), nil)...)
+	_, err = microproto.NewComposite(microproto.Config{Name: "c", MTU: 1060},
+		build(t, append(append([]string(nil), syncEther...), CUBICCongestionAvoidance), nil)...)
 	require.ErrorContains(t, err, CellCongestion, "there is no window that it could control")
 }
 
@@ -262,7 +274,8 @@ func TestInterClusterTranscript(t *testing.T) {
 	var ends [2]*microproto.Composite
 	for i, tr := range []microproto.Tracer{text, text.Join("b")} {
 		o := microproto.Options{OptionInitialWindow: 4, OptionRTOFloor: int64(200 * time.Millisecond)}
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 150, Tracer: tr}, build(t, syncInter, o)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 150, Tracer: tr},
+			build(t, syncInter, o)...)
 		require.NoError(t, err)
 		ends[i] = c
 	}
@@ -294,7 +307,8 @@ func (w *wide) Window() int { return 1 << 30 }
 // it goes behind what waited, within a cluster and between clusters.
 func TestReleasedSegmentsAreNotOvertaken(t *testing.T) {
 	c := Catalog()
-	require.NoError(t, c.AddRow(ControllerRow("Wide", "a test", func(microproto.Options) (Controller, error) { return &wide{}, nil })))
+	require.NoError(t, c.AddRow(ControllerRow("Wide", "a test",
+		func(microproto.Options) (Controller, error) { return &wide{}, nil })))
 	for _, names := range [][]string{syncEther, append(append([]string(nil), syncInter...), "Wide")} {
 		r := &rig{tb: t}
 		for i := range r.ends {
@@ -307,7 +321,8 @@ func TestReleasedSegmentsAreNotOvertaken(t *testing.T) {
 		next := uint32(1)
 		number, flags := offsetOf(r.ends[0], attrNumber), offsetOf(r.ends[0], attrFlags)
 		r.OnFrame = func(end int, f microproto.Frame) bool {
-			if n := binary.BigEndian.Uint32(f.Data[number:]); end == 0 && f.Data[flags] == flagData && !before(n, next) {
+			if n := binary.BigEndian.Uint32(f.Data[number:]); end == 0 && f.Data[flags] == flagData && !before(n,
+				next) {
 				require.Equal(t, next, n, "overtaken in %v", names)
 				next++
 			}

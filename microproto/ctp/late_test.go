@@ -16,7 +16,8 @@ import (
 func TestLateAnswers(t *testing.T) {
 	for name, names := range map[string][]string{"sync": syncInter, "async": asyncInter} {
 		t.Run(name, func(t *testing.T) {
-			const period, late, by, warm, d = 400 * time.Millisecond, 50 * time.Millisecond, 60 * time.Millisecond, 2 * time.Second, 8 * time.Second
+			const period, late, by = 400 * time.Millisecond, 50 * time.Millisecond, 60 * time.Millisecond
+			const warm, d = 2 * time.Second, 8 * time.Second
 			const rate, mtu = 10e6 / 8, 1464
 			// Twenty-five frames: the path's 8 and a queue of 17.
 			r := newRig(t, names, interOptions, mtu, 1, mptest.Faults{Delay: way, Rate: rate, Capacity: 25})

@@ -11,10 +11,12 @@ import (
 )
 
 // newLimitedRig is newRig with bounds on what the composites may use.
-func newLimitedRig(tb require.TestingT, names []string, o microproto.Options, mtu int, l microproto.Limits, f mptest.Faults) *rig {
+func newLimitedRig(tb require.TestingT, names []string, o microproto.Options, mtu int, l microproto.Limits,
+	f mptest.Faults) *rig {
 	r := &rig{tb: tb}
 	for i := range r.ends {
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: mtu, Limits: l}, build(tb, names, o)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: mtu, Limits: l},
+			build(tb, names, o)...)
 		require.NoError(tb, err)
 		r.ends[i] = c
 	}
@@ -113,7 +115,8 @@ func TestAcceptedWhenStored(t *testing.T) {
 	_, err := r.send(0, tag, 1, pattern(1000, 1))
 	require.NoError(t, err)
 	r.run(time.Second)
-	require.EqualValues(t, 3, *r.ends[1].Protocol("ReliableFIFO").(*ReliableFIFO).expected, "two of three segments are stored")
+	require.EqualValues(t, 3, *r.ends[1].Protocol("ReliableFIFO").(*ReliableFIFO).expected,
+		"two of three segments are stored")
 	require.Zero(t, r.accepted(0))
 	require.Zero(t, r.ends[1].Endpoint().Arrivals())
 	r.OnFrame = nil

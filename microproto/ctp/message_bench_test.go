@@ -14,7 +14,8 @@ type datagrams struct{ free []*microproto.Buffer }
 
 func (f *datagrams) Acquire(n int) microproto.Frame {
 	if len(f.free) == 0 {
-		f.free = append(f.free, microproto.NewBuffer(make([]byte, 65536), func(b *microproto.Buffer) { f.free = append(f.free, b) }))
+		f.free = append(f.free, microproto.NewBuffer(make([]byte, 65536),
+			func(b *microproto.Buffer) { f.free = append(f.free, b) }))
 	}
 	b := f.free[len(f.free)-1]
 	f.free = f.free[:len(f.free)-1]

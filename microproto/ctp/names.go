@@ -7,33 +7,33 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Cells and attributes that the micro-protocols of a channel share. The uppermost of the
-// micro-protocols that use one declares it.
+// Cells and attributes that the micro-protocols of a channel share. The first micro-protocol
+// named declares it, the uppermost of those that use it.
 const (
 	cellBacklog         = "resize.backlog"              // int: messages not yet segmented completely
-	cellPause           = "resize.pause"                // bool: do not segment now; Resize declares, Retransmit sets
-	cellAtOnce          = "resize.at.once"              // bool: segment a message completely before Send returns; Resize declares, Asynchronous sets
+	cellPause           = "resize.pause"                // bool: do not segment now; Resize, set by Retransmit
+	cellAtOnce          = "resize.at.once"              // bool: do not pause; Resize, set by Asynchronous
 	cellBuffers         = "resize.buffers"              // buffers: memory of received messages
-	cellPosted          = "receiver.posted"             // posted: where a message is waited for; Resize declares, Synchronous sets
-	cellGrant           = "credit.grant"                // uint64: bytes granted by the other end in all; Synchronous declares, PositiveAck sets
+	cellPosted          = "receiver.posted"             // posted; Resize, set by Synchronous
+	cellGrant           = "credit.grant"                // uint64: bytes granted in all; Synchronous, set by PositiveAck
 	cellSent            = "credit.sent"                 // uint64: bytes sent in all; Synchronous
 	cellConsumed        = "receiver.consumed"           // uint64: bytes that the user received; Synchronous
-	cellTaken           = "receiver.taken"              // uint64: bytes of messages that arrived before the channel was opened; Synchronous
-	cellCredit          = "receiver.credit"             // uint64: bytes granted to the other end; Synchronous declares, ReliableFIFO sets
+	cellTaken           = "receiver.taken"              // uint64: bytes that arrived before the open; Synchronous
+	cellCredit          = "receiver.credit"             // uint64: granted to the peer; Synchronous, set by ReliableFIFO
 	cellNext            = "sequenced.next"              // uint32: number of the next new segment; SequencedSegment
-	cellSentNext        = "sequenced.sent"              // uint32: number after the highest transmitted; SequencedSegment declares, Retransmit sets
-	cellExpected        = "receiver.expected"           // uint32: number that ReliableFIFO expects; SequencedSegment declares, ReliableFIFO sets
-	cellSeen            = "receiver.seen"               // uint64: bit i: expected+1+i has arrived; SequencedSegment declares, ReliableFIFO sets
-	cellAckEach         = "ack.each"                    // bool: acknowledge each segment of a train; PositiveAck declares, DuplicateAck sets
-	cellRTO             = "rtt.rto"                     // time.Duration; Retransmit declares, RTTEstimation sets
-	cellSmoothed        = "rtt.smoothed"                // time.Duration: SRTT of this channel, 0 before the first sample; RTTEstimation
+	cellSentNext        = "sequenced.sent"              // uint32: after the last; SequencedSegment, set by Retransmit
+	cellExpected        = "receiver.expected"           // uint32; SequencedSegment, set by ReliableFIFO
+	cellSeen            = "receiver.seen"               // uint64: see Ack.Seen; SequencedSegment, set by ReliableFIFO
+	cellAckEach         = "ack.each"                    // bool: each of a train; PositiveAck, set by DuplicateAck
+	cellRTO             = "rtt.rto"                     // time.Duration; Retransmit, set by RTTEstimation
+	cellSmoothed        = "rtt.smoothed"                // time.Duration: SRTT of this channel, or 0; RTTEstimation
 	cellAckedTo         = "retransmit.acked.bytes"      // uint64: position after the last byte acknowledged in order
 	cellSentTo          = "retransmit.sent.bytes"       // uint64: position after the highest segment transmitted
-	cellLimit           = "retransmit.limit.bytes"      // uint64: position up to which may be sent; a congestion window sets it
+	cellLimit           = "retransmit.limit.bytes"      // uint64: position up to which may be sent
 	cellSentAt          = "retransmit.sent.at"          // microproto.Instant of the last transmission
-	cellCountDuplicates = "retransmit.count.duplicates" // bool: Retransmit ignores the bitmap; DuplicateAck sets
-	cellAckedTrain      = "retransmit.acked.train"      // int: segments of the longest train that the last acknowledgement covered
-	cellKeepTimer       = "retransmit.keep.timer"       // bool: an acknowledgement does not restart the timer; a recovery sets
+	cellCountDuplicates = "retransmit.count.duplicates" // bool: ignore the bitmap; set by DuplicateAck
+	cellAckedTrain      = "retransmit.acked.train"      // int: longest train acknowledged last, in segments
+	cellKeepTimer       = "retransmit.keep.timer"       // bool: do not restart the timer; set by a recovery
 
 	attrRetained = "transport.retained" // local: a lower micro-protocol retains the segment after its transmission
 	attrOffset   = "resize.offset"      // wire: position of the payload in its message
@@ -95,20 +95,22 @@ type Ack struct {
 	Alone  bool   // it did not travel with a segment of a message
 }
 
-// Keys of microproto.Options, with the micro-protocols that read them.
+// Keys of microproto.Options, with the micro-protocols that read them. OptionAckDelay is the
+// longest delay of an acknowledgement (default a quarter of the RTO floor), in Synchronous of a
+// grant (default 200 µs).
 const (
 	OptionPortLocal     = "port.local"         // TransportDriver: 1 to 65535 (default 1)
 	OptionPortRemote    = "port.remote"        // TransportDriver: 1 to 65535 (default 1)
 	OptionMessageMax    = "message.max.bytes"  // Resize: largest incoming message (default 64 MiB, at most the queue)
 	OptionReceive       = "receive.bytes"      // Synchronous, ReliableFIFO: this end's queue (default 4 MiB)
-	OptionPeerReceive   = "peer.receive.bytes" // Synchronous, PositiveAck: the other end's queue, the first grant (default 4 MiB)
-	OptionFirst         = "sequence.first"     // SequencedSegment, DCCPAck: first number, the same at both ends (default 1)
-	OptionAckDelay      = "ack.delay.ns"       // PositiveAck, DCCPAck: longest delay of an acknowledgement (default a quarter of the RTO floor); Synchronous: of a grant (default 200 µs)
+	OptionPeerReceive   = "peer.receive.bytes" // Synchronous, PositiveAck: the other end's queue (default 4 MiB)
+	OptionFirst         = "sequence.first"     // SequencedSegment, DCCPAck: first number of both ends (default 1)
+	OptionAckDelay      = "ack.delay.ns"       // PositiveAck, DCCPAck, Synchronous; see below
 	OptionAckEvery      = "ack.every"          // PositiveAck: segments for each acknowledgement (default 2)
 	OptionInFlight      = "window.bytes"       // Retransmit: unacknowledged payload (default 2 MiB)
 	OptionInFlightCount = "window.segments"    // Retransmit: unacknowledged segments (default 1024)
 	OptionRTOFloor      = "rto.floor.ns"       // RTTEstimation (default 2 ms)
-	OptionRTOInitial    = "rto.initial.ns"     // RTTEstimation: before the first sample (default 50 floors, at most 1 s)
+	OptionRTOInitial    = "rto.initial.ns"     // RTTEstimation: at first (default 50 floors, at most 1 s)
 	OptionRTOMax        = "rto.max.ns"         // RTTEstimation: limit of the back-off (default 1 s, at least the floor)
 	OptionGranularity   = "rto.granularity.ns" // RTTEstimation: G of RFC 6298, the smallest margin (default 100 µs)
 )

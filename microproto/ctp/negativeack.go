@@ -45,7 +45,8 @@ func (n *NegativeAck) Attach(b *microproto.Binder) error {
 	n.expected = microproto.LookupCell[uint32](b, cellExpected)
 	n.first = microproto.WireAttr[uint32](b, "negative.first")
 	n.count = microproto.WireAttr[uint8](b, "negative.count")
-	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) { n.next = *n.expected })
+	microproto.Bind(b, microproto.OpenSession, microproto.Normal,
+		func(*microproto.Exec, struct{}) { n.next = *n.expected })
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Normal, n.nameGap)
 	// Before PositiveAck, which ends acknowledgements without payload. The missing segments are
 	// sent after the acknowledgement in the same frame was processed.

@@ -59,7 +59,8 @@ func TestNamedGapIsSentAtOnce(t *testing.T) {
 			// A copy is named no second time.
 			{syncEtherNamed, []int{4, 6}, 2*time.Millisecond + 3*way, 7},
 		} {
-			r := newRig(t, c.names, microproto.Options{OptionFirst: int64(first)}, 150, 1, mptest.Faults{Delay: way}).open()
+			r := newRig(t, c.names, microproto.Options{OptionFirst: int64(first)}, 150, 1,
+				mptest.Faults{Delay: way}).open()
 			n := r.loseData(c.lost...)
 			length := 5 * (r.ends[0].MaxPayload() &^ 7)
 			_, err := r.send(0, tag, 1, pattern(length, 1))
@@ -68,7 +69,8 @@ func TestNamedGapIsSentAtOnce(t *testing.T) {
 			ok, err := r.RunUntil(time.Second, came)
 			require.NoError(t, err)
 			require.True(t, ok)
-			require.LessOrEqual(t, time.Duration(r.Clock.Now()), c.after, "%v, lost %v", c.names[len(c.names)-1], c.lost)
+			require.LessOrEqual(t, time.Duration(r.Clock.Now()), c.after, "%v, lost %v", c.names[len(c.names)-1],
+				c.lost)
 			require.Greater(t, time.Duration(r.Clock.Now()), c.after-2*way)
 			r.run(time.Second)
 			require.Equal(t, c.sent, *n, "%v, lost %v: nothing goes twice that came", c.names[len(c.names)-1], c.lost)

@@ -39,8 +39,10 @@ func newFlights(tb require.TestingT, o microproto.Options, names ...string) *fli
 // newTrainFlights is newFlights over a link that takes trains of that many bytes and
 // brings them whole, but for the segments that it loses.
 func newTrainFlights(tb require.TestingT, o microproto.Options, train int, names ...string) *flights {
-	all := microproto.Options{OptionAckEvery: 1, OptionRTOFloor: int64(200 * time.Millisecond), OptionRTOInitial: int64(200 * time.Millisecond), OptionInitialWindow: 3}
-	for _, k := range []string{OptionAckEvery, OptionRTOFloor, OptionRTOInitial, OptionRTOMax, OptionInitialWindow, OptionFirst, OptionReceive, OptionPeerReceive} {
+	all := microproto.Options{OptionAckEvery: 1, OptionRTOFloor: int64(200 * time.Millisecond),
+		OptionRTOInitial: int64(200 * time.Millisecond), OptionInitialWindow: 3}
+	for _, k := range []string{OptionAckEvery, OptionRTOFloor, OptionRTOInitial, OptionRTOMax, OptionInitialWindow,
+		OptionFirst, OptionReceive, OptionPeerReceive} {
 		if v, ok := o[k]; ok {
 			all[k] = v
 		}
@@ -239,9 +241,10 @@ func TestImpatientTimer(t *testing.T) {
 func (f *flights) timeouts() *[]time.Duration {
 	var at []time.Duration
 	require.NoError(f.tb, f.Do(0, func(x *microproto.Exec) {
-		_, err := microproto.BindNow(x, microproto.SegmentTimeout, microproto.Normal, func(x *microproto.Exec, _ *microproto.Message) {
-			at = append(at, time.Duration(x.Now()))
-		})
+		_, err := microproto.BindNow(x, microproto.SegmentTimeout, microproto.Normal,
+			func(x *microproto.Exec, _ *microproto.Message) {
+				at = append(at, time.Duration(x.Now()))
+			})
 		require.NoError(f.tb, err)
 	}))
 	return &at
@@ -375,7 +378,8 @@ func TestCongestionBackOff(t *testing.T) {
 	timeouts := f.timeouts()
 	f.run(4 * time.Second)
 	require.Equal(t, []time.Duration{200 * ms, 600 * ms, 1400 * ms, 2300 * ms, 3200 * ms}, *timeouts)
-	require.Equal(t, [][]int{span(1, 3), {1}, {1}, {1}, {1}, {1}}, slices.DeleteFunc(f.rounds, func(r []int) bool { return r == nil }))
+	require.Equal(t, [][]int{span(1, 3), {1}, {1}, {1}, {1}, {1}},
+		slices.DeleteFunc(f.rounds, func(r []int) bool { return r == nil }))
 	require.EqualValues(t, 2, f.threshold())
 	f.Link.Partition(0, false)
 	f.run(3 * time.Second)
@@ -463,10 +467,12 @@ func TestWhatIsADuplicate(t *testing.T) {
 		acks []Ack
 		want int
 	}{
-		{"repeated", []Ack{{Next: 2, Credit: 9, Alone: true}, {Next: 2, Credit: 9, Alone: true}, {Next: 2, Credit: 9, Alone: true}}, 2},
+		{"repeated", []Ack{{Next: 2, Credit: 9, Alone: true}, {Next: 2, Credit: 9, Alone: true},
+			{Next: 2, Credit: 9, Alone: true}}, 2},
 		{"new credit", []Ack{{Next: 2, Credit: 9, Alone: true}, {Next: 2, Credit: 10, Alone: true}}, 0},
 		{"with data", []Ack{{Next: 2, Credit: 9}, {Next: 2, Credit: 9}}, 0},
-		{"with data and news", []Ack{{Next: 2, Credit: 9}, {Next: 2, Seen: 1, Credit: 9}, {Next: 2, Seen: 1, Credit: 9}, {Next: 2, Seen: 5, Credit: 10}}, 2},
+		{"with data and news", []Ack{{Next: 2, Credit: 9}, {Next: 2, Seen: 1, Credit: 9}, {Next: 2, Seen: 1, Credit: 9},
+			{Next: 2, Seen: 5, Credit: 10}}, 2},
 		{"older", []Ack{{Next: 3, Credit: 9, Alone: true}, {Next: 2, Credit: 9, Alone: true}}, 0},
 		{"nothing in flight", []Ack{{Next: 9, Credit: 9, Alone: true}, {Next: 9, Credit: 9, Alone: true}}, 0},
 	} {

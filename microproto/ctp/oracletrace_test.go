@@ -22,11 +22,13 @@ func oracleTrace(t *testing.T, seed uint64) (did []transmission, o *oracle, r *r
 	granularity, most := pick(ms/10, 200*ms), pick(time.Second, time.Minute)
 	most = max(most, first)
 	options := microproto.Options{
-		OptionAckEvery: int64(1 + x.IntN(2)), OptionAckDelay: int64(5 * ms), OptionInitialWindow: 3, OptionRTOInitial: int64(first),
+		OptionAckEvery: int64(1 + x.IntN(2)), OptionAckDelay: int64(5 * ms),
+		OptionInitialWindow: 3, OptionRTOInitial: int64(first),
 		OptionRTOFloor: int64(floor), OptionGranularity: int64(granularity), OptionRTOMax: int64(most),
 	}
 	loss := [...]float64{0, 0.02, 0.1, 0.3}[x.IntN(4)]
-	faults := mptest.Faults{Delay: rtt / 2, Jitter: 1 + time.Duration(x.Int64N(int64(rtt/2))), Loss: loss, Duplicate: []float64{0, 0.05}[x.IntN(2)]}
+	faults := mptest.Faults{Delay: rtt / 2, Jitter: 1 + time.Duration(x.Int64N(int64(rtt/2))), Loss: loss,
+		Duplicate: []float64{0, 0.05}[x.IntN(2)]}
 	if x.IntN(3) == 0 {
 		faults.Reorder, faults.ReorderBy = 0.1, rtt
 	}

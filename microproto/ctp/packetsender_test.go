@@ -29,7 +29,8 @@ const packetMTU = 1000 // an initial window of four packets
 
 func newPacketSender(tb testing.TB, o microproto.Options, extra ...microproto.MicroProtocol) *packetSender {
 	s := &packetSender{tb: tb, data: make([]byte, 800_000)}
-	c, err := microproto.NewComposite(microproto.Config{Name: "sender", MTU: packetMTU}, append(build(tb, asyncInter, o), extra...)...)
+	c, err := microproto.NewComposite(microproto.Config{Name: "sender", MTU: packetMTU},
+		append(build(tb, asyncInter, o), extra...)...)
 	require.NoError(tb, err)
 	s.c = c
 	require.NoError(tb, c.Endpoint().Slot(tag, len(s.data)))
@@ -87,7 +88,8 @@ func (s *packetSender) drain() {
 }
 
 // frame forges a frame of the other end.
-func (s *packetSender) frame(flags uint8, number, highest uint32, seen uint64, elapsed time.Duration, payload []byte) []byte {
+func (s *packetSender) frame(flags uint8, number, highest uint32, seen uint64, elapsed time.Duration,
+	payload []byte) []byte {
 	f := make([]byte, s.c.HeaderBytes(), s.c.HeaderBytes()+len(payload))
 	binary.BigEndian.PutUint16(f[s.at("transport.source"):], 1)
 	binary.BigEndian.PutUint16(f[s.at("transport.destination"):], 1)

@@ -60,7 +60,8 @@ func newPositiveAck(o microproto.Options) (microproto.MicroProtocol, error) {
 		return nil, err
 	}
 	every, err := option(o, OptionAckEvery, 2, 1, 1<<20)
-	return &PositiveAck{initialGrant: uint64(first), limit: uint64(limit), every: int(every), delay: time.Duration(delay)}, err
+	return &PositiveAck{initialGrant: uint64(first), limit: uint64(limit), every: int(every),
+		delay: time.Duration(delay)}, err
 }
 
 // Name implements microproto.MicroProtocol.

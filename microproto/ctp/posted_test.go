@@ -84,7 +84,8 @@ func TestWithdrawnPlace(t *testing.T) {
 	const size = 3000
 	partly := 0
 	for after := range 30 {
-		r := newRig(t, syncEther, nil, 300, 1, mptest.Faults{Delay: 20 * time.Microsecond, Rate: 3e7}).open() // 10 µs a segment
+		// A segment takes 10 µs.
+		r := newRig(t, syncEther, nil, 300, 1, mptest.Faults{Delay: 20 * time.Microsecond, Rate: 3e7}).open()
 		free, dst := bytes.Repeat([]byte{9}, size), bytes.Repeat([]byte{9}, size)
 		r.post(1, dst)
 		_, err := r.send(0, tag, 1, pattern(size, 1))

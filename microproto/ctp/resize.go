@@ -115,7 +115,8 @@ const (
 func (r *Resize) open(x *microproto.Exec, _ struct{}) {
 	*r.segment = x.MaxPayload() &^ 7
 	if *r.segment <= 0 {
-		x.Fail(fmt.Errorf("ctp: a frame of %d bytes has no room for 8 bytes after a header of %d", x.MTU(), x.HeaderBytes()))
+		x.Fail(fmt.Errorf("ctp: a frame of %d bytes has no room for 8 bytes after a header of %d", x.MTU(),
+			x.HeaderBytes()))
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 func TestRTOByHand(t *testing.T) {
 	const ms = time.Millisecond
 	mp, err := newRTTEstimation(microproto.Options{
-		OptionRTOFloor: int64(ms), OptionRTOInitial: int64(1000 * ms), OptionRTOMax: int64(60_000 * ms), OptionGranularity: int64(ms),
+		OptionRTOFloor: int64(ms), OptionRTOInitial: int64(1000 * ms),
+		OptionRTOMax: int64(60_000 * ms), OptionGranularity: int64(ms),
 	})
 	require.NoError(t, err)
 	r := mp.(*RTTEstimation)
@@ -36,7 +37,8 @@ func TestRTOByHand(t *testing.T) {
 	for range 200 {
 		r.update(10 * time.Microsecond)
 	}
-	require.InDelta(t, float64(ms), float64(rto), float64(20*time.Microsecond), "and the floor or G bounds it from below")
+	require.InDelta(t, float64(ms), float64(rto), float64(20*time.Microsecond),
+		"and the floor or G bounds it from below")
 }
 
 // events notes the instants at which data frames leave end 0.
@@ -54,7 +56,8 @@ func watchData(r *rig) *[]time.Duration {
 // §5.5 and §2.5: each time-out doubles the next, up to the cap.
 func TestBackOffDoublesUpToTheCap(t *testing.T) {
 	const ms = time.Millisecond
-	o := microproto.Options{OptionRTOFloor: int64(2 * ms), OptionRTOInitial: int64(10 * ms), OptionRTOMax: int64(70 * ms)}
+	o := microproto.Options{OptionRTOFloor: int64(2 * ms), OptionRTOInitial: int64(10 * ms),
+		OptionRTOMax: int64(70 * ms)}
 	r := newRig(t, syncEther, o, 1500, 1, calm).open()
 	r.Link.Partition(0, true)
 	at := watchData(r)

@@ -258,7 +258,8 @@ func (s *Synchronous) queue(tag uint32) *tagQueue {
 }
 
 // Receive implements microproto.Endpoint.
-func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
+func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte,
+	labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
 	for i := range s.queues {
 		q := &s.queues[i]
 		if q.tag != tag || q.messages.n == 0 {

@@ -49,17 +49,20 @@ func TestSynchronousExactlyOnceInOrder(t *testing.T) {
 		}
 		o[OptionPeerReceive] = o[OptionReceive]
 		train := rapid.SampledFrom([]int{0, 1000, 65507}).Draw(rt, "train")
-		r := newTrainRig(rt, names, o, rapid.IntRange(120, 1500).Draw(rt, "mtu"), train, rapid.Uint64().Draw(rt, "seed"), f).open()
+		r := newTrainRig(rt, names, o, rapid.IntRange(120, 1500).Draw(rt, "mtu"), train,
+			rapid.Uint64().Draw(rt, "seed"), f).open()
 		sizes := rapid.SliceOfN(rapid.IntRange(0, 3000), 1, 30).Draw(rt, "sizes")
 		gathers := rapid.Bool().Draw(rt, "gathers")
 		var next, got [2]int
 		pause := time.Millisecond
 		for got[0] < len(sizes) || got[1] < len(sizes) {
-			require.Less(rt, time.Duration(r.Clock.Now()), noProgress, "no progress: sent %v, received %v of %d", next, got, len(sizes))
+			require.Less(rt, time.Duration(r.Clock.Now()), noProgress, "no progress: sent %v, received %v of %d", next,
+				got, len(sizes))
 			was := [2][2]int{next, got}
 			for end := range 2 {
 				for room := true; room && next[end] < len(sizes); {
-					_, err := r.sendMore(end, tag, uint64(next[end]), pattern(sizes[next[end]], uint64(next[end])), gathers)
+					_, err := r.sendMore(end, tag, uint64(next[end]), pattern(sizes[next[end]], uint64(next[end])),
+						gathers)
 					if room = gathers && err == nil; err == nil {
 						next[end]++
 					} else {
@@ -123,7 +126,8 @@ func TestBothEndsSendHalfAMegabyte(t *testing.T) {
 		require.Len(t, got, 1)
 		require.True(t, bytes.Equal(pattern(512<<10, uint64(1-end)), got[0]))
 	}
-	require.Zero(t, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent, "nothing was lost, so nothing is sent twice")
+	require.Zero(t, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent,
+		"nothing was lost, so nothing is sent twice")
 }
 
 // A receiver that takes nothing holds the sender back at its queue's bound; what

@@ -137,7 +137,8 @@ func TestPacketsOutOfOrder(t *testing.T) {
 // long, up to the cap. The threshold is half the window of the first time-out.
 func TestPacketTimeout(t *testing.T) {
 	const ms = time.Millisecond
-	o := microproto.Options{OptionPacketRTOFloor: int64(200 * ms), OptionRTOFloor: int64(200 * ms), OptionRTOMax: int64(800 * ms), OptionAckDelay: int64(10 * ms)}
+	o := microproto.Options{OptionPacketRTOFloor: int64(200 * ms), OptionRTOFloor: int64(200 * ms),
+		OptionRTOMax: int64(800 * ms), OptionAckDelay: int64(10 * ms)}
 	s := newPacketSender(t, o)
 	s.grow(16)
 	s.now = s.now.Add(ms)

@@ -88,7 +88,8 @@ func TestLossWithinTrain(t *testing.T) {
 		at, i := r.Clock.Now(), 0
 		f.Retain().Pieces(func(p microproto.Frame) {
 			if i != 7 {
-				r.Clock.At(at.Add(time.Duration(50+i)*time.Microsecond), func() { require.NoError(t, r.ends[1].Input(r.Clock.Now(), p)) })
+				r.Clock.At(at.Add(time.Duration(50+i)*time.Microsecond),
+					func() { require.NoError(t, r.ends[1].Input(r.Clock.Now(), p)) })
 			}
 			i++
 		})
@@ -144,12 +145,14 @@ func TestTrainsOfASmallPool(t *testing.T) {
 			r := &rig{tb: t}
 			for i := range r.ends {
 				c, err := microproto.NewComposite(microproto.Config{
-					Name: string(rune('a' + i)), MTU: 200, Train: trainBytes, Limits: microproto.Limits{Messages: messages},
+					Name: string(rune('a' + i)), MTU: 200, Train: trainBytes,
+					Limits: microproto.Limits{Messages: messages},
 				}, build(t, names, microproto.Options{OptionRTOFloor: int64(5 * time.Millisecond)})...)
 				require.NoError(t, err)
 				r.ends[i] = c
 			}
-			r.Pair = mptest.NewPair(r.ends[0], r.ends[1], 5, mptest.Faults{Delay: 100 * time.Microsecond, Loss: 0.02, Reorder: 0.02})
+			r.Pair = mptest.NewPair(r.ends[0], r.ends[1], 5,
+				mptest.Faults{Delay: 100 * time.Microsecond, Loss: 0.02, Reorder: 0.02})
 			r.open()
 			r.exchange(t, 12, 20_000)
 			require.NoError(t, r.Pair.Close())
@@ -174,7 +177,8 @@ func FuzzTrainInput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, segment uint16, data []byte) {
 		c, err := microproto.NewComposite(microproto.Config{
 			Name: "f", MTU: 200, Train: trainBytes, Limits: microproto.Limits{Messages: 64},
-		}, build(t, syncInterNamed[:len(syncInterNamed)-len(data)%2], microproto.Options{OptionReceive: 8192, OptionPeerReceive: 8192})...)
+		}, build(t, syncInterNamed[:len(syncInterNamed)-len(data)%2], microproto.Options{OptionReceive: 8192,
+			OptionPeerReceive: 8192})...)
 		require.NoError(t, err)
 		require.NoError(t, c.Open(0))
 		for now := range microproto.Instant(2) {
@@ -197,14 +201,17 @@ func TestGatheredFramesAreTheSame(t *testing.T) {
 	for _, column := range [][]string{syncEther, asyncEther} {
 		var got [2][][]byte
 		for i := range got {
-			c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 500, Train: trainBytes, Gather: 2000 * i}, build(t, column, nil)...)
+			c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 500, Train: trainBytes,
+				Gather: 2000 * i}, build(t, column, nil)...)
 			require.NoError(t, err)
 			require.NoError(t, c.Open(0))
 			require.NoError(t, c.Endpoint().Slot(tag, 50_000))
 			bodies := 0
 			for n, size := range []int{50_000, 8, 1600, 0, 20_000} {
 				data := pattern(size, uint64(n))
-				require.NoError(t, c.Do(0, func(x *microproto.Exec) { _, err = c.Endpoint().Send(x, tag, uint64(n)+1, data[:size&^7]) }))
+				require.NoError(t, c.Do(0, func(x *microproto.Exec) {
+					_, err = c.Endpoint().Send(x, tag, uint64(n)+1, data[:size&^7])
+				}))
 				if err != nil { // an asynchronous slot has one length
 					require.Equal(t, asyncEther, column)
 					continue

@@ -52,8 +52,10 @@ func (w *WindowCongestionControl) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(*microproto.Exec, struct{}) { w.updateLimit() })
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, w.admit)
 	microproto.Bind(b, AckArrived, microproto.Last, func(x *microproto.Exec, _ Ack) { w.acked(x) })
-	microproto.Bind(b, microproto.SegmentTimeout, microproto.Last, func(*microproto.Exec, *microproto.Message) { w.updateLimit() })
-	microproto.Bind(b, windowRelease, microproto.Normal, func(x *microproto.Exec, _ *WindowCongestionControl) { w.release(x) })
+	microproto.Bind(b, microproto.SegmentTimeout, microproto.Last,
+		func(*microproto.Exec, *microproto.Message) { w.updateLimit() })
+	microproto.Bind(b, windowRelease, microproto.Normal,
+		func(x *microproto.Exec, _ *WindowCongestionControl) { w.release(x) })
 	return nil
 }
 

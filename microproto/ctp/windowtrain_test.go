@@ -108,7 +108,8 @@ func TestWindowLeavesTrainsThatOthersHold(t *testing.T) {
 	for i := range r.ends {
 		keepers[i] = &keeper{}
 		mps := build(t, syncInter, microproto.Options{OptionInitialWindow: 4})
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 160, Train: trainBytes}, append(mps, keepers[i])...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 160, Train: trainBytes},
+			append(mps, keepers[i])...)
 		require.NoError(t, err)
 		r.ends[i] = c
 	}

@@ -67,7 +67,8 @@ func (s *Subject) defaults() {
 		s.Config.MTU = 200
 	}
 	if s.Faults == nil {
-		s.Faults = &Faults{Delay: 300 * time.Microsecond, Jitter: 200 * time.Microsecond, Loss: 0.1, Duplicate: 0.05, Reorder: 0.1}
+		s.Faults = &Faults{Delay: 300 * time.Microsecond, Jitter: 200 * time.Microsecond, Loss: 0.1, Duplicate: 0.05,
+			Reorder: 0.1}
 	}
 	if s.Messages == 0 {
 		s.Messages = 40
@@ -286,7 +287,8 @@ func (s *Subject) declares(t failer) {
 	b := s.bench(t, 1, Faults{}, [2]microproto.Tracer{})
 	must(t, slices.Contains(b.ends[0].Names(), s.Protocol), "New makes %q, not %q", b.ends[0].Names(), s.Protocol)
 	second := s.bench(t, 2, Faults{}, [2]microproto.Tracer{})
-	must(t, b.ends[0].Fingerprint() == second.ends[0].Fingerprint(), "two composites made alike have different fingerprints")
+	must(t, b.ends[0].Fingerprint() == second.ends[0].Fingerprint(),
+		"two composites made alike have different fingerprints")
 	must(t, b.ends[0].HeaderBytes() <= microproto.MaxHeaderBytes, "a header of %d bytes", b.ends[0].HeaderBytes())
 	must(t, b.ends[0].MaxPayload() > 0, "the header leaves no room for payload in an MTU of %d", s.Config.MTU)
 }
@@ -325,7 +327,8 @@ func (s *Subject) conserves(t failer) {
 		b := s.bench(t, 100+seed, *s.Faults, [2]microproto.Tracer{})
 		noError(t, b.run(s.Quiet), "seed %d", seed)
 		for end, c := range b.ends {
-			must(t, b.load[end].left == 0, "seed %d, end %d: %d messages could not be sent (%d refusals)", seed, end, b.load[end].left, b.load[end].refused)
+			must(t, b.load[end].left == 0, "seed %d, end %d: %d messages could not be sent (%d refusals)", seed, end,
+				b.load[end].left, b.load[end].refused)
 			must(t, c.Counters().Balanced(), "seed %d, end %d: %+v", seed, end, c.Counters())
 			s.arrived(t, seed, b.load[end].sent, b.load[1-end].got)
 		}

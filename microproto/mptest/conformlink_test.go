@@ -69,7 +69,8 @@ func (l *memLink) Send(batch []microproto.Frame) (int, error) {
 		to.mu.Lock()
 		full, heard := len(to.queue) >= memCapacity, to.known[l.self] && !to.closed
 		if heard && !full {
-			to.queue = append(to.queue, microproto.Frame{Peer: microproto.LinkAddr(l.self + 1), Data: bytes.Clone(batch[i].Data)})
+			to.queue = append(to.queue, microproto.Frame{Peer: microproto.LinkAddr(l.self + 1),
+				Data: bytes.Clone(batch[i].Data)})
 			to.arrived.Signal()
 		}
 		to.mu.Unlock()

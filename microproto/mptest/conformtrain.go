@@ -15,7 +15,8 @@ const (
 
 // takesTrains reports whether all micro-protocols of an end take trains.
 func (s *Subject) takesTrains() bool {
-	c, err := microproto.NewComposite(microproto.Config{Name: "trains", MTU: s.Config.MTU, Train: trainBytes}, s.New(0)...)
+	c, err := microproto.NewComposite(microproto.Config{Name: "trains", MTU: s.Config.MTU, Train: trainBytes},
+		s.New(0)...)
 	return err == nil && c.FormsTrains()
 }
 
@@ -67,7 +68,8 @@ func (s *Subject) trains(t failer) {
 				count++
 			}
 			arrive := func(f microproto.Frame) {
-				b.pair.Clock.At(b.pair.Clock.Now().Add(s.Faults.Delay), func() { b.pair.fail(b.ends[1-end].Input(b.pair.Clock.Now(), f)) })
+				b.pair.Clock.At(b.pair.Clock.Now().Add(s.Faults.Delay),
+					func() { b.pair.fail(b.ends[1-end].Input(b.pair.Clock.Now(), f)) })
 			}
 			if f = f.Retain(); k == 0 {
 				arrive(f)

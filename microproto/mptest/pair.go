@@ -111,7 +111,8 @@ func (p *Pair) Run(d time.Duration) (quiet bool, err error) {
 			steps = 0
 		}
 		if steps++; steps > maxStepsAtOnce {
-			return false, fmt.Errorf("mptest: more than %d steps at %v: time does not pass", maxStepsAtOnce, time.Duration(p.Clock.Now()))
+			return false, fmt.Errorf("mptest: more than %d steps at %v: time does not pass", maxStepsAtOnce,
+				time.Duration(p.Clock.Now()))
 		}
 		p.step(next)
 	}

@@ -48,7 +48,8 @@ func newEnd(t require.TestingT, f *Flow, out, in Secret) *end {
 	e := &end{t: t, flow: f, mem: &mptest.Frames{}, plain: &mptest.Frames{Headroom: room}}
 	e.aead = NewAEAD(f, out, in)
 	var err error
-	e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 65507, Frames: e.mem}, &mark{}, e.aead, NewAntiReplay(f))
+	e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 65507, Frames: e.mem},
+		&mark{}, e.aead, NewAntiReplay(f))
 	require.NoError(t, err)
 	require.NoError(t, e.c.Open(0))
 	return e
@@ -57,7 +58,8 @@ func newEnd(t require.TestingT, f *Flow, out, in Secret) *end {
 func secret(s string) Secret { return sha256.Sum256([]byte(s)) }
 
 func newPair(t require.TestingT) (a, b *end) {
-	return newEnd(t, &Flow{}, secret("a to b"), secret("b to a")), newEnd(t, &Flow{}, secret("b to a"), secret("a to b"))
+	return newEnd(t, &Flow{}, secret("a to b"), secret("b to a")), newEnd(t, &Flow{}, secret("b to a"),
+		secret("a to b"))
 }
 
 // seal sends a payload as a composite above does, and returns what is on the wire.
@@ -209,7 +211,8 @@ func TestNewKeys(t *testing.T) {
 	old, late := a.seal([]byte("epoch 1")), a.seal([]byte("epoch 1, late"))
 	require.NotNil(t, b.open(old))
 	sent := a.flow.Sent()
-	a, b = newEnd(t, a.flow, secret("a to b, 2"), secret("b to a, 2")), newEnd(t, b.flow, secret("b to a, 2"), secret("a to b, 2"))
+	a, b = newEnd(t, a.flow, secret("a to b, 2"), secret("b to a, 2")), newEnd(t, b.flow, secret("b to a, 2"),
+		secret("a to b, 2"))
 	require.Nil(t, b.open(old))
 	require.Nil(t, b.open(late))
 	require.Equal(t, Counts{Replayed: 1, Forged: 1}, b.flow.Counts())

@@ -118,11 +118,13 @@ func TestTrainsAreFrames(t *testing.T) {
 func TestTrainsAllocateNothing(t *testing.T) {
 	a, b := newPair(t)
 	buffer := microproto.NewBuffer(make([]byte, 1<<16), nil)
-	pool := [2]*microproto.Buffer{microproto.NewBuffer(make([]byte, 1<<17), nil), microproto.NewBuffer(make([]byte, 1<<17), nil)}
+	pool := [2]*microproto.Buffer{microproto.NewBuffer(make([]byte, 1<<17), nil),
+		microproto.NewBuffer(make([]byte, 1<<17), nil)}
 	mem := &turns{pool: pool[:]}
 	for _, e := range []*end{a, b} {
 		var err error
-		e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 65507, Frames: mem}, &mark{}, e.aead, NewAntiReplay(e.flow))
+		e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 65507, Frames: mem},
+			&mark{}, e.aead, NewAntiReplay(e.flow))
 		require.NoError(t, err)
 		require.NoError(t, e.c.Open(0))
 	}
@@ -161,7 +163,8 @@ func BenchmarkTrain(b *testing.B) {
 	}
 	for _, e := range []*end{from, to} {
 		var err error
-		e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 1 << 17, Frames: mem}, &mark{}, e.aead, NewAntiReplay(e.flow))
+		e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 1 << 17, Frames: mem},
+			&mark{}, e.aead, NewAntiReplay(e.flow))
 		require.NoError(b, err)
 		require.NoError(b, e.c.Open(0))
 	}
