@@ -26,7 +26,8 @@ func TestFrameWithBody(t *testing.T) {
 		n := (len(body) + unit - 1) / unit
 		h := &heap{}
 		f := h.Acquire(n * header)
-		f.Peer, f.Segment, f.Mode, f.Value = 7, header+unit, microproto.ModeAsynchronous, 3
+		f.Peer, f.Segment = 7, header+unit
+		f.Mode, f.Value = microproto.ModeAsynchronous, 3
 		f.Body, f.Header = body, header
 		var flat []byte
 		var each [][]byte
@@ -70,7 +71,8 @@ func (none) Acquire(int) microproto.Frame { return microproto.Frame{} }
 func TestFlattenWithoutMemory(t *testing.T) {
 	h := &heap{}
 	f := h.Acquire(4)
-	f.Body, f.Header, f.Segment = []byte{1}, 4, 5
+	f.Body = []byte{1}
+	f.Header, f.Segment = 4, 5
 	require.Nil(t, f.Flatten(none{}).Data)
 	require.Zero(t, h.out)
 }

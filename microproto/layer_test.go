@@ -2,6 +2,7 @@ package microproto_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -20,7 +21,8 @@ func labels(letter byte) *proto {
 		microproto.Bind(b, microproto.SegmentFromUser, 0, func(_ *exec, m *message) {
 			n++
 			h := f.Bytes(m)
-			h[0], h[1], h[2] = letter, byte(n>>8), byte(n)
+			h[0] = letter
+			binary.BigEndian.PutUint16(h[1:], n)
 		})
 		microproto.Bind(b, microproto.SegmentFromNet, 0, func(x *exec, m *message) {
 			if f.Bytes(m)[0] != letter {

@@ -234,7 +234,8 @@ func (s *xor) add(m *microproto.Message, length uint16) {
 }
 
 func (s *xor) clear() {
-	s.header, s.payload, s.length = s.header[:0], s.payload[:0], 0
+	s.header, s.payload = s.header[:0], s.payload[:0]
+	s.length = 0
 }
 
 // mix adds src to dst, which grows with zeros as needed.

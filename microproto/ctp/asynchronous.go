@@ -108,7 +108,8 @@ func (a *Asynchronous) partition(s *slot) {
 		return
 	}
 	n := (len(s.data) + *a.segment - 1) / *a.segment
-	s.parts, s.absent, s.fresh = make([]part, n), n, 0
+	s.parts = make([]part, n)
+	s.absent, s.fresh = n, 0
 }
 
 func (a *Asynchronous) find(tag uint32) *slot {
@@ -161,7 +162,8 @@ func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 		x.Drop(m, "no such slot")
 		return
 	}
-	o, label, newer := int(a.offset.Get(m)), a.label.Get(m), false
+	o, label := int(a.offset.Get(m)), a.label.Get(m)
+	newer := false
 	if int(a.total.Get(m)) != len(s.data) || m.Length() == 0 {
 		x.Drop(m, "not the slot's length")
 		return

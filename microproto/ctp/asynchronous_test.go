@@ -46,7 +46,8 @@ func TestAsynchronousNewestWins(t *testing.T) {
 		labels := make([]microproto.SegmentLabel, 0, 400)
 		held := make([]uint64, length/8)
 		look := func(a microproto.Arrival) {
-			oldest, newest, covered := ^uint64(0), uint64(0), 0
+			oldest, newest := ^uint64(0), uint64(0)
+			covered := 0
 			for _, l := range labels {
 				covered += l.Length
 				oldest, newest = min(oldest, l.Label), max(newest, l.Label)

@@ -227,7 +227,7 @@ func (d *DCCPAck) receive(x *microproto.Exec, m *microproto.Message) {
 		x.Drop(m, "malformed acknowledgement")
 		return
 	case flags&flagAcknowledges != 0 && !before(r.Highest, d.flight.next()):
-		x.Drop(m, "acknowledgement of what was never sent")
+		x.Drop(m, "acknowledgement of a segment not sent")
 		return
 	}
 	kind, lossy := arrivalNewest, false

@@ -307,8 +307,8 @@ func TestMalformedPackets(t *testing.T) {
 		{"malformed acknowledgement", s.frame(0, 1, 0, 0, 0, nil)},
 		{"malformed acknowledgement", s.frame(8, 1, 0, 0, 0, nil)},
 		{"malformed segment", s.frame(flagAcknowledges, 1, 1, 0, 0, s.data[:8])},
-		{"acknowledgement of what was never sent", s.frame(flagAcknowledges, 1, 2, 0, 0, nil)},
-		{"acknowledgement of what was never sent", s.frame(flagAcknowledges, 1, 1<<31-1, 0, 0, nil)},
+		{"acknowledgement of a segment not sent", s.frame(flagAcknowledges, 1, 2, 0, 0, nil)},
+		{"acknowledgement of a segment not sent", s.frame(flagAcknowledges, 1, 1<<31-1, 0, 0, nil)},
 	} {
 		before := s.drops(c.reason)
 		s.input(c.frame)

@@ -34,7 +34,8 @@ func (a *packetArrivals) take(number uint32, now microproto.Instant) arrivalKind
 	d := int32(number - a.Highest)
 	switch {
 	case !a.any:
-		a.any, a.Highest, a.when = true, number, now
+		a.any = true
+		a.Highest, a.when = number, now
 		return arrivalNewest
 	case d > maxJump || d < -maxJump:
 		return arrivalInvalid

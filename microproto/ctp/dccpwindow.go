@@ -165,7 +165,8 @@ func (w *DCCPWindowCongestionControl) acked(x *microproto.Exec, r PacketReport) 
 }
 
 func (w *DCCPWindowCongestionControl) timedOut(x *microproto.Exec, r PacketReport) {
-	w.first, w.reduced, w.full = r.First, false, false
+	w.first = r.First
+	w.reduced, w.full = false, false
 	if c := w.shared.Controller; c != nil {
 		c.TimedOut(x.Now(), r.InFlight, r.Again)
 	}

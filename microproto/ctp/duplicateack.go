@@ -53,7 +53,8 @@ func (d *DuplicateAck) acked(x *microproto.Exec, a Ack) {
 	changed := a.Credit != d.credit
 	d.credit = a.Credit
 	if a.Next != d.next {
-		d.next, d.seen, d.count = a.Next, a.Seen, 0
+		d.next, d.seen = a.Next, a.Seen
+		d.count = 0
 		return
 	}
 	news := a.Seen&^d.seen != 0

@@ -65,7 +65,7 @@ func (s *Synchronous) receiveGrant(x *microproto.Exec, m *microproto.Message) {
 	}
 	stored := binary.BigEndian.Uint64(m.Payload)
 	if stored > s.sending.last {
-		x.Drop(m, "acknowledgement of what was never sent")
+		x.Drop(m, "acknowledgement of a segment not sent")
 		return
 	}
 	s.accepted = max(s.accepted, stored)

@@ -111,8 +111,11 @@ func (o *oracle) pass(now microproto.Instant) {
 		if !o.recovering && o.lastTimeout != o.una {
 			o.ssthresh = max(flight/2, 2*o.unit)
 		}
-		o.lastTimeout, o.cwnd, o.counted, o.cautious = o.una, o.unit, 0, true
-		o.recovering, o.inflation, o.lossy, o.recover = false, 0, true, o.nxt
+		o.lastTimeout, o.recover = o.una, o.nxt
+		o.cwnd = o.unit
+		o.counted, o.inflation = 0, 0
+		o.cautious, o.lossy = true, true
+		o.recovering = false
 		o.rto = min(2*o.rto, o.most)
 		o.timer = at.Add(o.rto)
 		clear(o.resent)
@@ -174,8 +177,10 @@ func (o *oracle) duplicate(now microproto.Instant, seen uint64, same bool) {
 		o.inflation = o.duplicates * o.unit
 	default:
 		o.ssthresh = max((o.limited-o.una)*o.unit/2, 2*o.unit)
-		o.cwnd, o.counted, o.cautious = o.ssthresh, 0, false
-		o.recovering, o.partial, o.lossy, o.recover = true, false, true, o.nxt
+		o.cwnd, o.counted = o.ssthresh, 0
+		o.cautious, o.partial = false, false
+		o.recovering, o.lossy = true, true
+		o.recover = o.nxt
 		o.inflation = 3 * o.unit
 		o.transmit(now, o.una)
 	}
@@ -184,7 +189,8 @@ func (o *oracle) duplicate(now microproto.Instant, seen uint64, same bool) {
 // progress: segments are acknowledged in order.
 func (o *oracle) progress(now microproto.Instant, next int, seen uint64) {
 	acked, flight := (next-o.una)*o.unit, (o.nxt-o.una)*o.unit
-	o.una, o.duplicates, o.told = next, 0, seen
+	o.una, o.duplicates = next, 0
+	o.told = seen
 	restart := true // RFC 6298 §5.3
 	switch {
 	case !o.recovering:

@@ -70,7 +70,8 @@ func oracleTrace(t *testing.T, seed uint64) (did []transmission, o *oracle, r *r
 
 // Packet for packet, what is transmitted and when is what the RFCs say.
 func TestOracle(t *testing.T) {
-	traces, timeouts, again := uint64(3000), 0, 0
+	traces := uint64(3000)
+	timeouts, again := 0, 0
 	if testing.Short() {
 		traces = 300
 	}

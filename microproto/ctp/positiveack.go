@@ -109,7 +109,8 @@ func (p *PositiveAck) fillHeader(x *microproto.Exec, m *microproto.Message) {
 	p.seen.Set(m, *p.seenCell)
 	p.credit.Set(m, *p.granted)
 	p.advertised = *p.granted
-	p.pending, p.due, p.nextAdvance = 0, false, false
+	p.pending = 0
+	p.due, p.nextAdvance = false, false
 	if p.timer != 0 {
 		x.Cancel(p.timer)
 		p.timer = 0
@@ -123,7 +124,7 @@ func (p *PositiveAck) receive(x *microproto.Exec, m *microproto.Message) {
 		x.Drop(m, "malformed acknowledgement")
 		return
 	case before(*p.sent, next):
-		x.Drop(m, "acknowledgement of what was never sent")
+		x.Drop(m, "acknowledgement of a segment not sent")
 		return
 	}
 	*p.grant = max(*p.grant, p.credit.Get(m))

@@ -31,7 +31,8 @@ func (s *Synchronous) claims(m *microproto.Message) bool {
 func (s *Synchronous) Post(tag uint32, dst []byte) {
 	s.Withdraw()
 	p := s.posted
-	p.dst, p.tag, p.on = dst, tag, true
+	p.dst, p.tag = dst, tag
+	p.on = true
 }
 
 // Withdraw implements microproto.Poster: a message, complete or not, moves from the posted
@@ -54,7 +55,8 @@ func (s *Synchronous) Withdraw() {
 }
 
 func (s *Synchronous) clearPost() {
-	s.posted.dst, s.posted.on, s.posted.claimed = nil, false, false
+	s.posted.dst = nil
+	s.posted.on, s.posted.claimed = false, false
 }
 
 // evictPosted moves the message that is being assembled to memory of the channel.

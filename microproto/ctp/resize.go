@@ -250,7 +250,8 @@ func (r *Resize) abandon() {
 // checkShape drops segments whose offset and lengths no Resize makes. An acknowledgement without
 // payload passes as an empty message; its own micro-protocol ends it.
 func (r *Resize) checkShape(x *microproto.Exec, m *microproto.Message) {
-	o, t, n := uint64(r.offset.Get(m)), uint64(r.total.Get(m)), uint64(m.Length())
+	o, t := uint64(r.offset.Get(m)), uint64(r.total.Get(m))
+	n := uint64(m.Length())
 	bad := o+n > t || t > uint64(r.max) || (n == 0 && t != 0)
 	if !bad && t != 0 && *r.segment > 0 {
 		s := uint64(*r.segment)

@@ -1,6 +1,7 @@
 package ctp
 
 import (
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -163,12 +164,12 @@ func TestLyingAcknowledgement(t *testing.T) {
 	}
 	lie := func(n uint32) {
 		at := offsetOf(r.ends[0], "ack.next")
-		ack[at], ack[at+1], ack[at+2], ack[at+3] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)
+		binary.BigEndian.PutUint32(ack[at:], n)
 		require.NoError(t, r.ends[0].Input(r.Clock.Now(), microproto.Frame{Peer: 1, Data: append([]byte(nil), ack...)}))
 	}
 	lie(3) // 1 was sent, so 2 is the most that can be asked for
 	require.EqualValues(t, 0, r.accepted(0))
-	require.EqualValues(t, 1, r.drops(0, "acknowledgement of what was never sent"))
+	require.EqualValues(t, 1, r.drops(0, "acknowledgement of a segment not sent"))
 	lie(2)
 	require.EqualValues(t, 1, r.accepted(0))
 }

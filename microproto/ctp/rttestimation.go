@@ -112,7 +112,8 @@ func (r *RTTEstimation) endBackoff(rtt time.Duration) {
 // update adds a measurement (§2.2, §2.3).
 func (r *RTTEstimation) update(rtt time.Duration) {
 	if !r.sampled {
-		r.srtt, r.rttvar, r.sampled = rtt, rtt/2, true
+		r.srtt, r.rttvar = rtt, rtt/2
+		r.sampled = true
 	} else {
 		off := r.srtt - rtt
 		if off < 0 {

@@ -83,7 +83,8 @@ func TestOneHalvingForARoundTrip(t *testing.T) {
 	for _, over := range []bool{true, false} {
 		eachFirst(t, func(t *testing.T, s *packetSender) {
 			s.grow(16)
-			w, last, after := 0, len(s.numbers)-1, 0
+			w, after := 0, 0
+			last := len(s.numbers) - 1
 			first := last + 1 - s.inFlight()
 			lost := []int{first, first + 4, first + 8}
 			for i := first + 1; i <= last; i++ {
@@ -143,7 +144,8 @@ func TestPacketTimeout(t *testing.T) {
 	s.grow(16)
 	s.now = s.now.Add(ms)
 	s.acked(len(s.numbers) - s.inFlight() + 1)
-	w, sent, start := s.window(), len(s.numbers), s.now
+	w, sent := s.window(), len(s.numbers)
+	start := s.now
 	require.Equal(t, 200*ms, s.ack().rto)
 	var at []time.Duration
 	for s.now.Sub(start) < 4*time.Second {

@@ -40,7 +40,7 @@ func TestRecoveryWhereNumbersWrap(t *testing.T) {
 		ok, err := r.RunUntil(53*time.Millisecond, func() bool { return r.accepted(0) == 1 })
 		require.NoError(t, err)
 		require.True(t, ok, "first number %d", first)
-		require.Zero(t, r.drops(0, "acknowledgement of what was never sent"))
+		require.Zero(t, r.drops(0, "acknowledgement of a segment not sent"))
 	}
 }
 

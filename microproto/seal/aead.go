@@ -156,7 +156,8 @@ func (a *AEAD) openInto(i int, dst, header, payload []byte) int {
 		return -1
 	}
 	if k == a.trying { // the other end uses this key now
-		a.opening[0], a.opening[1], a.trying = k, a.opening[0], nil
+		a.opening[0], a.opening[1] = k, a.opening[0]
+		a.trying = nil
 	}
 	return len(payload) - TagBytes
 }

@@ -28,7 +28,8 @@ func (r *AntiReplay) Attach(b *microproto.Binder) error {
 }
 
 func (r *AntiReplay) check(x *microproto.Exec, m *microproto.Message) {
-	n, pass, reason := r.number.Get(m), uint64(0), ""
+	n := r.number.Get(m)
+	pass, reason := uint64(0), ""
 	for i := range m.Segments() {
 		fresh, old := r.flow.window.fresh(n + uint64(i))
 		switch {

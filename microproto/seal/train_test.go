@@ -64,7 +64,9 @@ func TestTrainsAreFrames(t *testing.T) {
 		a, b := newPair(t)
 		single, _ := newPair(t)
 		every := rapid.SampledFrom([]uint64{4, 16, KeyFrames}).Draw(t, "every")
-		a.aead.every, b.aead.every, single.aead.every = every, every, every
+		for _, e := range []*end{a, b, single} {
+			e.aead.every = every
+		}
 		for range rapid.IntRange(1, 6).Draw(t, "trains") {
 			unit := rapid.IntRange(20, 60).Draw(t, "unit")
 			var payloads [][]byte
