@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// heap is memory for frames, which counts what is out.
+// heap is a frame source that counts its frames.
 type heap struct{ out int }
 
 func (h *heap) Acquire(n int) microproto.Frame {
@@ -18,7 +18,7 @@ func (h *heap) Acquire(n int) microproto.Frame {
 	return microproto.NewBuffer(make([]byte, n), func(*microproto.Buffer) { h.out-- }).Frame(0, 0, n)
 }
 
-// A frame with a Body is what it would be without: as a whole, and frame by frame.
+// A frame with a Body equals the frame without it, as a whole and frame by frame.
 func TestFrameWithBody(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		header, unit := rapid.IntRange(1, 9).Draw(rt, "header"), rapid.IntRange(1, 30).Draw(rt, "unit")
@@ -63,7 +63,7 @@ func TestFrameWithBody(t *testing.T) {
 	})
 }
 
-// none is memory that has run out.
+// none is a frame source without memory.
 type none struct{}
 
 func (none) Acquire(int) microproto.Frame { return microproto.Frame{} }

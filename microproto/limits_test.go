@@ -210,7 +210,7 @@ func TestAChainEndsWithItsMessage(t *testing.T) {
 	require.Zero(t, c.Counters().Live)
 }
 
-// A message that ends in a chain within another one is nobody else's before both are through.
+// A message that ends in a nested chain is not reused before the outer chain has ended.
 func TestAMessageStaysWhileAChainCarriesIt(t *testing.T) {
 	c := composite(t, microproto.Config{}, of("p", func(b *binder) {
 		microproto.Bind(b, microproto.SegmentAcked, 0, func(x *exec, m *message) { x.Done(m) })

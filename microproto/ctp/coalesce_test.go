@@ -10,10 +10,9 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Messages that wait for company come one by one, of whatever tag, and have used one
-// segment for as many as it holds; the accounts of both ends are those of messages that
-// went one by one.
-func TestBundle(t *testing.T) {
+// Coalesced messages arrive one by one, whatever their tags. They take one segment for as many as
+// fit, and the credit of both ends is the same as for separate messages.
+func TestCoalescedMessages(t *testing.T) {
 	for name, names := range map[string][]string{"ether": syncEther, "infiniband": syncReady} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, names, nil, 1400, 1, calm).open()
@@ -53,8 +52,8 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// A message that does not wait goes behind those that do.
-func TestBundleKeepsTheOrder(t *testing.T) {
+// A message that is not coalesced is sent after those that are.
+func TestCoalescingKeepsTheOrder(t *testing.T) {
 	r := newRig(t, syncEther, nil, 1400, 1, calm).open()
 	for i, n := range []int{8, 8, 5000, 0, 8} {
 		_, err := r.sendMore(0, tag, uint64(i), pattern(n, uint64(i)), n < 5000)
@@ -69,9 +68,9 @@ func TestBundleKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// The channel's own tags are nobody's else's, and a bundle that is none fails the channel
-// before anything of it is stored.
-func TestBundleMalformed(t *testing.T) {
+// Reserved tags are refused, and a malformed coalesced message fails the channel before any of it
+// is stored.
+func TestMalformedCoalescedMessage(t *testing.T) {
 	r := newRig(t, syncEther, nil, 1400, 1, calm).open()
 	_, err := r.send(0, coalescedTag, 1, nil)
 	require.ErrorIs(t, err, ErrSlot)
@@ -90,7 +89,7 @@ func TestBundleMalformed(t *testing.T) {
 	require.Zero(t, r.ends[1].Endpoint().Arrivals())
 }
 
-// What wellPacked lets pass can be unpacked, and what pack makes passes.
+// unpack can process all data that validCoalesced accepts, which includes all that pack returns.
 func FuzzBundle(f *testing.F) {
 	f.Add(uint64(2), make([]byte, 64))
 	f.Add(uint64(3), make([]byte, 130))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The columns of Table I that this package makes whole.
+// The columns of Table I.
 var (
 	syncEther = []string{"TransportDriver", "Resize", "Synchronous", "SequencedSegment", "PositiveAck", "Retransmit",
 		"RTTEstimation", "ReliableFIFO"}
@@ -20,15 +20,14 @@ var (
 	asyncEther = []string{"TransportDriver", "Resize", "Asynchronous"}
 )
 
-// build makes the micro-protocols of one end.
+// build returns the micro-protocols of one end.
 func build(tb require.TestingT, names []string, o microproto.Options) []microproto.MicroProtocol {
 	mps, err := Catalog().Build(names, o)
 	require.NoError(tb, err)
 	return mps
 }
 
-// A rig is two composites of a column, joined by a link with faults, and what a
-// user of an endpoint does.
+// A rig is two composites of a column, joined by a faulty link, with the calls of a user.
 type rig struct {
 	tb   require.TestingT
 	ends [2]*microproto.Composite
@@ -39,7 +38,7 @@ func newRig(tb require.TestingT, names []string, o microproto.Options, mtu int, 
 	return newTrainRig(tb, names, o, mtu, 0, seed, f)
 }
 
-// newTrainRig is newRig over a link that takes trains of that many bytes.
+// newTrainRig is newRig over a link that takes trains of up to so many bytes.
 func newTrainRig(tb require.TestingT, names []string, o microproto.Options, mtu, train int, seed uint64,
 	f mptest.Faults) *rig {
 	r := &rig{tb: tb}
@@ -65,7 +64,7 @@ func (r *rig) send(end int, tag uint32, label uint64, data []byte) (t uint64, er
 	return t, err
 }
 
-// sendMore is send of a message that waits for company until flush.
+// sendMore is send of a message that is coalesced until flush.
 func (r *rig) sendMore(end int, tag uint32, label uint64, data []byte, more bool) (t uint64, err error) {
 	if !more {
 		return r.send(end, tag, label, data)
@@ -75,7 +74,7 @@ func (r *rig) sendMore(end int, tag uint32, label uint64, data []byte, more bool
 	return t, err
 }
 
-// flush tells whether there was room.
+// flush reports whether there was room.
 func (r *rig) flush(end int) bool {
 	var err error
 	g := r.ends[end].Endpoint().(microproto.Coalescer)
@@ -97,7 +96,7 @@ func (r *rig) run(d time.Duration) {
 	require.NoError(r.tb, err)
 }
 
-// rest is run that lets the whole time pass, also when nothing is left to happen.
+// rest lets the whole of d pass, even if nothing is in flight.
 func (r *rig) rest(d time.Duration) {
 	until := r.Clock.Now().Add(d)
 	r.run(d)
@@ -115,7 +114,7 @@ func (r *rig) drops(end int, reason string) uint64 {
 	return 0
 }
 
-// pattern is data that tells its message.
+// pattern returns data that depend on the seed.
 func pattern(n int, seed uint64) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -151,7 +150,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// ringFrames is a frame source that uses its memory again, as a real link does.
+// ringFrames is a frame source that reuses its memory, as a real link does.
 type ringFrames struct{ free []*microproto.Buffer }
 
 func (f *ringFrames) Acquire(n int) microproto.Frame {
@@ -164,7 +163,7 @@ func (f *ringFrames) Acquire(n int) microproto.Frame {
 	return b.Frame(0, 0, n)
 }
 
-// plainEnd is an open composite over frames that are used again.
+// plainEnd returns an open composite over frames that are reused.
 func plainEnd(tb testing.TB, names []string, o microproto.Options) *microproto.Composite {
 	c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 1400, Frames: &ringFrames{}},
 		build(tb, names, o)...)
@@ -202,7 +201,7 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// The optional rows are data: what they are called, what they do and which columns get them.
+// The catalog describes the optional rows: label, help and columns.
 func TestOptionalRows(t *testing.T) {
 	c := Catalog()
 	require.Equal(t, []string{"NegativeAck"}, c.Labels(""))
@@ -234,8 +233,7 @@ func TestOptionalRows(t *testing.T) {
 	}
 }
 
-// A conversation, raise by raise: what a reader of the protocol sees. The third
-// data segment is lost and comes again because three later ones were seen.
+// The third data segment is lost, and is sent again because three later ones have arrived.
 func TestTranscript(t *testing.T) {
 	text := mptest.NewTranscript("a")
 	var ends [2]*microproto.Composite

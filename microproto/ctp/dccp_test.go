@@ -23,7 +23,8 @@ func TestAsynchronousInterConformance(t *testing.T) {
 	}
 }
 
-// interRig is two ends of the asynchronous inter-cluster Ethernet column with one slot.
+// interRig returns two ends of the asynchronous column between clusters over Ethernet, with one
+// slot.
 func interRig(tb require.TestingT, o microproto.Options, mtu int, seed uint64, f mptest.Faults, length int) *rig {
 	r := newRig(tb, asyncInter, o, mtu, seed, f)
 	for _, c := range r.ends {
@@ -32,16 +33,16 @@ func interRig(tb require.TestingT, o microproto.Options, mtu int, seed uint64, f
 	return r.open()
 }
 
-// interOptions are what the policy gives the column; slowOptions have a time-out that
-// does not come by itself in tests that count packets.
+// interOptions are those of the policy for the column. With slowOptions no time-out fires in tests
+// that count packets.
 var (
 	interOptions = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
 	slowOptions  = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond),
 		OptionPacketRTOFloor: int64(200 * time.Millisecond)}
 )
 
-// A peer that sends anything while values wait: nothing panics, memory stays bounded,
-// the account balances.
+// Whatever a peer sends while values wait, memory stays bounded and every message is accounted
+// for.
 func FuzzAsynchronousInterInput(f *testing.F) {
 	f.Add([]byte{3, 0, 1, 2})
 	f.Add([]byte{1, 1, 1, 120, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 1, 0, 0, 0, 2, 255, 255,
@@ -86,8 +87,8 @@ func FuzzAsynchronousInterInput(f *testing.F) {
 	})
 }
 
-// What a Send costs its caller: a value that goes, and one that has to wait and takes the
-// place of an older one.
+// BenchmarkAsynchronousInterSend measures Send of a value that is sent, and of one that waits and
+// replaces an older one.
 func BenchmarkAsynchronousInterSend(b *testing.B) {
 	for _, c := range []struct {
 		name   string

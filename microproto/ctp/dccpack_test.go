@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// RFC 4341 §6.1.2 by hand: the bounds for every window, and which of them holds first.
+// The bounds of RFC 4341 §6.1.2, computed by hand for some windows.
 func TestAckRatioBounds(t *testing.T) {
 	for window, want := range map[int][2]int{1: {1, 1}, 2: {1, 1}, 3: {1, 2}, 4: {2, 2}, 5: {2, 3}, 8: {2, 4},
 		31: {2, 16}, 1000: {2, 16}} {
@@ -44,8 +44,8 @@ func TestAckRatioStaysWithinItsBounds(t *testing.T) {
 	})
 }
 
-// The ratio doubles for a window in which acknowledgements were lost, and falls by one
-// after cwnd/(R²−R) windows without.
+// The ratio doubles after a window in which acknowledgements were lost, and decreases by one after
+// cwnd/(R²−R) windows without a loss.
 func TestAckRatioFollowsTheLoss(t *testing.T) {
 	const window = 60
 	r := ackRatio{value: 2, most: maxRatio}
@@ -74,7 +74,7 @@ func TestAckRatioFollowsTheLoss(t *testing.T) {
 	require.Equal(t, 16, r.value)
 }
 
-// fixedWindow is a Controller that never changes its mind.
+// fixedWindow is a Controller with a constant window.
 type fixedWindow int
 
 func (f fixedWindow) Open(ControllerStart)                           {}
@@ -87,7 +87,7 @@ func (f fixedWindow) Underused(microproto.Instant, int)              {}
 func (f fixedWindow) Window() int                                    { return int(f) }
 func (f fixedWindow) Threshold() int                                 { return 2 }
 
-// fixed makes the micro-protocols of the column with a window of w packets.
+// fixed returns the micro-protocols of the column with a window of w packets.
 func fixed(tb require.TestingT, w int, o microproto.Options) []microproto.MicroProtocol {
 	mp, err := ControllerRow("FixedWindow", "a test",
 		func(microproto.Options) (Controller, error) { return fixedWindow(w), nil }).New(o)
@@ -95,8 +95,8 @@ func fixed(tb require.TestingT, w int, o microproto.Options) []microproto.MicroP
 	return append(build(tb, asyncInter, o), mp)
 }
 
-// A window of one packet, or of a few, never waits for an acknowledgement that waits
-// for company: with a wait of ten seconds it still sends a window each round trip.
+// A small window is not delayed by acknowledgements: with a delay of ten seconds a window is still
+// sent in each round trip.
 func TestSmallWindowsDoNotStarve(t *testing.T) {
 	const delay = 5 * time.Millisecond
 	for window := 1; window <= 9; window++ {
@@ -120,7 +120,7 @@ func TestSmallWindowsDoNotStarve(t *testing.T) {
 			}
 			sent := r.Link.Stats(0).Sent
 			ratio := r.ends[0].Protocol("DCCPAck").(*DCCPAck).AckRatio()
-			// The last R − 1 packets of a window are told of with the next one's first.
+			// The last R − 1 packets of a window are acknowledged with the first of the next.
 			require.GreaterOrEqual(t, int(sent), (window-ratio+1)*99,
 				"a window of %d packets in each of 100 round trips", window)
 			require.LessOrEqual(t, int(sent), window*101)
@@ -130,7 +130,7 @@ func TestSmallWindowsDoNotStarve(t *testing.T) {
 	}
 }
 
-// data is a packet of the other end's.
+// data returns a packet of the other end.
 func (s *packetSender) incoming(number uint32, ratio uint8) {
 	f := s.frame(flagData, number, 0, 0, 0, s.data[:800])
 	f[s.at("asynchronous.tag")+3] = tag + 1
@@ -141,9 +141,9 @@ func (s *packetSender) incoming(number uint32, ratio uint8) {
 	s.input(f)
 }
 
-// One acknowledgement goes for R packets, R being what the newest packet asks for; the
-// rest is told of when the wait for company ends, or by a packet the other way.
-func TestAcknowledgementsByTheRatio(t *testing.T) {
+// An acknowledgement is sent for every R packets, where R is the ratio that the newest packet
+// requests. The others are acknowledged after the delay, or by a packet in the other direction.
+func TestOneAcknowledgementForEachRatio(t *testing.T) {
 	for _, first := range firsts {
 		s := newPacketSender(t, slowOptions)
 		n := first
@@ -166,7 +166,7 @@ func TestAcknowledgementsByTheRatio(t *testing.T) {
 		come(2, 3)
 		s.sendOne()
 		s.pass(time.Second)
-		require.Equal(t, 6, s.alone, "the packet has told of them")
+		require.Equal(t, 6, s.alone, "the packet has acknowledged them")
 		come(1, 0)
 		require.Equal(t, 7, s.alone, "an absurd ratio counts as 1")
 		n++
@@ -182,9 +182,8 @@ func TestAcknowledgementsByTheRatio(t *testing.T) {
 	}
 }
 
-// What came is told of by number: gaps, what fills them, and nothing older than the
-// bitmap. Packets that come again go no further; those whose number is absurd change
-// nothing.
+// Packets are acknowledged by number: gaps, packets that fill them, and none older than the
+// bitmap. Duplicates are not passed on; packets with invalid numbers change nothing.
 func TestPacketArrivals(t *testing.T) {
 	for _, first := range firsts {
 		var a packetArrivals
@@ -220,7 +219,7 @@ func TestPacketArrivals(t *testing.T) {
 	require.EqualValues(t, 1, s.drops("beyond the window"))
 }
 
-// Acknowledgements that were lost are counted when the third after them has come.
+// A lost acknowledgement is counted when the third after it has arrived.
 func TestLostAcknowledgements(t *testing.T) {
 	for _, first := range firsts {
 		var a ackArrivals
@@ -240,9 +239,9 @@ func TestLostAcknowledgements(t *testing.T) {
 		come(16, 17, 20)
 		require.EqualValues(t, 3, a.lost, "14 and 15")
 		come(1000)
-		require.EqualValues(t, 3+980, a.lost, "18 to 997: nobody remembers 20")
+		require.EqualValues(t, 3+980, a.lost, "18 to 997: 20 is not recorded any more")
 	}
-	// And the sender asks for fewer of them.
+	// The sender then requests fewer of them.
 	s := newPacketSender(t, slowOptions)
 	s.grow(40)
 	require.Equal(t, 2, s.ack().AckRatio())
@@ -253,8 +252,8 @@ func TestLostAcknowledgements(t *testing.T) {
 	require.GreaterOrEqual(t, s.ack().AckRatio(), 4)
 }
 
-// One acknowledgement gives one measurement, of the newest packet that it tells of, less
-// the time that the other end waited; what it has told of gives none again.
+// An acknowledgement gives one measurement of the round trip, of the newest packet that it covers,
+// less the delay at the other end. A repeated one gives none.
 func TestRoundTripOncePerAcknowledgement(t *testing.T) {
 	const ms = time.Millisecond
 	s := newPacketSender(t, slowOptions)
@@ -269,12 +268,12 @@ func TestRoundTripOncePerAcknowledgement(t *testing.T) {
 	}
 	s.pass(10 * ms)
 	ack(3, 0)
-	require.Equal(t, 20*ms, estimate.srtt, "of the last, though four are told of")
+	require.Equal(t, 20*ms, estimate.srtt, "of the last, although four are acknowledged")
 	require.Equal(t, 10*ms, estimate.rttvar)
 	s.pass(time.Second)
 	ack(3, 0)
 	ack(2, 0)
-	require.Equal(t, 20*ms, estimate.srtt, "told of before")
+	require.Equal(t, 20*ms, estimate.srtt, "acknowledged before")
 	s.sendOne()
 	s.pass(120 * ms)
 	ack(4, 100*ms)
@@ -293,10 +292,10 @@ func TestRoundTripOncePerAcknowledgement(t *testing.T) {
 	s.pass(50 * ms)
 	s.acked(7)
 	require.Equal(t, variance, estimate.rttvar,
-		"what filled a gap is no measurement: how long it waited there, nobody says")
+		"a packet that fills a gap gives no measurement: its delay is not known")
 }
 
-// Frames that no DCCPAck sends are dropped, counted, and change nothing.
+// Malformed frames are dropped and counted, and change nothing.
 func TestMalformedPackets(t *testing.T) {
 	s := newPacketSender(t, slowOptions)
 	s.sendOne()
@@ -318,7 +317,7 @@ func TestMalformedPackets(t *testing.T) {
 	require.False(t, s.ack().estimate.sampled)
 }
 
-// A packet for which there is no room below never left: its number is used again.
+// The number of a packet for which there was no room below is used again.
 func TestNoRoomBelow(t *testing.T) {
 	c, err := microproto.NewComposite(microproto.Config{Name: "sender", MTU: packetMTU,
 		Limits: microproto.Limits{Outputs: 2}}, build(t, asyncInter, nil)...)
@@ -332,8 +331,8 @@ func TestNoRoomBelow(t *testing.T) {
 	require.Len(t, c.Drain(nil), 2)
 }
 
-// The time-out of a large window keeps the column's margin above the mean round trip, that of a
-// small one 2 ms, and none is above the cap.
+// The time-out of a large window exceeds SRTT by the margin of the column, that of a small one by
+// 2 ms. Neither exceeds the maximum.
 func TestMarginOfThePacketTimeout(t *testing.T) {
 	const ms = time.Millisecond
 	o := microproto.Options{OptionRTOFloor: int64(200 * ms), OptionGranularity: int64(200 * ms),

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A peer that sends anything: nothing panics, memory stays bounded, the account
-// balances.
+// Whatever a peer sends, memory stays bounded and every message is accounted for.
 func FuzzInput(f *testing.F) {
 	f.Add(false, []byte{3, 0, 1, 2})
 	f.Add(false, []byte{3, 0, 1, 2, 5})

@@ -28,10 +28,8 @@ func TestConformanceOfCUBIC(t *testing.T) {
 	}
 }
 
-// windowWatch sees every frame of one end and checks that a new segment only goes
-// when it fits the window: with what is in flight it is at most the window that some
-// acknowledgement since the last one allowed. And that new segments go in the order
-// of their numbers, none skipped.
+// windowWatch checks every frame of one end: a new segment is sent only if it fits the largest
+// window since the last acknowledgement, and new segments are sent in the order of their numbers.
 type windowWatch struct {
 	tb            require.TestingT
 	window        *WindowCongestionControl
@@ -69,8 +67,8 @@ func (w *windowWatch) frame(f microproto.Frame) {
 	w.limit = limit
 }
 
-// crossing is traffic both ways over the inter-cluster synchronous column, with the
-// window watched at both ends.
+// crossing is traffic in both directions over the synchronous column between clusters, with the
+// window checked at both ends.
 type crossing struct {
 	*rig
 	sizes   []int
@@ -94,7 +92,7 @@ func newCrossing(r *rig, sizes []int) *crossing {
 
 func (c *crossing) done() bool { return c.got[0] == len(c.sizes) && c.got[1] == len(c.sizes) }
 
-// turn sends what the credit takes and receives what has come.
+// turn sends as much as the credit admits, and receives all that has arrived.
 func (c *crossing) turn() {
 	for end := range 2 {
 		for c.next[end] < len(c.sizes) {
@@ -115,8 +113,8 @@ func (c *crossing) turn() {
 	}
 }
 
-// play runs until everything has been received, at most for limit of virtual time,
-// and then lets the last acknowledgements come.
+// play runs until all messages are received, for at most limit of virtual time, and then until the
+// last acknowledgements have arrived.
 func (c *crossing) play(limit time.Duration) {
 	for !c.done() {
 		require.Less(c.tb, time.Duration(c.Clock.Now()), limit, "no progress: sent %v, received %v of %d", c.next,
@@ -137,8 +135,8 @@ func (c *crossing) play(limit time.Duration) {
 	require.NoError(c.tb, c.Pair.Close())
 }
 
-// Whatever a link does to frames, and with either controller: every message once, in
-// order, whole, and never more in flight than the window.
+// Whatever the faults and the controller, every message arrives once, in order and complete, and
+// the window is never exceeded.
 func TestInterClusterExactlyOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		names := rapid.SampledFrom([][]string{syncInter, syncCubic}).Draw(rt, "column")
@@ -166,7 +164,7 @@ func TestInterClusterExactlyOnceInOrder(t *testing.T) {
 	})
 }
 
-// Seeds of long runs with every fault at once; the window opens and closes in each.
+// Long runs with all faults, in which the window grows and shrinks.
 func TestInterClusterSeeds(t *testing.T) {
 	seeds := uint64(200)
 	if testing.Short() {
@@ -193,7 +191,8 @@ func TestInterClusterSeeds(t *testing.T) {
 	require.Greater(t, most, 40, "segments in flight at once in some run")
 }
 
-// Without the three lower rows Retransmit counts in the bitmap itself and nothing is held.
+// Without the three lower rows Retransmit detects losses by the bitmap, and no window holds
+// segments.
 func TestInterClusterRowsLeftOut(t *testing.T) {
 	r := newRig(t, syncInter[:len(syncInter)-3], nil, 200, 1, calm).open()
 	lose := true
@@ -209,8 +208,8 @@ func TestInterClusterRowsLeftOut(t *testing.T) {
 	require.EqualValues(t, 1, r.accepted(0), "repaired without a time-out")
 }
 
-// A controller that is put in while the channel works starts with the window and the
-// threshold of the one before.
+// A controller that is set while the channel works starts with the window and the threshold of the
+// one before.
 func TestControllerIsReplacedWhileRunning(t *testing.T) {
 	f := newFlights(t, nil)
 	f.write(60)
@@ -220,7 +219,7 @@ func TestControllerIsReplacedWhileRunning(t *testing.T) {
 	cubic, err := NewCUBIC(nil)
 	require.NoError(t, err)
 	f.shared().Use(f.Clock.Now(), cubic)
-	require.EqualValues(t, 12, f.window(), "it goes on where the other was")
+	require.EqualValues(t, 12, f.window(), "the window is that of the controller before")
 	f.until(3)
 	require.Len(t, f.rounds[3], 24, "and in slow start")
 	window := f.window()
@@ -231,7 +230,7 @@ func TestControllerIsReplacedWhileRunning(t *testing.T) {
 	require.EqualValues(t, 1, f.accepted(0))
 }
 
-// sevens is a stranger's controller: a window that nothing changes.
+// sevens is a controller with a constant window.
 type sevens struct{ Reno }
 
 func (s *sevens) Window() int { return 7 * 1000 }
@@ -267,8 +266,7 @@ func TestControllerRow(t *testing.T) {
 	require.ErrorContains(t, err, CellCongestion, "there is no window that it could control")
 }
 
-// A conversation of the inter-cluster synchronous column, raise by raise: the third
-// segment is lost and goes again at the third duplicate.
+// The third segment is lost, and is sent again at the third duplicate acknowledgement.
 func TestInterClusterTranscript(t *testing.T) {
 	text := mptest.NewTranscript("a")
 	var ends [2]*microproto.Composite
@@ -298,13 +296,13 @@ func TestInterClusterTranscript(t *testing.T) {
 	mptest.Golden(t, "fast_retransmit.txt", text.String())
 }
 
-// wide is a controller that never holds anything back.
+// wide is a controller with an unlimited window.
 type wide struct{ Reno }
 
 func (w *wide) Window() int { return 1 << 30 }
 
-// One acknowledgement lets everything go that waits, and more is cut at that moment:
-// it goes behind what waited, within a cluster and between clusters.
+// One acknowledgement releases all waiting segments. Segments made at that moment do not overtake
+// them, within a cluster and between clusters.
 func TestReleasedSegmentsAreNotOvertaken(t *testing.T) {
 	c := Catalog()
 	require.NoError(t, c.AddRow(ControllerRow("Wide", "a test",

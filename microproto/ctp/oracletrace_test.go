@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oracleTrace sends one message over a random path and returns what was transmitted, the
-// oracle of the same acknowledgements, and the end that sent.
+// oracleTrace sends one message over a random path. It returns the transmissions, those of the
+// oracle for the same acknowledgements, and the sending end.
 func oracleTrace(t *testing.T, seed uint64) (did []transmission, o *oracle, r *rig) {
 	const ms = time.Millisecond
 	x := rand.New(rand.NewPCG(seed, 0x6f7261636c65))
@@ -68,7 +68,7 @@ func oracleTrace(t *testing.T, seed uint64) (did []transmission, o *oracle, r *r
 	return did, o, r
 }
 
-// Packet for packet, what is transmitted and when is what the RFCs say.
+// Every transmission and its instant are those that the RFCs require.
 func TestOracle(t *testing.T) {
 	traces := uint64(3000)
 	timeouts, again := 0, 0

@@ -29,7 +29,7 @@ func (r *rig) drain(end int, most int) (got [][]byte, labels []uint64) {
 	}
 }
 
-// Whatever a link does to frames: every message once, in order, whole.
+// Whatever the faults, every message arrives once, in order and complete.
 func TestSynchronousExactlyOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		names := syncEther
@@ -80,7 +80,7 @@ func TestSynchronousExactlyOnceInOrder(t *testing.T) {
 					got[end]++
 				}
 			}
-			// Where most is lost most of the time is back-off.
+			// With heavy loss most of the time is back-off.
 			if pause = min(2*pause, 100*time.Millisecond); was != [2][2]int{next, got} {
 				pause = time.Millisecond
 			}
@@ -130,8 +130,8 @@ func TestBothEndsSendHalfAMegabyte(t *testing.T) {
 		"nothing was lost, so nothing is sent twice")
 }
 
-// A receiver that takes nothing holds the sender back at its queue's bound; what
-// is freed lets exactly as much through.
+// A receiver that does not receive stops the sender when its queue is full. Each byte that becomes
+// free admits another one.
 func TestSlowReceiver(t *testing.T) {
 	const queue, n = 10_000, 1000
 	o := microproto.Options{OptionReceive: queue, OptionPeerReceive: queue}
@@ -156,8 +156,8 @@ func TestSlowReceiver(t *testing.T) {
 	require.ErrorIs(t, err, microproto.ErrBusy)
 }
 
-// The frame that brings new credit is lost; the sender's question repairs it.
-func TestLostCreditIsAskedFor(t *testing.T) {
+// A frame with new credit is lost; a probe of the sender repairs it.
+func TestLostCreditIsProbedFor(t *testing.T) {
 	o := microproto.Options{OptionReceive: 2000, OptionPeerReceive: 2000}
 	r := newRig(t, syncEther, o, 400, 1, calm).open()
 	_, err := r.send(0, tag, 1, pattern(1900, 1))
@@ -175,7 +175,7 @@ func TestLostCreditIsAskedFor(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The first and the last frames are lost, each way.
+// The first and the last frames are lost, in each direction.
 func TestFirstAndLastLost(t *testing.T) {
 	for _, end := range []int{0, 1} {
 		r := newRig(t, syncEther, nil, 1500, 1, calm)
@@ -200,7 +200,7 @@ func TestFirstAndLastLost(t *testing.T) {
 	}
 }
 
-// After two seconds without a frame the transfer goes on within the capped back-off.
+// After an outage of two seconds the transfer resumes within the maximum of the back-off.
 func TestBlackHole(t *testing.T) {
 	r := newRig(t, syncEther, nil, 1500, 1, calm).open()
 	_, err := r.send(0, tag, 1, pattern(3000, 1))
@@ -241,8 +241,8 @@ func TestSendErrors(t *testing.T) {
 	require.NoError(t, err, "a message is not lost by a short destination")
 }
 
-// A third tag's messages do not hold up those of another.
-func TestTagsAreQueuesOfTheirOwn(t *testing.T) {
+// Unread messages of one tag do not delay those of another.
+func TestTagsHaveSeparateQueues(t *testing.T) {
 	r := newRig(t, syncEther, nil, 1500, 1, calm).open()
 	for k := range uint64(3) {
 		for tg := range uint32(2) {
@@ -262,7 +262,7 @@ func TestTagsAreQueuesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// In steady state neither end allocates.
+// A busy channel allocates nothing at either end.
 func TestSynchronousAllocatesNothing(t *testing.T) {
 	o := microproto.Options{OptionReceive: 1 << 20, OptionPeerReceive: 1 << 20}
 	a, b := plainEnd(t, syncEther, o), plainEnd(t, syncEther, o)

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// hub joins links in memory, for the suite's own test: a bounded queue each.
+// hub joins links in memory, each with a bounded queue.
 type hub struct {
 	links []*memLink
 }

@@ -26,8 +26,8 @@ func TestClockRunsInOrderOfInstantThenCreation(t *testing.T) {
 	require.Equal(t, microproto.Never, c.Next())
 }
 
-// blast sends numbered frames at one a microsecond and returns the numbers that
-// arrive, in order.
+// blast sends numbered frames, one each microsecond, and returns the numbers that arrive, in
+// order.
 func blast(l *Link, clock *Clock, n int, arrived *[]uint32) {
 	l.Receive(1, func(f microproto.Frame) {
 		*arrived = append(*arrived, binary.BigEndian.Uint32(f.Data))

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// sealTrain seals payloads that the composite above gives as one frame.
+// sealTrain submits payloads as one frame of the upper composite.
 func (e *end) sealTrain(payloads [][]byte) (wire []byte, unit int) {
 	all := bytes.Join(payloads, nil)
 	f := e.plain.Acquire(len(all))
@@ -30,7 +30,7 @@ func (e *end) sealTrain(payloads [][]byte) (wire []byte, unit int) {
 	return wire, unit
 }
 
-// openTrain takes frames that come as one and returns the payloads that pass.
+// openTrain passes several frames as one, and returns the payloads that pass.
 func (e *end) openTrain(frames [][]byte) (payloads [][]byte) {
 	wire := bytes.Join(frames, nil)
 	f := microproto.NewBuffer(wire, nil).Frame(1, 0, len(wire))
@@ -48,7 +48,7 @@ func (e *end) openTrain(frames [][]byte) (payloads [][]byte) {
 	return payloads
 }
 
-// cut takes apart what was sealed as one.
+// cut divides a train into its frames.
 func cut(wire []byte, unit int) (frames [][]byte) {
 	for ; len(wire) > unit; wire = wire[unit:] {
 		frames = append(frames, wire[:unit])
@@ -56,9 +56,8 @@ func cut(wire []byte, unit int) (frames [][]byte) {
 	return append(frames, wire)
 }
 
-// Trains are a matter of speed only: on the wire they are what single frames are, and the
-// other end may take any of them together, whatever is lost, doubled or forged among
-// them.
+// Trains consist of the same frames as single transmissions, and the other end may group them in
+// any way, whatever is lost, duplicated or forged.
 func TestTrainsAreFrames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := newPair(t)
@@ -145,7 +144,7 @@ func TestTrainsAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, one))
 }
 
-// turns lends a few buffers in turn.
+// turns is a frame source of a few buffers in turn.
 type turns struct {
 	pool []*microproto.Buffer
 	next int
@@ -156,7 +155,7 @@ func (r *turns) Acquire(n int) microproto.Frame {
 	return r.pool[r.next].Frame(0, 0, n)
 }
 
-// BenchmarkTrain is both ends on one processor, 46 frames of Ethernet's size at a time.
+// BenchmarkTrain measures both ends on one processor, with trains of 46 Ethernet frames.
 func BenchmarkTrain(b *testing.B) {
 	from, to := newPair(b)
 	mem := &turns{}
