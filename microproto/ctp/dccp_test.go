@@ -78,7 +78,7 @@ func FuzzAsynchronousInterInput(f *testing.F) {
 			require.LessOrEqual(t, w.waiting.entries.n, 32)
 			require.GreaterOrEqual(t, *w.inFlight, 0)
 			require.GreaterOrEqual(t, *w.announced, 1)
-			ratio := c.Protocol("DCCPAck").(*DCCPAck).AckRatio()
+			ratio := c.Protocol("DCCPAck").(*DCCPAck).ratio.value
 			require.LessOrEqual(t, ratio, (*w.announced+1)/2)
 		}
 		require.NoError(t, c.Err())

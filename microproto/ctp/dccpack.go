@@ -142,12 +142,6 @@ func ackDelay(o microproto.Options) (time.Duration, error) {
 // Name implements microproto.MicroProtocol.
 func (d *DCCPAck) Name() string { return "DCCPAck" }
 
-// AckRatio returns the ack ratio that this end requests now.
-func (d *DCCPAck) AckRatio() int { return d.ratio.value }
-
-// AcksLost returns the number of lost acknowledgements of the other end.
-func (d *DCCPAck) AcksLost() uint64 { return d.acks.lost }
-
 // Attach implements microproto.MicroProtocol.
 func (d *DCCPAck) Attach(b *microproto.Binder) error {
 	d.flags = microproto.WireAttr[uint8](b, attrPacketFlags)

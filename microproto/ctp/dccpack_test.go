@@ -119,7 +119,7 @@ func TestSmallWindowsDoNotStarve(t *testing.T) {
 				r.run(10 * delay)
 			}
 			sent := r.Link.Stats(0).Sent
-			ratio := r.ends[0].Protocol("DCCPAck").(*DCCPAck).AckRatio()
+			ratio := r.ends[0].Protocol("DCCPAck").(*DCCPAck).ratio.value
 			// The last R − 1 packets of a window are acknowledged with the first of the next.
 			require.GreaterOrEqual(t, int(sent), (window-ratio+1)*99,
 				"a window of %d packets in each of 100 round trips", window)
@@ -244,12 +244,12 @@ func TestLostAcknowledgements(t *testing.T) {
 	// The sender then requests fewer of them.
 	s := newPacketSender(t, slowOptions)
 	s.grow(40)
-	require.Equal(t, 2, s.ack().AckRatio())
+	require.Equal(t, 2, s.ack().ratio.value)
 	s.acks += 5
 	s.ackedAll()
 	s.ackedAll()
-	require.EqualValues(t, 5, s.ack().AcksLost())
-	require.GreaterOrEqual(t, s.ack().AckRatio(), 4)
+	require.EqualValues(t, 5, s.ack().acks.lost)
+	require.GreaterOrEqual(t, s.ack().ratio.value, 4)
 }
 
 // An acknowledgement gives one measurement of the round trip, of the newest packet that it covers,

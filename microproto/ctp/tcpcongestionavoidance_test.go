@@ -43,7 +43,7 @@ func TestPacketSlowStart(t *testing.T) {
 func TestPacketSlowStartCountsTheAckRatio(t *testing.T) {
 	s := newPacketSender(t, slowOptions)
 	s.grow(16)
-	require.Equal(t, 2, s.ack().AckRatio())
+	require.Equal(t, 2, s.ack().ratio.value)
 	w := s.window()
 	s.acked(len(s.numbers) - 1)
 	require.Equal(t, w+1, s.window())

@@ -62,9 +62,6 @@ func (c *Clock) Advance(t microproto.Instant) {
 	}
 }
 
-// Pending returns the number of scheduled functions.
-func (c *Clock) Pending() int { return len(c.events) }
-
 type eventHeap []clockEvent
 
 func (h eventHeap) Len() int { return len(h) }

@@ -13,9 +13,8 @@ type Pair struct {
 	Clock *Clock
 	Link  *Link
 	// Received holds the payloads delivered at each end, in order, if OnMessage is nil. The
-	// segments of a train are separate. Notices holds the notices.
+	// segments of a train are separate.
 	Received [2][][]byte
-	Notices  [2][]microproto.Notice
 	// OnMessage takes a delivered message and recycles it.
 	OnMessage func(end int, m *microproto.Message)
 	// OnFrame is called for every frame before it is sent; the link drops it if false.
@@ -35,9 +34,6 @@ func NewPair(a, b *microproto.Composite, seed uint64, f Faults) *Pair {
 	}
 	return p
 }
-
-// End returns the composite of an end.
-func (p *Pair) End(end int) *microproto.Composite { return p.ends[end] }
 
 // Open opens both ends.
 func (p *Pair) Open() error {
@@ -89,9 +85,6 @@ func (p *Pair) Do(end int, f func(x *microproto.Exec)) error {
 	p.drainEnds()
 	return p.fault
 }
-
-// Err returns the first error of an entry point that Run called.
-func (p *Pair) Err() error { return p.fault }
 
 // Run lets virtual time pass until no frame is in flight and no timer is set (quiet), or until d has
 // passed. It is an error if timers fire endlessly at one instant.
@@ -183,8 +176,6 @@ func (p *Pair) move(end int, o microproto.Output) {
 			p.Received[end] = append(p.Received[end], bytes.Clone(o.Message.Piece(i)))
 		}
 		p.ends[end].Recycle(o.Message)
-	case microproto.OutNotice:
-		p.Notices[end] = append(p.Notices[end], o.Notice)
 	}
 }
 

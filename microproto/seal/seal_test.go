@@ -210,7 +210,7 @@ func TestNewKeys(t *testing.T) {
 	a, b := newPair(t)
 	old, late := a.seal([]byte("epoch 1")), a.seal([]byte("epoch 1, late"))
 	require.NotNil(t, b.open(old))
-	sent := a.flow.Sent()
+	sent := a.flow.sent
 	a, b = newEnd(t, a.flow, secret("a to b, 2"), secret("b to a, 2")), newEnd(t, b.flow, secret("b to a, 2"),
 		secret("a to b, 2"))
 	require.Nil(t, b.open(old))
@@ -255,7 +255,7 @@ func TestNumbersUsedUp(t *testing.T) {
 	err := a.c.SubmitFrame(0, microproto.NewBuffer(make([]byte, 64), nil).Frame(0, 24, 8))
 	require.ErrorContains(t, err, "their numbers are used up: open a new session")
 	require.Empty(t, a.c.Drain(nil))
-	require.EqualValues(t, MaxNumbers, a.flow.Sent())
+	require.EqualValues(t, MaxNumbers, a.flow.sent)
 }
 
 func TestNothingIsAllocatedPerFrame(t *testing.T) {
