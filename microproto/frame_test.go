@@ -51,7 +51,7 @@ func TestFrameWithBody(t *testing.T) {
 		})
 		require.Equal(rt, n, i)
 		g := f.Flatten(h)
-		clear(body) // nobody reads it any more
+		clear(body) // it is not read any more
 		require.Equal(rt, flat, g.Data)
 		require.Nil(rt, g.Body)
 		require.Equal(rt, n, g.Count())

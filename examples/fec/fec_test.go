@@ -12,7 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// build makes the asynchronous column with FEC behind it.
+// build returns the asynchronous column with FEC.
 func build(t require.TestingT, o microproto.Options, names ...string) []microproto.MicroProtocol {
 	c := ctp.Catalog()
 	require.NoError(t, c.Add("FEC", New))

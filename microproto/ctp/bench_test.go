@@ -86,7 +86,7 @@ func BenchmarkSegment(b *testing.B) {
 }
 
 func segment(b *testing.B, names []string, payload, train int) {
-	const segments = 64 // a flight of frames that stays in the cache, as with a link that takes them at once
+	const segments = 64 // the frames of a flight stay in the cache
 	e := newExchange(b, names, segments, payload, train)
 	for range 50 { // the window opens
 		e.turn()

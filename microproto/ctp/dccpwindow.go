@@ -38,7 +38,7 @@ type DCCPWindowCongestionControl struct {
 	lastSent microproto.Instant
 }
 
-var dccpWindowRelease = microproto.NewEvent[*DCCPWindowCongestionControl]("ctp.dccp.window.pump")
+var dccpWindowRelease = microproto.NewEvent[*DCCPWindowCongestionControl]("ctp.dccp.window.release")
 
 func newDCCPWindow(microproto.Options) (microproto.MicroProtocol, error) {
 	return &DCCPWindowCongestionControl{}, nil

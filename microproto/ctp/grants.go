@@ -18,7 +18,7 @@ import (
 // grantTag is the reserved tag of grants.
 const grantTag = math.MaxUint32
 
-var grantTimeout = microproto.NewEvent[*Synchronous]("ctp.grant.later")
+var grantTimeout = microproto.NewEvent[*Synchronous]("ctp.grant.timer")
 
 func (s *Synchronous) bindGrants(b *microproto.Binder) {
 	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(x *microproto.Exec, _ struct{}) {

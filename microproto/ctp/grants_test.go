@@ -73,7 +73,7 @@ func TestGrantExceeded(t *testing.T) {
 	require.NoError(t, c.Open(0))
 	require.NoError(t, c.Do(0, func(x *microproto.Exec) { _, err = c.Endpoint().Send(x, tag, 1, make([]byte, 1000)) }))
 	require.NoError(t, err)
-	for k := range 10 { // nobody drains
+	for k := range 10 { // the outputs are not drained
 		if err = c.Advance(microproto.Instant(k)); err != nil {
 			break
 		}

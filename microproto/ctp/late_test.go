@@ -20,7 +20,7 @@ func TestLateAcknowledgements(t *testing.T) {
 			const rate, mtu = 10e6 / 8, 1464
 			// Twenty-five frames: 8 of the path and a queue of 17.
 			r := newRig(t, names, interOptions, mtu, 1, mptest.Faults{Delay: way, Rate: rate, Capacity: 25})
-			var due microproto.Instant // of the latest answer; they keep their order
+			var due microproto.Instant // of the latest acknowledgement; they keep their order
 			delayed := 0
 			r.OnFrame = func(end int, f microproto.Frame) bool {
 				now := r.Clock.Now()

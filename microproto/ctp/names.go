@@ -53,7 +53,7 @@ var (
 	// SegmentSent: TransportDriver has transmitted a segment that no micro-protocol retains.
 	SegmentSent = microproto.NewEvent[*microproto.Message]("ctp.segment.sent")
 	// AckRequested: an acknowledgement has to be sent, at the given urgency.
-	AckRequested = microproto.NewEvent[Urgency]("ctp.ack.wanted")
+	AckRequested = microproto.NewEvent[Urgency]("ctp.ack.requested")
 	// AckArrived: a valid acknowledgement has arrived.
 	AckArrived = microproto.NewEvent[Ack]("ctp.ack.arrived")
 	// SegmentSampled: the acknowledgement of this segment gives a round trip. By Karn's rule

@@ -356,7 +356,7 @@ func TestCautiousAfterTimeout(t *testing.T) {
 // Segments in the bitmap are not sent again after a time-out, but count in the window.
 func TestTimeoutSkipsSegmentsThatHaveArrived(t *testing.T) {
 	f := newFlights(t, nil)
-	lost := losing(slices.Concat(span(10, 12), span(14, 21))...) // 13 comes: one duplicate, which lets 22 go
+	lost := losing(slices.Concat(span(10, 12), span(14, 21))...) // 13 arrives: one duplicate, which admits 22
 	f.lose = func(n uint32, copy int) bool { return lost(n, copy) || n == 22 && copy == 1 }
 	f.write(200)
 	f.run(2 * time.Second)

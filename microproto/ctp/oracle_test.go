@@ -30,7 +30,7 @@ type oracle struct {
 	cwnd, ssthresh, counted int
 	cautious                bool // L is 1: slow start after a time-out
 	duplicates              int
-	told                    uint64 // bits that acknowledgements of una have told
+	told                    uint64 // union of the bitmaps of acknowledgements of una
 	credit                  uint64
 	limited                 int  // nxt before limited transmit
 	recovering              bool // fast recovery

@@ -150,7 +150,7 @@ func (f *ReliableFIFO) splitTrain(x *microproto.Exec, m *microproto.Message) {
 }
 
 // segmentSplit is raised for each segment of a train that ReliableFIFO splits.
-var segmentSplit = microproto.NewEvent[*microproto.Message]("ctp.segment.apart")
+var segmentSplit = microproto.NewEvent[*microproto.Message]("ctp.segment.split")
 
 // advance increments the expected number and shifts the bitmap.
 func (f *ReliableFIFO) advance() {

@@ -7,7 +7,7 @@ import "github.com/p2pdc/p2pdc/microproto"
 
 // trainSplit asks Retransmit to split a train that it retains: the congestion window ends
 // within it.
-var trainSplit = microproto.NewEvent[*splitRequest]("ctp.train.cut")
+var trainSplit = microproto.NewEvent[*splitRequest]("ctp.train.split")
 
 // splitRequest is the argument of trainSplit: m keeps its first k segments, rest gets the
 // others; rest is nil if the pool had no message.

@@ -149,7 +149,7 @@ func TestSlowReceiver(t *testing.T) {
 	dst := make([]byte, n)
 	_, err := r.receive(1, tag, dst, nil)
 	require.NoError(t, err)
-	r.run(3 * time.Second) // the sender asks with back-off, or is told
+	r.run(3 * time.Second) // the sender probes with back-off, or gets a grant
 	_, err = r.send(0, tag, uint64(sent), pattern(n, 0))
 	require.NoError(t, err)
 	_, err = r.send(0, tag, uint64(sent), pattern(n, 0))

@@ -97,7 +97,7 @@ func TestTrainsAreFrames(t *testing.T) {
 			}
 			before := b.flow.Counts()
 			var got [][]byte
-			for len(arrive) > 0 { // what is of one length may come as one, a shorter one at its end
+			for len(arrive) > 0 { // frames of one length may arrive as one, with a shorter one at the end
 				n := 1
 				for n < len(arrive) && len(arrive[n-1]) == len(arrive[0]) && len(arrive[n]) <= len(arrive[0]) {
 					n++
