@@ -29,7 +29,6 @@ type Config struct {
 // than the instructions between.
 type Composite struct {
 	x        Exec
-	ahead    ahead
 	now      Instant
 	err      error
 	running  bool
@@ -120,9 +119,6 @@ func (c *Composite) begin(now Instant) error {
 	}
 	if c.err != nil {
 		return c.err
-	}
-	if c.ahead.lines != nil && now != c.now { // else its turn is not over
-		c.ahead.look()
 	}
 	c.now = max(c.now, now)
 	c.running = true
@@ -262,7 +258,6 @@ func (c *Composite) Input(now Instant, f Frame) error {
 		return ErrReentrant
 	}
 	c.counts.BytesIn += uint64(len(f.Data))
-	f.lookAhead()
 	if err := c.ready(now); err != nil {
 		c.counts.FramesIn++
 		c.refuseFrame(&f, "not open")

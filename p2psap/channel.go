@@ -97,14 +97,6 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	return nil
 }
 
-// openComposite opens a channel's composite, one of a crowd where the node is.
-func (n *Node) openComposite(now microproto.Instant, s *session, c *channel) error {
-	if n.config.Crowd {
-		c.composite.LookAhead(&s.busy, &s.watched.next, &s.change.agreed, &s.legacy.Unread, &s.info.MessagesSent, c)
-	}
-	return c.composite.Open(now)
-}
-
 // tracer is who sees the steps of a session's composites, nil: nobody.
 func (n *Node) tracer(s *session) microproto.Tracer {
 	if t, ok := n.config.Tracer.(SessionTracer); ok {

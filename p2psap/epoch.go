@@ -92,7 +92,7 @@ func (n *Node) succeed(now microproto.Instant, s *session, old, next *channel) e
 	if err := n.raiseShield(now, s, next); err != nil {
 		return err
 	}
-	return n.openComposite(now, s, next)
+	return next.composite.Open(now)
 }
 
 // bequest is what a micro-protocol has learnt, kept for the next of its name: the next

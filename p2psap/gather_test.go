@@ -14,7 +14,7 @@ import (
 // one frame has all of them.
 func TestSmallMessagesGoTogether(t *testing.T) {
 	w := newWorld(t, 5)
-	set := func(c *NodeConfig) { c.Catalog, c.Crowd = ctp.Catalog(), true }
+	set := func(c *NodeConfig) { c.Catalog = ctp.Catalog() }
 	a, b := w.add("a", set), w.add("b", set)
 	w.connect()
 	w.run(10 * time.Millisecond)

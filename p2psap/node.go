@@ -77,9 +77,6 @@ type NodeConfig struct {
 	Monitor     MonitorConfig // when the composition follows what is measured
 	Limits      Limits
 	Tracer      microproto.Tracer // of every composite; nil: off; see SessionTracer
-	// Crowd tells that thousands of sessions take turns in this process, as those of a
-	// simulation: their composites look ahead, see microproto.Composite.LookAhead.
-	Crowd bool
 }
 
 // Back-off of control connections, and how long the end with the lower name

@@ -226,7 +226,7 @@ func (n *Node) ready(now microproto.Instant, s *session) error {
 		n.discard(now, s)
 		return err
 	}
-	if err := n.openComposite(now, s, c); err != nil {
+	if err := c.composite.Open(now); err != nil {
 		n.discard(now, s)
 		return err
 	}

@@ -134,7 +134,7 @@ func (m *machine) occupy() error {
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
 		Name: NameOf(solver.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
 		Rails: []p2psap.Rail{{Network: network, Link: contact{m}}}, Cluster: r.Model.Sites[h.Site], Host: NameOf(solver.Rank(rank)),
-		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: verdictTime, Crowd: true,
+		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: verdictTime,
 	})
 	if err != nil {
 		return err
