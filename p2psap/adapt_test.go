@@ -72,7 +72,7 @@ func TestPause(t *testing.T) {
 						s := d.ends[k/4].n.session(d.ends[k/4].id)
 						to := s.conditions
 						to.Distance = Distance(1 + k/4)
-						require.NoError(t, d.ends[k/4].n.wish(begin, s, to))
+						require.NoError(t, d.ends[k/4].n.proposeConditions(begin, s, to))
 						d.ends[k/4].settle()
 						number := s.info.Changes + 1
 						d.until(10*time.Second, "the monitor's change", func() bool {
@@ -416,7 +416,7 @@ func TestFailureIsTold(t *testing.T) {
 	d.pass(10 * ms)
 	s := a.n.session(a.id)
 	why := errors.New("out of paper")
-	a.n.settle(d.clock.Now(), s, s.channel, why, -1)
+	a.n.collect(d.clock.Now(), s, s.channel, why, -1)
 	a.settle()
 	d.pass(10 * ms)
 	state, err := a.n.State(a.id)

@@ -146,9 +146,9 @@ func TestTranscripts(t *testing.T) {
 			w.run(10 * time.Millisecond)
 			to := a.session(sa).conditions
 			to.Distance = Far
-			_ = a.wish(w.now, a.session(sa), to)
+			_ = a.proposeConditions(w.now, a.session(sa), to)
 			to.Distance = Near
-			_ = b.wish(w.now, b.session(sb), to)
+			_ = b.proposeConditions(w.now, b.session(sb), to)
 			w.run(10 * time.Millisecond)
 			_, _ = a.Adapt(w.now, sa, microproto.ModeAsynchronous)
 			_, _ = b.Adapt(w.now, sb, microproto.ModeSynchronous)

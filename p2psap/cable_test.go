@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
 // cable is one end of a rail between two nodes, as a reliable connected link is: each
@@ -78,15 +79,15 @@ func (c *cable) arrived(other *cable) (f microproto.Frame, ok bool) {
 	return x.f, c.peer == microproto.LinkAddr(x.from)+1 && x.to == microproto.LinkAddr(c.serial)+1
 }
 
-func (c *cable) hash(h io.Writer, w *way, s *session) {
-	fmt.Fprint(h, "cable", c.serial, c.peer, c.kept, w.round, w.offered, w.addr, w.ready, w.raised, w.settled, w.rail.err != nil, w.backoff)
+func (c *cable) hash(h io.Writer, w *rail.Path, s *session) {
+	fmt.Fprint(h, "cable", c.serial, c.peer, c.kept, w)
 	for _, x := range c.flying {
 		fmt.Fprint(h, x.from, x.to, x.f.Data)
 	}
-	g := &s.change
-	fmt.Fprint(h, g.careful, g.told, g.heard, g.moves, g.next != nil && g.next.dead)
-	if g.shelf != nil {
-		fmt.Fprint(h, g.shelf.mine, g.shelf.theirs, g.shelf.agreed, g.shelf.told, g.shelf.heard)
+	g := &s.renegotiation
+	fmt.Fprint(h, g.drainFirst, g.sentDrained, g.peerDrained, g.moves, g.next != nil && g.next.Over)
+	if was := g.suspended; was != nil {
+		fmt.Fprint(h, was.mine, was.theirs, was.agreed, was.sentDrained, was.peerDrained)
 	}
 }
 
@@ -98,15 +99,15 @@ func (l *lab) deliverCable(from int) {
 
 // checkRail: at the end a rail that is up at both ends is joined, and in use.
 func (l *lab) checkRail(i int, s, other *session) error {
-	w, v := l.nodes[i].peers[0].ways[0], l.nodes[1-i].peers[0].ways[0]
-	up := w.rail.err == nil && v.rail.err == nil
+	w, v := l.nodes[i].peers[0].paths.All()[0], l.nodes[1-i].peers[0].paths.All()[0]
+	up := w.Rail().Err == nil && v.Rail().Err == nil
 	switch {
-	case up != w.joined():
-		return fmt.Errorf("%c: the rail is up: %v, joined: %v (%s)", 'a'+i, up, w.joined(), w.why)
+	case up != w.Up():
+		return fmt.Errorf("%c: the rail is up: %v, joined: %v (%s)", 'a'+i, up, w.Up(), w.Reason())
 	case other.state != SessionOpen:
-	case up != (s.channel.way != nil) || s.channel.dead || up && s.channel.round != w.round:
-		return fmt.Errorf("%c: the rail is up: %v, and the session on %v, in round %d of %d", 'a'+i, up, s.conditions.Network, s.channel.round, w.round)
-	case s.conditions.Network != other.conditions.Network || s.channel.round != other.channel.round:
+	case up != (s.channel.Path != nil) || s.channel.Over || up && s.channel.Round != w.Round():
+		return fmt.Errorf("%c: the rail is up: %v, and the session on %v, in round %d of %d", 'a'+i, up, s.conditions.Network, s.channel.Round, w.Round())
+	case s.conditions.Network != other.conditions.Network || s.channel.Round != other.channel.Round:
 		return fmt.Errorf("the ends are on different rails")
 	}
 	return nil
@@ -149,7 +150,7 @@ func (e *duelist) strain() {
 	if d.cables == nil || d.calm || d.rand.IntN(12) > 0 {
 		return
 	}
-	down := microproto.LinkEvent{Err: errUnknown}
+	down := microproto.LinkEvent{Err: rail.ErrNoReason}
 	switch d.rand.IntN(6) {
 	case 0:
 		d.cut()
@@ -163,7 +164,7 @@ func (e *duelist) strain() {
 			d.clock.After(time.Duration(d.rand.Int64N(int64(20*d.latency))), other.rise)
 		})
 	case 2:
-		e.n.RailEvent(d.clock.Now(), 1, microproto.LinkEvent{Peer: d.cables[e.i].peer, Err: errUnknown})
+		e.n.RailEvent(d.clock.Now(), 1, microproto.LinkEvent{Peer: d.cables[e.i].peer, Err: rail.ErrNoReason})
 	}
 	d.clock.After(time.Duration(d.rand.Int64N(int64(20*d.latency))), e.rise)
 }

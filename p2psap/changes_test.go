@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
 var (
@@ -98,7 +99,7 @@ func (e *duelist) act(seed uint64, eager int) {
 		s := e.n.session(e.id)
 		to := s.conditions
 		to.Distance, to.Lossy = Distance(d.rand.IntN(3)), d.rand.IntN(4) == 0
-		if err := e.n.wish(d.clock.Now(), s, to); err != nil && !errors.Is(err, microproto.ErrBusy) {
+		if err := e.n.proposeConditions(d.clock.Now(), s, to); err != nil && !errors.Is(err, microproto.ErrBusy) {
 			d.fail(fmt.Errorf("%s: the monitor cannot change: %w", e.n.Name(), err))
 		}
 	}
@@ -120,10 +121,10 @@ func (e *duelist) bounded() {
 	if s == nil {
 		return
 	}
-	s.kept.forget(uint64(s.acceptedNow()))
-	if used := s.legacy.Stored - s.legacy.Consumed; s.kept.bytes() > 2*s.theirs.ReceiveBytes || used > uint64(s.options.ReceiveBytes) ||
-		len(s.legacy.Unread) > s.options.ReceiveBytes/messageCost || len(s.estate) > maxProtocols {
-		e.d.fail(fmt.Errorf("%s holds too much: %d bytes kept, %d used of %d; spent %d, granted %d, %s", e.n.Name(), s.kept.bytes(), used, s.options.ReceiveBytes, s.spent, s.granted, e.d))
+	s.unacked.drop(uint64(s.acceptedNow()))
+	if used := s.handover.Stored - s.handover.Consumed; s.unacked.cost() > 2*s.theirs.ReceiveBytes || used > uint64(s.options.ReceiveBytes) ||
+		len(s.handover.Unread) > s.options.ReceiveBytes/messageCost || len(s.pathStates) > control.MaxProtocols {
+		e.d.fail(fmt.Errorf("%s holds too much: %d bytes kept, %d used of %d; spent %d, granted %d, %s", e.n.Name(), s.unacked.cost(), used, s.options.ReceiveBytes, s.queued, s.granted, e.d))
 	}
 }
 
@@ -159,7 +160,7 @@ func (d *duel) peace(seed uint64) {
 			if s == nil || d.fault != nil {
 				return true
 			}
-			rest = rest && (d.cables == nil || s.channel.way != nil && !s.channel.dead) && e.adapting == 0 && s.change.mine.Cause == 0 && s.change.theirs.Cause == 0 && len(e.flight) == 0
+			rest = rest && (d.cables == nil || s.channel.Path != nil && !s.channel.Over) && e.adapting == 0 && s.renegotiation.mine.Cause == 0 && s.renegotiation.theirs.Cause == 0 && len(e.flight) == 0
 		}
 		return rest
 	})
@@ -177,7 +178,7 @@ func (d *duel) compare() error {
 	a, b := d.ends[0], d.ends[1]
 	d.moves = a.n.session(a.id).info.Moves
 	x, y := a.n.session(a.id), b.n.session(b.id)
-	if x.channel.number != y.channel.number || x.info.Changes != y.info.Changes || x.conditions != y.conditions || x.info.Moves != y.info.Moves || x.channel.round != y.channel.round {
+	if x.channel.number != y.channel.number || x.info.Changes != y.info.Changes || x.conditions != y.conditions || x.info.Moves != y.info.Moves || x.channel.Round != y.channel.Round {
 		return fmt.Errorf("the ends stand in different epochs: %s", d)
 	}
 	if fmt.Sprint(x.composition.Protocols) != fmt.Sprint(y.composition.Protocols) {

@@ -228,7 +228,7 @@ func (d *duel) String() (text string) {
 			continue
 		}
 		text += fmt.Sprintf("[%s: %v %v, %d changes, change %+v, kept %d of which %d submitted, sent %v, got %v, %v] ", e.n.Name(), s.state, s.err,
-			s.info.Changes, s.change, s.kept.n, s.kept.submitted, e.sent, e.got, s.conditions)
+			s.info.Changes, s.renegotiation, s.unacked.n, s.unacked.submitted, e.sent, e.got, s.conditions)
 	}
 	return text
 }
@@ -375,7 +375,7 @@ func (e *duelist) sendUnder(tag int) {
 	if reliable {
 		label = e.sent[tag] + 1
 	}
-	t, waits, err := e.n.send(e.d.clock.Now(), e.id, Tag(tag), Label(label), data, e.d.rand.IntN(3) > 0)
+	t, waits, err := e.n.startTransfer(e.d.clock.Now(), e.id, Tag(tag), Label(label), data, e.d.rand.IntN(3) > 0)
 	if waits {
 		e.flushLater()
 	}

@@ -54,7 +54,11 @@ func TestIdleSessionHasNoTimer(t *testing.T) {
 				for end := w.now.Add(10 * time.Minute); w.now < end; {
 					for _, n := range []*worldNode{a, b} {
 						p := n.peers[0]
-						require.Equal(t, p.nextBeat, n.Deadline(), "%s wakes for something else", n.Name())
+						// A heartbeat is all that is left.
+						require.Equal(t, microproto.Never, n.timers.first(), n.Name())
+						require.Equal(t, microproto.Never, (*controlHost)(n.Node).Deadline(p.Peer), n.Name())
+						require.Equal(t, n.associations.Deadline(), n.Deadline(), n.Name())
+						require.Less(t, n.Deadline(), p.LastHeard().Add(n.config.PeerTimeout), n.Name())
 						require.Empty(t, n.Frames(0))
 					}
 					w.step(end)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
 // lab is a small instance of which every interleaving is tried: two nodes, what their
@@ -287,18 +288,18 @@ func (l *lab) move(i, k int) error {
 		to := s.conditions
 		to.Distance = map[string]Distance{"far": Far, "near": Near}[what]
 		to.Lossy = what == "lossy"
-		if err = n.wish(l.now, s, to); errors.Is(err, microproto.ErrBusy) {
+		if err = n.proposeConditions(l.now, s, to); errors.Is(err, microproto.ErrBusy) {
 			err = nil
 		}
 	case "close":
 		n.Close(l.now, id)
 	case "cut": // the rail goes down at this end, with what is on its way
 		l.cables[0].flying, l.cables[1].flying = nil, nil
-		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: errUnknown})
+		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: rail.ErrNoReason})
 	case "fall": // it goes down, and what is on its way may still arrive
-		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: errUnknown})
+		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: rail.ErrNoReason})
 	case "lose": // the connection with the peer does
-		n.RailEvent(l.now, 1, microproto.LinkEvent{Peer: l.cables[i].peer, Err: errUnknown})
+		n.RailEvent(l.now, 1, microproto.LinkEvent{Peer: l.cables[i].peer, Err: rail.ErrNoReason})
 	case "rise":
 		n.RailEvent(l.now, 1, microproto.LinkEvent{Up: true})
 	default:
@@ -363,7 +364,7 @@ func (l *lab) check(end bool) error {
 		case other.state != SessionOpen:
 		case l.got[i] != l.sent[1-i]:
 			return fmt.Errorf("%c has received %d of %d messages", 'a'+i, l.got[i], l.sent[1-i])
-		case s.change.mine.Cause != 0 || s.change.theirs.Cause != 0:
+		case s.renegotiation.mine.Cause != 0 || s.renegotiation.theirs.Cause != 0:
 			return fmt.Errorf("%c: a change is under way for ever", 'a'+i)
 		case uint64(s.acceptedNow()) != s.info.MessagesSent:
 			return fmt.Errorf("%c: %d of %d transfers are accepted", 'a'+i, s.acceptedNow(), s.info.MessagesSent)
@@ -413,9 +414,10 @@ func (l *lab) hash() uint64 {
 	for i, n := range l.nodes {
 		p := n.peers[0]
 		if l.cables != nil {
-			l.cables[i].hash(h, p.ways[0], n.session(l.ids[i]))
+			l.cables[i].hash(h, p.paths.All()[0], n.session(l.ids[i]))
 		}
-		fmt.Fprint(h, "|", p.state, p.sent, p.received, len(p.unacked), l.sent[i], l.got[i], len(l.over[i]), l.breaks, l.drops)
+		sent, received, unacked := p.Sequence()
+		fmt.Fprint(h, "|", p.State, sent, received, unacked, l.sent[i], l.got[i], len(l.over[i]), l.breaks, l.drops)
 		for _, t := range l.threads[i] {
 			fmt.Fprint(h, t.next, t.wait, t.full)
 		}
@@ -426,13 +428,13 @@ func (l *lab) hash() uint64 {
 			_, _ = h.Write(f.Data)
 		}
 		s := n.session(l.ids[i])
-		fmt.Fprint(h, s.state, s.change.mine, s.change.theirs, s.change.agreed, s.change.frozen, s.change.answer, s.change.wanted, s.change.count,
-			s.kept.n, s.kept.base, s.kept.submitted, s.legacy.Unread, s.arrived, s.accepted, s.info.MessagesSent, s.conditions)
-		for _, c := range []*channel{s.former, s.channel} {
+		fmt.Fprint(h, s.state, s.renegotiation.mine, s.renegotiation.theirs, s.renegotiation.agreed, s.renegotiation.switched, s.renegotiation.answer, s.renegotiation.wanted, s.renegotiation.count,
+			s.unacked.n, s.unacked.base, s.unacked.submitted, s.handover.Unread, s.arrived, s.accepted, s.info.MessagesSent, s.conditions)
+		for _, c := range []*channel{s.previous, s.channel} {
 			if c == nil {
 				continue
 			}
-			fmt.Fprint(h, c.number, c.held, c.first, c.round, c.dead)
+			fmt.Fprint(h, c.number, c.held, c.first, c.Round, c.Over)
 			for _, name := range c.composition.Protocols {
 				w.value(reflect.ValueOf(c.composite.Protocol(name)), 0)
 			}

@@ -7,18 +7,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
 // dialAs opens a connection to a node as a stranger does, says hello under a name and
 // returns what the node sends on it.
-func (w *world) dialAs(to *worldNode, h *hello) (said []controlKind, hung bool, theirs hello) {
+func (w *world) dialAs(to *worldNode, h *control.Hello) (said []control.Kind, hung bool, theirs control.Hello) {
 	w.lastID++
 	id := w.lastID
 	to.ControlUp(w.now, id, "")
-	m := make(writer, 0, 64)
-	envelope{kind: kindHello}.append(&m)
-	h.append(&m)
-	to.Control(w.now, id, m)
+	to.Control(w.now, id, control.Encode(control.KindHello, 0, 0, h))
 	for _, o := range to.Drain(nil) {
 		if o.Conn != id {
 			w.carryOut(to, o)
@@ -28,12 +27,13 @@ func (w *world) dialAs(to *worldNode, h *hello) (said []controlKind, hung bool, 
 		case OutDisconnect:
 			hung = true
 		case OutControl:
-			e, r, err := parseEnvelope(o.Data)
+			m, err := control.Parse(o.Data)
 			require.NoError(w.t, err)
-			said = append(said, e.kind)
-			if e.kind == kindHello {
-				theirs, err = parseHello(r)
-				require.NoError(w.t, err)
+			said = append(said, m.Kind)
+			b, err := m.Decode()
+			require.NoError(w.t, err)
+			if h, ok := b.(*control.Hello); ok {
+				theirs = *h
 			}
 		}
 	}
@@ -41,8 +41,9 @@ func (w *world) dialAs(to *worldNode, h *hello) (said []controlKind, hung bool, 
 }
 
 // as returns a hello of a node that matches to, under a name.
-func as(to *worldNode, name string, incarnation uint64) *hello {
-	h := to.hello()
+func as(to *worldNode, name string, incarnation uint64) *control.Hello {
+	h, err := (*controlHost)(to.Node).Hello(0, "")
+	require.NoError(to.w.t, err)
 	h.Name, h.Incarnation, h.Host, h.Offer = name, incarnation, "elsewhere", []byte("b")
 	return h
 }
@@ -53,9 +54,9 @@ func TestLiveNameCannotBeTaken(t *testing.T) {
 	w, a, b, sa, sb := pair(t, syncOptions("s"))
 	_, _, learnt := w.dialAs(b, as(b, "x", 7)) // what b tells a stranger of itself
 	require.NotZero(t, learnt.Incarnation)
-	require.NotEqual(t, learnt.Incarnation, a.peer("b").life, "b shows every peer one incarnation")
-	was := a.peer("b").conn
-	for name, h := range map[string]*hello{
+	require.NotEqual(t, learnt.Incarnation, a.peer("b").Incarnation(), "b shows every peer one incarnation")
+	was, _ := a.peer("b").Conn()
+	for name, h := range map[string]*control.Hello{
 		"another life":      as(a, "b", 99),
 		"seen elsewhere":    as(a, "b", learnt.Incarnation),
 		"no incarnation":    as(a, "b", 0),
@@ -66,10 +67,11 @@ func TestLiveNameCannotBeTaken(t *testing.T) {
 		_, hung, theirs := w.dialAs(a, h)
 		require.True(t, hung, name)
 		require.Zero(t, theirs.Incarnation, "%s: the stranger got what b gets", name)
-		require.Same(t, was, a.peer("b").conn, name)
+		conn, _ := a.peer("b").Conn()
+		require.Equal(t, was, conn, name)
 	}
 	said, _, _ := w.dialAs(a, as(a, "b", 99))
-	require.Equal(t, []controlKind{kindRefusal}, said)
+	require.Equal(t, []control.Kind{control.KindRefusal}, said)
 	w.run(2 * a.config.PeerTimeout)
 	require.Equal(t, SessionOpen, a.state(sa))
 	require.Equal(t, SessionOpen, b.state(sb))
@@ -84,8 +86,8 @@ func TestNameOfANewPeerCannotBeTaken(t *testing.T) {
 	}
 	a, b := w.add("a", addresses("10.0.0.1/24")), w.add("b", addresses("10.0.0.2/24"))
 	require.NoError(t, b.Connect(w.now, "a", "a"))
-	require.True(t, w.until(time.Second, func() bool { p := a.peer("b"); return p != nil && p.conn != nil }))
-	require.Equal(t, PeerNew, a.peer("b").state)
+	require.True(t, w.until(time.Second, func() bool { p := a.peer("b"); return p != nil && p.Connected() }))
+	require.Equal(t, PeerNew, PeerState(a.peer("b").State))
 	for _, version := range []string{"v1", "v2"} {
 		h := as(a, "b", 99)
 		h.Version = version
@@ -111,7 +113,7 @@ func TestSecondLifeWaitsForTheFirst(t *testing.T) {
 	require.ErrorContains(t, why, "is in use by another peer, from which it still hears; it is free once that one is silent for 4s")
 	require.Positive(t, a.Counters().PeersRefused)
 	b.Goodbye(w.now)
-	require.True(t, w.until(2*lastBackoff, func() bool { state, err := next.Peer("a"); return state == PeerUp && err == nil }))
+	require.True(t, w.until(2*control.LastBackoff, func() bool { state, err := next.Peer("a"); return state == PeerUp && err == nil }))
 }
 
 // Connections that say nothing make room for a peer, which gets in while they stand.
@@ -124,7 +126,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	}
 	require.NoError(t, b.Connect(w.now, "a", "a"))
 	require.True(t, w.until(100*time.Millisecond, func() bool { state, _ := b.Peer("a"); return state == PeerUp }))
-	require.Len(t, a.conns, a.config.Limits.PendingHellos)
+	require.Len(t, a.associations.Connections(), a.config.Limits.PendingHellos)
 }
 
 // Copies of a host are told apart by their addresses. Both ends come to the same, also where
@@ -156,9 +158,9 @@ func TestCopiesOfAHost(t *testing.T) {
 				peer string
 			}{{a, "b"}, {b, "a"}} {
 				p := x.n.peer(x.peer)
-				require.Equal(t, PeerUp, p.state)
+				require.Equal(t, PeerUp, PeerState(p.State))
 				require.Equal(t, !c.same, x.n.protects(p))
-				require.Equal(t, c.same, x.n.Locality(x.peer) == SameHost, "%v", x.n.Finding(x.peer).Reason)
+				require.Equal(t, c.same, x.n.Finding(x.peer).Locality == SameHost, "%v", x.n.Finding(x.peer).Reason)
 				if !c.same {
 					require.Contains(t, x.n.Finding(x.peer).Reason, "round trip")
 				}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
 // A peer whose connections stand but that says nothing is lost after PeerTimeout,
@@ -106,13 +108,13 @@ func TestSuccessor(t *testing.T) {
 	w.nodes = w.nodes[:2]
 	require.NoError(t, next.Connect(w.now, "a", "a"))
 	// Its connections stand, so nothing but the silence shows that it is dead.
-	heard := a.peer("b").heard
+	heard := a.peer("b").LastHeard()
 	up := func() bool { state, _ := next.Peer("a"); return state == PeerUp }
 	require.False(t, w.until(heard.Add(a.config.PeerTimeout-time.Millisecond).Sub(w.now), up), "in before the first was lost")
 	_, why := next.Peer("a")
 	require.ErrorContains(t, why, `peer "a" says: the name "b" is in use by another peer`)
 	require.Equal(t, SessionOpen, a.state(sa))
-	require.True(t, w.until(lastBackoff+lastBackoff/2+100*time.Millisecond, up), "the name is never free")
+	require.True(t, w.until(control.LastBackoff+control.LastBackoff/2+100*time.Millisecond, up), "the name is never free")
 	_, err := a.State(sa)
 	var lost *PeerLostError
 	require.ErrorAs(t, err, &lost)
@@ -133,13 +135,13 @@ func TestStrangersOnTheControlChannel(t *testing.T) {
 	for i := range ConnID(100) {
 		a.ControlUp(w.now, i+1, "")
 	}
-	require.Len(t, a.conns, 64)
-	require.Equal(t, ConnID(37), a.conns[0].id, "the oldest made no room")
+	require.Len(t, a.associations.Connections(), 64)
+	require.EqualValues(t, 37, a.associations.Connections()[0], "the oldest made no room")
 	a.Control(w.now, 100, []byte("GET / HTTP/1.1\r\n\r\n"))
-	require.Len(t, a.conns, 63)
+	require.Len(t, a.associations.Connections(), 63)
 	require.Equal(t, uint64(1), a.Counters().ControlMalformed)
 	w.run(6 * time.Second)
-	require.Empty(t, a.conns)
+	require.Empty(t, a.associations.Connections())
 	hangups := 0
 	for _, o := range a.Drain(nil) {
 		require.Equal(t, OutDisconnect, o.Kind)
@@ -182,14 +184,17 @@ func TestBothDial(t *testing.T) {
 	for seed := range uint64(50) {
 		w := newWorld(t, seed)
 		a, b := w.add("a", nil), w.add("b", nil)
+		grace := a.associations.DialGrace
+		a.associations.DialGrace = 0
 		require.NoError(t, a.Connect(w.now, "b", "b"))
+		a.associations.DialGrace = grace
 		require.NoError(t, b.Connect(w.now, "a", "a"))
-		a.peer("b").dialAt = w.now // no grace
-		a.Advance(w.now)
 		w.run(20 * time.Second)
 		require.Len(t, w.conns, 2)
-		require.Equal(t, "a", b.peer("a").conn.dialled)
-		require.Empty(t, a.peer("b").conn.dialled)
+		_, dialled := b.peer("a").Conn()
+		require.True(t, dialled)
+		_, dialled = a.peer("b").Conn()
+		require.False(t, dialled)
 		require.LessOrEqual(t, a.Counters().Reconnects+b.Counters().Reconnects, uint64(2))
 	}
 }

@@ -50,7 +50,7 @@ func TestJudge(t *testing.T) {
 		})
 	}
 	_, err := NewNode(NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Rails: []Rail{{Link: worldLink{}}}, Monitor: MonitorConfig{FarAbove: 1, NearBelow: 2}})
-	require.ErrorContains(t, err, "do not fit together")
+	require.ErrorContains(t, err, "contradict each other")
 }
 
 // A path that swings between two measurements changes a session's conditions only if
@@ -75,28 +75,6 @@ func TestJudgeHasHysteresis(t *testing.T) {
 			t.Fatalf("%v and %v change %v", a, b, c)
 		}
 	})
-}
-
-// The smallest round trip of the last second counts: a queue that empties now and then
-// is no distance, and a path that has become longer is seen soon.
-func TestLeastRTT(t *testing.T) {
-	var l leastRTT
-	now := microproto.Instant(1)
-	for i := range 100 { // a queue that is empty once in 400 ms
-		rtt := 30 * ms
-		if i%8 == 0 {
-			rtt = ms
-		}
-		require.Equal(t, ms, l.add(now, rtt), "look %d", i)
-		now = now.Add(50 * ms)
-	}
-	longer := now
-	for l.add(now, 40*ms) != 40*ms {
-		require.Less(t, now.Sub(longer), leastWindow+100*ms)
-		now = now.Add(50 * ms)
-	}
-	require.Greater(t, now.Sub(longer), leastWindow/2-100*ms)
-	require.Equal(t, 2*ms, l.add(now.Add(time.Hour), 2*ms), "old ones are forgotten")
 }
 
 // However the distance swings, there is at most one change in a dwell time, and those

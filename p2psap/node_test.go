@@ -135,7 +135,7 @@ func TestStrangeFrames(t *testing.T) {
 	}
 	good := make([]byte, HeaderBytes)
 	header{epoch: 0, run: b.run, session: sb}.put(good)
-	from := b.session(sb).peer.link
+	from := b.session(sb).peer.Link
 	alter := func(i int) []byte {
 		x := append([]byte(nil), good...)
 		x[i] ^= 1

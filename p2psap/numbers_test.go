@@ -18,7 +18,7 @@ func TestSessionNumbersOfEachLife(t *testing.T) {
 		a := w.add("a", func(c *NodeConfig) { c.Seed, c.Incarnation = 1, incarnation })
 		w.add("b", nil)
 		w.connect()
-		require.True(t, w.until(1e9, func() bool { return a.Locality("b") != 0 }))
+		require.True(t, w.until(1e9, func() bool { return a.Finding("b").Locality != 0 }))
 		id, err := a.Open(w.now, "b", syncOptions("s"))
 		require.NoError(t, err)
 		return drawn{id, a.session(id).mine.Port}

@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
 func golden(t *testing.T, path, got string) {
@@ -44,7 +45,7 @@ func table(t *testing.T) string {
 			}
 			require.Equal(t, first, got, "%v", c)
 			require.Equal(t, column.String(), got.Column)
-			require.LessOrEqual(t, len(got.Protocols), maxProtocols)
+			require.LessOrEqual(t, len(got.Protocols), control.MaxProtocols)
 		}
 		cells = append(cells, first.Protocols)
 	}
@@ -159,7 +160,7 @@ func TestMissingMicroProtocols(t *testing.T) {
 	w.add("b", far("west"))
 	w.connect()
 	w.run(10 * time.Millisecond)
-	require.Equal(t, OtherCluster, a.Locality("b"))
+	require.Equal(t, OtherCluster, a.Finding("b").Locality)
 	_, err := a.Open(w.now, "b", syncOptions("s"))
 	var missing *MissingError
 	require.ErrorAs(t, err, &missing)

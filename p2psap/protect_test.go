@@ -255,22 +255,22 @@ func TestKeysOfEveryEpoch(t *testing.T) {
 		w.run(5 * time.Millisecond)
 		return frame
 	}
-	sent := x.shield.flow.Sent()
+	sent := x.security.flow.Sent()
 	for range 300 {
 		old := exchange()
 		for n, s := range map[*worldNode]*session{a: x, b: y} {
 			c := s.channel
-			n.lowerShield(w.now, c)
+			_ = c.sealing.Close(w.now)
 			c.number++
 			c.header.epoch = uint8(c.number)
-			require.NoError(t, n.raiseShield(w.now, s, c))
+			require.NoError(t, n.secure(w.now, s, c))
 		}
 		old[1] = y.channel.header.epoch // as if the frame were of this epoch
 		forged := b.Counters().FramesForged + b.Counters().FramesReplayed
 		w.inject(a, b, old)
 		require.Equal(t, forged+1, b.Counters().FramesForged+b.Counters().FramesReplayed)
-		require.Greater(t, x.shield.flow.Sent(), sent, "numbers start anew with new keys")
-		sent = x.shield.flow.Sent()
+		require.Greater(t, x.security.flow.Sent(), sent, "numbers start anew with new keys")
+		sent = x.security.flow.Sent()
 	}
 	require.Equal(t, x.channel.number, y.channel.number)
 	require.EqualValues(t, 300, x.channel.number)
@@ -292,10 +292,10 @@ func TestFrameOfAnEarlierTurn(t *testing.T) {
 	s := b.session(sb)
 	for range 256 {
 		c := s.channel
-		b.lowerShield(w.now, c)
+		_ = c.sealing.Close(w.now)
 		c.number++
 		c.header.epoch = uint8(c.number)
-		require.NoError(t, b.raiseShield(w.now, s, c))
+		require.NoError(t, b.secure(w.now, s, c))
 	}
 	w.inject(a, b, held)
 	require.EqualValues(t, 1, b.Counters().FramesForged)

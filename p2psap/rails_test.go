@@ -10,6 +10,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
 // ship carries what waits for a node's rail to the other of two nodes.
@@ -55,7 +57,7 @@ func railed(t *testing.T, out *bytes.Buffer) (w *world, a, b *worldNode) {
 }
 
 func (n *worldNode) fall(w *world) {
-	n.RailEvent(w.now, 1, microproto.LinkEvent{Err: errUnknown})
+	n.RailEvent(w.now, 1, microproto.LinkEvent{Err: rail.ErrNoReason})
 	w.settle()
 }
 
@@ -129,7 +131,7 @@ func TestOpenWhileARailChanges(t *testing.T) {
 			require.Equal(t, x.conditions, y.conditions)
 			b.rise(w)
 			require.True(t, w.until(5*time.Second, func() bool {
-				return x.conditions.Network == InfiniBand && y.conditions.Network == InfiniBand && y.change.mine.Cause == 0
+				return x.conditions.Network == InfiniBand && y.conditions.Network == InfiniBand && y.renegotiation.mine.Cause == 0
 			}))
 		})
 	}
@@ -143,7 +145,7 @@ func TestRailsRefused(t *testing.T) {
 		"two links for network ib":    {{InfiniBand, link}, {InfiniBand, link}},
 		"two links for network ether": {{Ethernet, link}},
 		"needs a link":                {{InfiniBand, nil}},
-		"rails":                       make([]Rail, maxRails+1),
+		"rails":                       make([]Rail, control.MaxRails+1),
 	} {
 		_, err := NewNode(NodeConfig{Name: "x", Catalog: standIns(), Policy: TablePolicy{}, Rails: append([]Rail{{Link: link}}, rails...)})
 		require.ErrorContains(t, err, says)

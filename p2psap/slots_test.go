@@ -59,7 +59,7 @@ func TestUndeclaredSlotsAreRefused(t *testing.T) {
 			}
 			a, b := node("a"), node("b")
 			w.connect()
-			require.True(t, w.until(time.Second, func() bool { return a.Locality("b") != 0 && b.Locality("a") != 0 }))
+			require.True(t, w.until(time.Second, func() bool { return a.Finding("b").Locality != 0 && b.Finding("a").Locality != 0 }))
 			sa, sb := openAs(t, w, a, b, column.Mode)
 			i, err := a.Info(sa)
 			require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestSlotsThatDiffer(t *testing.T) {
 		set := func(n *NodeConfig) { n.Catalog, n.Rails[0].Network = ctp.Catalog(), Ethernet }
 		a, b := w.add("a", set), w.add("b", set)
 		w.connect()
-		require.True(t, w.until(time.Second, func() bool { return a.Locality("b") != 0 && b.Locality("a") != 0 }))
+		require.True(t, w.until(time.Second, func() bool { return a.Finding("b").Locality != 0 && b.Finding("a").Locality != 0 }))
 		o := syncOptions("s")
 		o.Slots = c.a
 		sa, err := a.Open(w.now, "b", o)

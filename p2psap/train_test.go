@@ -38,7 +38,7 @@ func TestJoinedFramesOfSeveralSessions(t *testing.T) {
 		var got []int
 		for len(f.Data) > 0 {
 			var run microproto.Frame
-			run, f = alike(f)
+			run, f = splitHeaders(f)
 			got = append(got, run.Count())
 			run.Release()
 		}

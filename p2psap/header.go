@@ -5,10 +5,10 @@ import (
 	"hash/fnv"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
-// HeaderBytes is the size of the session header in front of every data frame,
-// big endian:
+// HeaderBytes is the size of the session header in front of every data frame, big endian:
 //
 //	version  1 byte: WireVersion, or SealedVersion when what follows is encrypted
 //	epoch    1 byte: of the session's composition
@@ -16,13 +16,16 @@ import (
 //	session  4 bytes: the receiver's number of the session
 const HeaderBytes = 8
 
-// WireVersion is the version of the session header, SealedVersion that of a frame
-// which is protected; ControlVersion that of the control channel's messages.
+// Versions of what nodes exchange.
 const (
-	WireVersion    = 1
-	SealedVersion  = 2
-	ControlVersion = 5
+	WireVersion    = 1               // of the session header
+	SealedVersion  = 2               // of the session header of a protected frame
+	ControlVersion = control.Version // of the control channel's messages
 )
+
+// MaxControlBytes bounds one message of the control channel. On a byte stream a message is preceded
+// by its length, 4 bytes, big endian.
+const MaxControlBytes = control.MaxBytes
 
 // header is the session header of a data frame.
 type header struct {
@@ -32,7 +35,7 @@ type header struct {
 	session SessionID
 }
 
-// putAll writes the header of each of the frames that came as one.
+// putAll writes the header into each of the frames that f stands for.
 func (h header) putAll(f *microproto.Frame) {
 	h.put(f.Data)
 	step := f.Segment
@@ -44,9 +47,8 @@ func (h header) putAll(f *microproto.Frame) {
 	}
 }
 
-// alike returns the first of the frames that came as one which have the same header,
-// and the others.
-func alike(f microproto.Frame) (first, rest microproto.Frame) {
+// splitHeaders splits several frames that came as one after the first of them with one header.
+func splitHeaders(f microproto.Frame) (same, rest microproto.Frame) {
 	at := f.Segment
 	for at > HeaderBytes && len(f.Data)-at >= HeaderBytes && [HeaderBytes]byte(f.Data) == [HeaderBytes]byte(f.Data[at:]) {
 		at += f.Segment
@@ -54,9 +56,9 @@ func alike(f microproto.Frame) (first, rest microproto.Frame) {
 	if f.Segment <= 0 || at >= len(f.Data) {
 		return f, microproto.Frame{}
 	}
-	first = f.Retain()
-	first.Data = f.Data[:at:at]
-	return first, f.Slice(at, len(f.Data))
+	same = f.Retain()
+	same.Data = f.Data[:at:at]
+	return same, f.Slice(at, len(f.Data))
 }
 
 func (h header) put(b []byte) {
@@ -74,7 +76,10 @@ func parseHeader(b []byte) (header, bool) {
 	if len(b) < HeaderBytes || b[0] != WireVersion && b[0] != SealedVersion {
 		return header{}, false
 	}
-	return header{b[0] == SealedVersion, b[1], binary.BigEndian.Uint16(b[2:]), SessionID(binary.BigEndian.Uint32(b[4:]))}, true
+	return header{
+		sealed: b[0] == SealedVersion, epoch: b[1],
+		run: binary.BigEndian.Uint16(b[2:]), session: SessionID(binary.BigEndian.Uint32(b[4:])),
+	}, true
 }
 
 // runTag folds the identity of a run into the header's two bytes.
@@ -85,14 +90,14 @@ func runTag(run string) uint16 {
 	return uint16(s) ^ uint16(s>>16)
 }
 
-// sessionHeader reserves the header's bytes at the front of a composite's header.
-// The session writes them when a frame leaves, reads them before it enters.
+// sessionHeader reserves the header's bytes at the front of a composite's header. The session writes
+// them when a frame leaves and reads them before it enters.
 type sessionHeader struct{}
 
 func (sessionHeader) Name() string { return "SessionHeader" }
 
-// Attach implements microproto.MicroProtocol. The session writes the header of each frame
-// of a train.
+// Attach implements microproto.MicroProtocol. The session writes the header of each frame of a
+// train.
 func (sessionHeader) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	b.Header(HeaderBytes)

@@ -12,33 +12,25 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// checkAgenda holds what a node remembers against a walk over everything. What is due
+// checkTimers holds what a node remembers against a walk over everything. What is due
 // with peers may be remembered too early: frames put it off.
-func checkAgenda(t require.TestingT, n *Node) {
+func checkTimers(t require.TestingT, n *Node) {
 	d := n.Deadline()
-	sessions, peers := microproto.Never, microproto.Never
+	sessions := microproto.Never
 	for _, s := range n.sessions {
 		if s != nil {
 			sessions = min(sessions, s.deadline())
 		}
 	}
-	for _, c := range n.conns {
-		if c.peer == nil {
-			peers = min(peers, c.until)
-		}
-	}
-	for _, p := range n.peers {
-		peers = min(peers, n.peerDeadline(p))
-	}
-	require.Equal(t, sessions, n.agenda.first(), "%s forgets, or wakes for nothing", n.Name())
-	require.LessOrEqual(t, n.peersDue, peers, "%s forgets a peer", n.Name())
-	require.Equal(t, min(n.agenda.first(), n.peersDue), d)
+	require.Equal(t, sessions, n.timers.first(), "%s forgets, or wakes for nothing", n.Name())
+	require.LessOrEqual(t, n.peersDue, n.associations.Deadline(), "%s forgets a peer", n.Name())
+	require.Equal(t, min(n.timers.first(), n.peersDue), d)
 }
 
 // The agenda does what a list does that is searched from end to end.
 func TestAgenda(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var a agenda
+		var a timerHeap
 		model := map[int32]microproto.Instant{}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if rapid.IntRange(0, 9).Draw(t, "what") > 0 {
@@ -61,7 +53,7 @@ func TestAgenda(t *testing.T) {
 					}
 				}
 				slices.Sort(due)
-				require.Equal(t, due, append([]int32(nil), a.take(now)...))
+				require.Equal(t, due, append([]int32(nil), a.popDue(now)...))
 			}
 			first := microproto.Never
 			for _, when := range model {
@@ -102,8 +94,8 @@ func TestSessionsAtRestCostNothing(t *testing.T) {
 	busy := a.session(ids[0][500])
 	_, err := a.Send(w.now, busy.id, 1, 1, []byte("there"))
 	require.NoError(t, err)
-	checkAgenda(t, a.Node)
-	require.False(t, a.replans, "to send plans one session anew")
+	checkTimers(t, a.Node)
+	require.False(t, a.reschedule, "to send plans one session anew")
 	// Those that are not due are not even looked at.
 	for i, s := range a.sessions {
 		if s != busy {
@@ -120,14 +112,14 @@ func BenchmarkDeadlineOfManySessions(b *testing.B) {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
 			n := Node{peersDue: microproto.Never}
 			for i := range count {
-				s := &session{busy: busy{id: SessionID(1<<16 | i), state: SessionLingering, until: microproto.Instant(1000 + i)}}
+				s := &session{id: SessionID(1<<16 | i), state: SessionLingering, lingerUntil: microproto.Instant(1000 + i)}
 				n.sessions = append(n.sessions, s)
-				n.plan(s)
+				n.schedule(s)
 			}
 			s := n.sessions[count/2]
 			for b.Loop() {
-				s.until += 100
-				n.plan(s)
+				s.lingerUntil += 100
+				n.schedule(s)
 				_ = n.Deadline()
 			}
 		})
