@@ -52,6 +52,6 @@
 //     ended. Close first lets the last transfers be accepted; State returns SessionEnded when that
 //     is over.
 //
-// 10. Determinism. Equal calls with equal arguments and links that behave equally give equal outputs,
+//  10. Determinism. Equal calls with equal arguments and links that behave equally give equal outputs,
 //     bit by bit. All random numbers follow from Seed and Incarnation.
 package p2psap

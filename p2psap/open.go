@@ -107,7 +107,7 @@ func sameRail(mine, theirs *control.Open) bool {
 // slots returns the slots as control messages hold them.
 func (o *OpenOptions) slots() (out []control.Slot) {
 	for _, s := range o.Slots {
-		out = append(out, control.Slot{Tag: uint32(s.Tag), Length: s.Length})
+		out = append(out, control.Slot{Tag: uint32(s.Tag), Length: uint32(s.Length)})
 	}
 	return out
 }
@@ -166,7 +166,7 @@ func differences(mine, theirs *control.Open) string {
 	} else if sameRail(mine, theirs) && mine.Fingerprint != theirs.Fingerprint {
 		d = append(d, layoutsDiffer(mine.Fingerprint, theirs.Fingerprint))
 	}
-	find := func(o *control.Open, tag uint32) int {
+	find := func(o *control.Open, tag uint32) uint32 {
 		for _, s := range o.Slots {
 			if s.Tag == tag {
 				return s.Length

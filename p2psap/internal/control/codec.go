@@ -1,7 +1,6 @@
 package control
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -55,26 +54,31 @@ const ackOffset = 12
 
 // Body is the body of a message: a pointer to one of the types of this package.
 type Body interface {
-	append(w *writer)
-	parse(r *reader)
+	code(c *coder)
 }
 
-// checked is a Body whose fields have bounds beyond those that parse checks. check returns
+// checked is a Body whose fields have bounds beyond those that code checks. check returns
 // what is wrong with them, "" for nothing.
 type checked interface{ check() string }
 
 // Encode returns a message. The body of a heartbeat and of a goodbye is nil.
 func Encode(k Kind, sequence, ack uint64, body Body) []byte {
-	w := make(writer, 0, 64)
-	w.u16(magic)
-	w.u8(Version)
-	w.u8(uint8(k))
-	w.u64(sequence)
-	w.u64(ack)
+	c := &coder{b: make([]byte, 0, 64)}
+	mark, m := uint16(magic), Message{Version: Version, Kind: k, Sequence: sequence, Ack: ack}
+	m.code(c, &mark)
 	if body != nil {
-		body.append(&w)
+		body.code(c)
 	}
-	return w
+	return c.b
+}
+
+// code reads or writes an envelope.
+func (m *Message) code(c *coder, mark *uint16) {
+	c.u16(mark)
+	code8(c, &m.Version)
+	code8(c, &m.Kind)
+	c.u64(&m.Sequence)
+	c.u64(&m.Ack)
 }
 
 // Parse reads the envelope of a message. Of a message of another version it returns that
@@ -83,13 +87,13 @@ func Parse(b []byte) (Message, error) {
 	if len(b) > MaxBytes {
 		return Message{}, fmt.Errorf("%w: control message of %d bytes, at most %d are allowed", ErrMalformed, len(b), MaxBytes)
 	}
-	r := &reader{b: b}
-	mark := r.u16()
-	m := Message{Version: r.u8(), Kind: Kind(r.u8())}
-	m.Sequence, m.Ack = r.u64(), r.u64()
-	m.body = r.b
+	var m Message
+	var mark uint16
+	c := &coder{b: b, reading: true}
+	m.code(c, &mark)
+	m.body = c.b
 	switch {
-	case r.bad || mark != magic:
+	case c.bad || mark != magic:
 		return Message{}, fmt.Errorf("%w: not a control message", ErrMalformed)
 	case m.Version != Version:
 		return m, nil
@@ -103,152 +107,156 @@ func Parse(b []byte) (Message, error) {
 
 // Decode returns the body of the message; nil for a heartbeat and a goodbye.
 func (m *Message) Decode() (Body, error) {
-	r := &reader{b: m.body}
+	c := &coder{b: m.body, reading: true}
 	b := newBody(m.Kind)
 	if b != nil {
-		b.parse(r)
+		b.code(c)
 	}
-	if err := r.end(m.Kind); err != nil {
+	if err := c.end(m.Kind); err != nil {
 		return nil, err
 	}
-	if c, ok := b.(checked); ok {
-		if wrong := c.check(); wrong != "" {
+	if v, ok := b.(checked); ok {
+		if wrong := v.check(); wrong != "" {
 			return nil, fmt.Errorf("%w: %s", ErrMalformed, wrong)
 		}
 	}
 	return b, nil
 }
 
-// writer appends fields; texts beyond their bound are cut.
-type writer []byte
-
-func (w *writer) u8(v uint8)   { *w = append(*w, v) }
-func (w *writer) u16(v uint16) { *w = binary.BigEndian.AppendUint16(*w, v) }
-func (w *writer) u32(v uint32) { *w = binary.BigEndian.AppendUint32(*w, v) }
-func (w *writer) u64(v uint64) { *w = binary.BigEndian.AppendUint64(*w, v) }
-
-func (w *writer) bool(v bool) {
-	if v {
-		w.u8(1)
-	} else {
-		w.u8(0)
-	}
+// coder writes the fields of a message, or reads them: one description serves both directions.
+// Texts beyond their bound are cut when written, and an error when read. After the first error
+// every field reads as zero.
+type coder struct {
+	b       []byte // what was written, or what is left to read
+	reading bool
+	bad     bool
 }
 
-func (w *writer) bytes(b []byte, bound int) {
-	b = b[:min(len(b), bound)]
-	w.u16(uint16(len(b)))
-	*w = append(*w, b...)
-}
-
-func (w *writer) text(s string, bound int) { w.bytes([]byte(s), bound) }
-
-func (w *writer) names(names []string) {
-	w.u8(uint8(len(names)))
-	for _, n := range names {
-		w.text(n, MaxName)
-	}
-}
-
-// prefix appends an address with its network: the length of the address (4 or 16), the bits of
-// the prefix, the address.
-func (w *writer) prefix(p netip.Prefix) {
-	ip := p.Addr().AsSlice()
-	w.u8(uint8(len(ip)))
-	w.u8(uint8(p.Bits()))
-	*w = append(*w, ip...)
-}
-
-// AppendText appends a text of at most MaxName bytes as messages hold it.
-func AppendText(b []byte, s string) []byte {
-	w := writer(b)
-	w.text(s, MaxName)
-	return w
-}
-
-// reader takes fields; after the first error every field is zero.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) take(n int) []byte {
-	if r.bad || len(r.b) < n {
-		r.bad = true
+// take returns the next n bytes; nil: there are not as many.
+func (c *coder) take(n int) []byte {
+	if c.bad || len(c.b) < n {
+		c.bad = true
 		return nil
 	}
-	out := r.b[:n]
-	r.b = r.b[n:]
+	out := c.b[:n]
+	c.b = c.b[n:]
 	return out
 }
 
-func (r *reader) number(n int) (v uint64) {
-	for _, c := range r.take(n) {
-		v = v<<8 | uint64(c)
+// number codes an unsigned number of that size in bytes, big endian.
+func (c *coder) number(v uint64, size int) uint64 {
+	if !c.reading {
+		for i := range size {
+			c.b = append(c.b, byte(v>>(8*(size-1-i))))
+		}
+		return v
+	}
+	v = 0
+	for _, x := range c.take(size) {
+		v = v<<8 | uint64(x)
 	}
 	return v
 }
 
-func (r *reader) u8() uint8   { return uint8(r.number(1)) }
-func (r *reader) u16() uint16 { return uint16(r.number(2)) }
-func (r *reader) u32() uint32 { return uint32(r.number(4)) }
-func (r *reader) u64() uint64 { return r.number(8) }
+func code8[T ~uint8](c *coder, v *T) { *v = T(c.number(uint64(*v), 1)) }
 
-func (r *reader) bool() bool {
-	v := r.u8()
-	r.bad = r.bad || v > 1
-	return v == 1
+func (c *coder) u16(v *uint16) { *v = uint16(c.number(uint64(*v), 2)) }
+func (c *coder) u32(v *uint32) { *v = uint32(c.number(uint64(*v), 4)) }
+func (c *coder) u64(v *uint64) { *v = c.number(*v, 8) }
+
+func (c *coder) bool(v *bool) {
+	var n uint8
+	if *v {
+		n = 1
+	}
+	code8(c, &n)
+	c.bad = c.bad || n > 1
+	*v = n == 1
 }
 
-// count reads a number of elements of that size in bytes, at most bound.
-func (r *reader) count(size, bound int) int {
-	n := int(r.number(size))
-	if n > bound {
-		r.bad = true
+// count codes a number of elements of that size in bytes, at most bound when read.
+func (c *coder) count(n, size, bound int) int {
+	n = int(c.number(uint64(n), size))
+	if c.reading && n > bound {
+		c.bad = true
 	}
-	if r.bad {
+	if c.bad {
 		return 0
 	}
 	return n
 }
 
-// bytes returns a copy.
-func (r *reader) bytes(bound int) []byte {
-	return append([]byte(nil), r.take(r.count(2, bound))...)
+// bytes copies what it reads.
+func (c *coder) bytes(v *[]byte, bound int) {
+	if c.reading {
+		*v = append([]byte(nil), c.take(c.count(0, 2, bound))...)
+		return
+	}
+	b := (*v)[:min(len(*v), bound)]
+	c.count(len(b), 2, bound)
+	c.b = append(c.b, b...)
 }
 
-func (r *reader) text(bound int) string { return string(r.bytes(bound)) }
-
-func (r *reader) names() (out []string) {
-	n := r.count(1, MaxProtocols)
-	for i := 0; i < n && !r.bad; i++ {
-		out = append(out, r.text(MaxName))
+func (c *coder) text(v *string, bound int) {
+	b := []byte(*v)
+	c.bytes(&b, bound)
+	if c.reading {
+		*v = string(b)
 	}
-	return out
 }
 
-func (r *reader) prefix() netip.Prefix {
-	size, bits := int(r.u8()), int(r.u8())
-	if size != 4 && size != 16 {
-		r.bad = true
-		return netip.Prefix{}
+// list codes the number of elements, in size bytes, and each element.
+func list[T any](c *coder, size, bound int, v *[]T, element func(*coder, *T)) {
+	n := c.count(len(*v), size, bound)
+	if c.reading {
+		*v = nil
 	}
-	ip, ok := netip.AddrFromSlice(r.take(size))
-	if !ok || ip.Is4In6() || bits > ip.BitLen() {
-		r.bad = true
-		return netip.Prefix{}
+	for i := 0; i < n && !c.bad; i++ {
+		if c.reading {
+			*v = append(*v, *new(T))
+		}
+		element(c, &(*v)[i])
 	}
-	return netip.PrefixFrom(ip, bits)
 }
 
-// end returns the error of the reader. Bytes left over are an error: one message has one
-// encoding.
-func (r *reader) end(k Kind) error {
-	if r.bad {
+func (c *coder) names(v *[]string) {
+	list(c, 1, MaxProtocols, v, func(c *coder, s *string) { c.text(s, MaxName) })
+}
+
+// prefix codes an address with its network: the length of the address (4 or 16), the bits of the
+// prefix, the address.
+func (c *coder) prefix(p *netip.Prefix) {
+	ip := p.Addr().AsSlice()
+	size, bits := uint8(len(ip)), uint8(p.Bits())
+	code8(c, &size)
+	code8(c, &bits)
+	if !c.reading {
+		c.b = append(c.b, ip...)
+		return
+	}
+	addr, ok := netip.AddrFromSlice(c.take(int(size)))
+	if !ok || addr.Is4In6() || int(bits) > addr.BitLen() {
+		c.bad = true
+		return
+	}
+	*p = netip.PrefixFrom(addr, int(bits))
+}
+
+// AppendText appends a text of at most MaxName bytes as messages hold it.
+func AppendText(b []byte, s string) []byte {
+	c := &coder{b: b}
+	c.text(&s, MaxName)
+	return c.b
+}
+
+// end returns the error of a message that was read. Bytes left over are an error: one message has
+// one encoding.
+func (c *coder) end(k Kind) error {
+	if c.bad {
 		return fmt.Errorf("%w: %v message too short or out of bounds", ErrMalformed, k)
 	}
-	if len(r.b) != 0 {
-		return fmt.Errorf("%w: %v message with %d bytes too many", ErrMalformed, k, len(r.b))
+	if len(c.b) != 0 {
+		return fmt.Errorf("%w: %v message with %d bytes too many", ErrMalformed, k, len(c.b))
 	}
 	return nil
 }

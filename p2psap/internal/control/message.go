@@ -98,43 +98,19 @@ type Hello struct {
 	Rails       []path.Network // of the other rails, best first
 }
 
-func (h *Hello) append(w *writer) {
-	w.text(h.Run, MaxName)
-	w.text(h.Version, MaxName)
-	w.u64(h.Catalog)
-	w.text(h.Name, MaxName)
-	w.u64(h.Incarnation)
-	w.text(h.Host, MaxName)
-	w.u64(h.Process)
-	w.text(h.Cluster, MaxName)
-	w.u8(uint8(len(h.Addresses)))
-	for _, p := range h.Addresses {
-		w.prefix(p)
-	}
-	w.u8(uint8(h.Network))
-	w.bytes(h.Offer, MaxOffer)
-	w.u8(uint8(len(h.Rails)))
-	for _, r := range h.Rails {
-		w.u8(uint8(r))
-	}
-}
-
-func (h *Hello) parse(r *reader) {
-	h.Run, h.Version = r.text(MaxName), r.text(MaxName)
-	h.Catalog = r.u64()
-	h.Name = r.text(MaxName)
-	h.Incarnation = r.u64()
-	h.Host = r.text(MaxName)
-	h.Process = r.u64()
-	h.Cluster = r.text(MaxName)
-	for range r.count(1, MaxAddresses) {
-		h.Addresses = append(h.Addresses, r.prefix())
-	}
-	h.Network = path.Network(r.u8())
-	h.Offer = r.bytes(MaxOffer)
-	for range r.count(1, MaxRails) {
-		h.Rails = append(h.Rails, path.Network(r.u8()))
-	}
+func (h *Hello) code(c *coder) {
+	c.text(&h.Run, MaxName)
+	c.text(&h.Version, MaxName)
+	c.u64(&h.Catalog)
+	c.text(&h.Name, MaxName)
+	c.u64(&h.Incarnation)
+	c.text(&h.Host, MaxName)
+	c.u64(&h.Process)
+	c.text(&h.Cluster, MaxName)
+	list(c, 1, MaxAddresses, &h.Addresses, (*coder).prefix)
+	code8(c, &h.Network)
+	c.bytes(&h.Offer, MaxOffer)
+	list(c, 1, MaxRails, &h.Rails, code8[path.Network])
 }
 
 func (h *Hello) check() string {
@@ -157,7 +133,7 @@ func (h *Hello) Placement() path.Placement {
 // Slot is a slot that the sender of an Open declares.
 type Slot struct {
 	Tag    uint32
-	Length int // bytes
+	Length uint32 // bytes
 }
 
 // Open asks for a session.
@@ -178,50 +154,31 @@ type Open struct {
 	Random       []byte // contribution to the session's secret; empty: frames are not protected
 }
 
-func (o *Open) append(w *writer) {
-	w.u32(o.Session)
-	w.text(o.Name, MaxName)
-	w.u8(uint8(o.Mode))
-	w.names(o.Protocols)
-	w.u64(o.Fingerprint)
-	w.u16(o.Port)
-	w.u32(o.FrameBytes)
-	w.u8(uint8(o.Network))
-	w.u32(o.Round)
-	w.u32(o.BaseBytes)
-	w.u64(o.ReceiveBytes)
-	w.u16(uint16(len(o.Slots)))
-	for _, s := range o.Slots {
-		w.u32(s.Tag)
-		w.u32(uint32(s.Length))
-	}
-	w.u8(o.Protect)
-	w.bytes(o.Random, RandomBytes)
-}
-
-func (o *Open) parse(r *reader) {
-	o.Session = r.u32()
-	o.Name = r.text(MaxName)
-	o.Mode = microproto.Mode(r.u8())
-	o.Protocols = r.names()
-	o.Fingerprint = r.u64()
-	o.Port = r.u16()
-	o.FrameBytes = r.u32()
-	o.Network = path.Network(r.u8())
-	o.Round, o.BaseBytes = r.u32(), r.u32()
-	o.ReceiveBytes = r.u64()
-	n := r.count(2, MaxSlots)
-	for i := 0; i < n && !r.bad; i++ {
-		o.Slots = append(o.Slots, Slot{Tag: r.u32(), Length: r.count(4, MaxSlotBytes)})
-	}
-	o.Protect = r.u8()
-	o.Random = r.bytes(RandomBytes)
-	r.bad = r.bad || o.Protect < 1 || o.Protect > 3 || len(o.Random) != 0 && len(o.Random) != RandomBytes
+func (o *Open) code(c *coder) {
+	c.u32(&o.Session)
+	c.text(&o.Name, MaxName)
+	code8(c, &o.Mode)
+	c.names(&o.Protocols)
+	c.u64(&o.Fingerprint)
+	c.u16(&o.Port)
+	c.u32(&o.FrameBytes)
+	code8(c, &o.Network)
+	c.u32(&o.Round)
+	c.u32(&o.BaseBytes)
+	c.u64(&o.ReceiveBytes)
+	list(c, 2, MaxSlots, &o.Slots, func(c *coder, s *Slot) {
+		c.u32(&s.Tag)
+		c.u32(&s.Length)
+	})
+	code8(c, &o.Protect)
+	c.bytes(&o.Random, RandomBytes)
 }
 
 func (o *Open) check() string {
 	if o.Session == 0 || !validMode(o.Mode) || o.FrameBytes > maxFrameBytes || o.BaseBytes > maxFrameBytes ||
-		o.ReceiveBytes > MaxQueueBytes || !o.Network.Valid() {
+		o.ReceiveBytes > MaxQueueBytes || !o.Network.Valid() || o.Protect < 1 || o.Protect > 3 ||
+		len(o.Random) != 0 && len(o.Random) != RandomBytes ||
+		slices.ContainsFunc(o.Slots, func(s Slot) bool { return s.Length > MaxSlotBytes }) {
 		return fmt.Sprintf("open of session %q with a field out of bounds", o.Name)
 	}
 	return ""
@@ -239,19 +196,12 @@ type OpenAck struct {
 	Fingerprint uint64
 }
 
-func (a *OpenAck) append(w *writer) {
-	w.u32(a.To)
-	w.u32(a.From)
-	w.u32(a.FrameBytes)
-	w.u8(uint8(a.Network))
-	w.u64(a.Fingerprint)
-}
-
-func (a *OpenAck) parse(r *reader) {
-	a.To, a.From = r.u32(), r.u32()
-	a.FrameBytes = r.u32()
-	a.Network = path.Network(r.u8())
-	a.Fingerprint = r.u64()
+func (a *OpenAck) code(c *coder) {
+	c.u32(&a.To)
+	c.u32(&a.From)
+	c.u32(&a.FrameBytes)
+	code8(c, &a.Network)
+	c.u64(&a.Fingerprint)
 }
 
 // Reject reports that the sender cannot open, or go on with, a session.
@@ -260,15 +210,10 @@ type Reject struct {
 	Reason   string
 }
 
-func (j *Reject) append(w *writer) {
-	w.u32(j.To)
-	w.u32(j.From)
-	w.text(j.Reason, MaxReason)
-}
-
-func (j *Reject) parse(r *reader) {
-	j.To, j.From = r.u32(), r.u32()
-	j.Reason = r.text(MaxReason)
+func (j *Reject) code(c *coder) {
+	c.u32(&j.To)
+	c.u32(&j.From)
+	c.text(&j.Reason, MaxReason)
 }
 
 // Close ends a session, or acknowledges that. To is 0 while it is unknown. All transfers of the
@@ -279,15 +224,10 @@ type Close struct {
 	Ack      bool // the message is a KindCloseAck; not encoded
 }
 
-func (c *Close) append(w *writer) {
-	w.u32(c.To)
-	w.u32(c.From)
-	w.u64(c.Accepted)
-}
-
-func (c *Close) parse(r *reader) {
-	c.To, c.From = r.u32(), r.u32()
-	c.Accepted = r.u64()
+func (x *Close) code(c *coder) {
+	c.u32(&x.To)
+	c.u32(&x.From)
+	c.u64(&x.Accepted)
 }
 
 func (c *Close) check() string {
@@ -303,15 +243,12 @@ func (c *Close) check() string {
 // Echo is the body of a ping, and of the pong that answers it.
 type Echo struct{ Number uint64 }
 
-func (e *Echo) append(w *writer) { w.u64(e.Number) }
-func (e *Echo) parse(r *reader)  { e.Number = r.u64() }
+func (e *Echo) code(c *coder) { c.u64(&e.Number) }
 
 // Measured reports the sender's smallest round trip, in nanoseconds.
 type Measured struct{ MinRTT uint64 }
 
-func (d *Measured) append(w *writer) { w.u64(d.MinRTT) }
-func (d *Measured) parse(r *reader)  { d.MinRTT = r.u64() }
-
+func (d *Measured) code(c *coder) { c.u64(&d.MinRTT) }
 func (d *Measured) check() string {
 	if d.MinRTT == 0 || d.MinRTT > uint64(path.MaxRTT) {
 		return fmt.Sprintf("a smallest round trip of %d ns", d.MinRTT)
@@ -348,37 +285,21 @@ type Proposal struct {
 	Sent        uint64 // transfers that the sender has started
 }
 
-func (a *Proposal) append(w *writer) {
-	w.u32(a.To)
-	w.u32(a.From)
-	w.u8(a.Epoch)
-	w.u8(uint8(a.Cause))
-	w.u8(uint8(a.Mode))
-	w.u8(uint8(a.Network))
-	w.u32(a.Round)
-	w.u8(uint8(a.Distance))
-	w.bool(a.Lossy)
-	w.text(a.Reason, MaxReason)
-	w.names(a.Protocols)
-	w.u64(a.Fingerprint)
-	w.u32(a.FrameBytes)
-	w.u64(a.Sent)
-}
-
-func (a *Proposal) parse(r *reader) {
-	a.To, a.From = r.u32(), r.u32()
-	a.Epoch = r.u8()
-	a.Cause = Cause(r.u8())
-	a.Mode = microproto.Mode(r.u8())
-	a.Network = path.Network(r.u8())
-	a.Round = r.u32()
-	a.Distance = path.Distance(r.u8())
-	a.Lossy = r.bool()
-	a.Reason = r.text(MaxReason)
-	a.Protocols = r.names()
-	a.Fingerprint = r.u64()
-	a.FrameBytes = r.u32()
-	a.Sent = r.u64()
+func (a *Proposal) code(c *coder) {
+	c.u32(&a.To)
+	c.u32(&a.From)
+	code8(c, &a.Epoch)
+	code8(c, &a.Cause)
+	code8(c, &a.Mode)
+	code8(c, &a.Network)
+	c.u32(&a.Round)
+	code8(c, &a.Distance)
+	c.bool(&a.Lossy)
+	c.text(&a.Reason, MaxReason)
+	c.names(&a.Protocols)
+	c.u64(&a.Fingerprint)
+	c.u32(&a.FrameBytes)
+	c.u64(&a.Sent)
 }
 
 func (a *Proposal) check() string {
@@ -399,21 +320,14 @@ type Switched struct {
 	Credit   uint64 // bytes of that queue that the receiver may take in all
 }
 
-func (a *Switched) append(w *writer) {
-	w.u32(a.To)
-	w.u32(a.From)
-	w.u8(a.Epoch)
-	w.u64(a.Sent)
-	w.u64(a.Accepted)
-	w.u64(a.Stored)
-	w.u64(a.Credit)
-}
-
-func (a *Switched) parse(r *reader) {
-	a.To, a.From = r.u32(), r.u32()
-	a.Epoch = r.u8()
-	a.Sent, a.Accepted = r.u64(), r.u64()
-	a.Stored, a.Credit = r.u64(), r.u64()
+func (a *Switched) code(c *coder) {
+	c.u32(&a.To)
+	c.u32(&a.From)
+	code8(c, &a.Epoch)
+	c.u64(&a.Sent)
+	c.u64(&a.Accepted)
+	c.u64(&a.Stored)
+	c.u64(&a.Credit)
 }
 
 // Drained reports, before the sender begins a new epoch, that everything of the old one has
@@ -423,15 +337,10 @@ type Drained struct {
 	Epoch    uint8 // that would begin
 }
 
-func (d *Drained) append(w *writer) {
-	w.u32(d.To)
-	w.u32(d.From)
-	w.u8(d.Epoch)
-}
-
-func (d *Drained) parse(r *reader) {
-	d.To, d.From = r.u32(), r.u32()
-	d.Epoch = r.u8()
+func (d *Drained) code(c *coder) {
+	c.u32(&d.To)
+	c.u32(&d.From)
+	code8(c, &d.Epoch)
 }
 
 // Stage is how far a path is in its round.
@@ -453,20 +362,12 @@ type PathState struct {
 	Reason  string // of Down
 }
 
-func (s *PathState) append(w *writer) {
-	w.u8(uint8(s.Network))
-	w.u32(s.Round)
-	w.u8(uint8(s.Stage))
-	w.bytes(s.Offer, MaxOffer)
-	w.text(s.Reason, MaxReason)
-}
-
-func (s *PathState) parse(r *reader) {
-	s.Network = path.Network(r.u8())
-	s.Round = r.u32()
-	s.Stage = Stage(r.u8())
-	s.Offer = r.bytes(MaxOffer)
-	s.Reason = r.text(MaxReason)
+func (s *PathState) code(c *coder) {
+	code8(c, &s.Network)
+	c.u32(&s.Round)
+	code8(c, &s.Stage)
+	c.bytes(&s.Offer, MaxOffer)
+	c.text(&s.Reason, MaxReason)
 }
 
 func (s *PathState) check() string {
@@ -480,5 +381,4 @@ func (s *PathState) check() string {
 // Refusal ends a connection instead of a hello. Another attempt may succeed.
 type Refusal struct{ Reason string }
 
-func (a *Refusal) append(w *writer) { w.text(a.Reason, MaxReason) }
-func (a *Refusal) parse(r *reader)  { a.Reason = r.text(MaxReason) }
+func (a *Refusal) code(c *coder) { c.text(&a.Reason, MaxReason) }
