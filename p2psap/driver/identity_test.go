@@ -94,7 +94,7 @@ func TestCopiesOfAHostAreProtected(t *testing.T) {
 		end.n.mu.Lock()
 		require.NoError(t, end.n.core.Connect(end.n.now(), end.peer, ""))
 		end.n.attach(seenAt{end.conn, "203.0.113.78:7"}, end.dialled)
-		end.n.leave()
+		end.n.unlock()
 	}
 	require.NoError(t, a.Connect(limit(t), "b", ""))
 	require.NoError(t, b.Connect(limit(t), "a", ""))

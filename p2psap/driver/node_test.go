@@ -206,7 +206,7 @@ func TestWaitAnyTimesOut(t *testing.T) {
 func (n *Node) arrivedNow() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.arrived
+	return n.activity
 }
 
 // Blocked calls end with the session, the node, the context and the peer.

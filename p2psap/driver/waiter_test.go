@@ -28,19 +28,19 @@ func TestWaitersExpireOnce(t *testing.T) {
 	require.Equal(t, microproto.Never, ws.deadline())
 }
 
-func TestWaitAtOnce(t *testing.T) {
+func TestDisableBusyPoll(t *testing.T) {
 	n := start(t, "a", func(c *Config) { c.BusyPoll = time.Second })
-	looks := func() bool {
+	polls := func() bool {
 		n.mu.Lock()
-		defer n.leave()
-		n.look.last = n.now()
-		looks, _ := n.beginLook()
-		if looks {
-			n.endLook(n.now(), false)
+		defer n.unlock()
+		n.poll.last = n.now()
+		polls, _ := n.acquirePoll()
+		if polls {
+			n.releasePoll(n.now(), false)
 		}
-		return looks
+		return polls
 	}
-	require.True(t, looks())
+	require.True(t, polls())
 	n.DisableBusyPoll()
-	require.False(t, looks())
+	require.False(t, polls())
 }

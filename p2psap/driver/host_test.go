@@ -38,8 +38,8 @@ func TestReachable(t *testing.T) {
 // A host is known by what its interfaces were made with, and by nothing else if there is
 // nothing: then it counts as another host, and what it exchanges is protected.
 func TestHardware(t *testing.T) {
-	id := hardware()
-	require.Equal(t, id, hardware())
+	id := hardwareID()
+	require.Equal(t, id, hardwareID())
 	require.Contains(t, []int{0, 32}, len(id))
 	require.NotContains(t, string(id), strings.Repeat("0", 32))
 }

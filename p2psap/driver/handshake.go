@@ -30,18 +30,18 @@ func (n *Node) handshakeTime() time.Duration {
 	return defaultHandshake
 }
 
-// greet starts the handshake of a connection that was accepted. Connections that have not
-// authenticated are bounded in number (Pending) and in time. The lock is held.
-func (n *Node) greet(tcp net.Conn) {
+// handshake authenticates a connection that was accepted. Connections that have not authenticated are bounded in
+// number (Pending) and in time. The lock is held.
+func (n *Node) handshake(tcp net.Conn) {
 	if n.pending.Add(tcp) {
 		n.stats.HandshakesDisplaced++
 	}
 	n.running.Add(1)
 	go func() {
 		defer n.running.Done()
-		conn, err := n.shake(n.config.Identity.Server, tcp)
+		conn, err := n.runHandshake(n.config.Identity.Server, tcp)
 		n.mu.Lock()
-		defer n.leave()
+		defer n.unlock()
 		known := n.pending.Remove(tcp)
 		switch {
 		case err == nil && known:
@@ -53,13 +53,16 @@ func (n *Node) greet(tcp net.Conn) {
 		default:
 			n.stats.HandshakesRefused++
 		}
-		n.log.Debug().Str("node", n.config.Name).Stringer("from", tcp.RemoteAddr()).Err(Explain(err)).Msg("control connection refused")
+		n.log.Debug().Str("node", n.config.Name).Stringer("from", tcp.RemoteAddr()).Err(Explain(err)).
+			Msg("control connection refused")
 		_ = tcp.Close()
 	}()
 }
 
-// shake does one end's part of a handshake, within its time and the node's life.
-func (n *Node) shake(part func(context.Context, net.Conn) (*tls.Conn, error), tcp net.Conn) (*tls.Conn, error) {
+// runHandshake runs one end's part of a handshake, within its time and the node's life.
+func (n *Node) runHandshake(
+	part func(context.Context, net.Conn) (*tls.Conn, error), tcp net.Conn,
+) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(n.dialling, n.handshakeTime())
 	defer cancel()
 	return part(ctx, tcp)

@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// hostID names this boot of this host, as the network sees it: containers that share
-// a host but not its network are hosts of their own, as their traffic leaves by an
-// interface.
+// hostID returns an identity of this boot of this host, as the network sees it: containers that share a host but not
+// its network have identities of their own, since their traffic leaves by an interface.
 func hostID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		// A name alone is not enough: what two hosts of one name exchange would go
-		// unprotected, as inside a host.
-		id = hardware()
+		// A name alone is not enough: frames between two hosts of one name would be unprotected, as inside
+		// a host.
+		id = hardwareID()
 	}
 	space, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {
@@ -37,9 +36,9 @@ func hostID() string {
 	return strings.TrimSpace(string(id)) + "/" + space + "/" + name
 }
 
-// hardware lists the addresses that the host's interfaces were made with, as far as
-// they tell it apart from others; a host that has none stays unknown.
-func hardware() []byte {
+// hardwareID returns a hash of the hardware addresses of the host's interfaces; nil if there are none that
+// distinguish it from other hosts.
+func hardwareID() []byte {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil
@@ -47,7 +46,7 @@ func hardware() []byte {
 	h := sha256.New()
 	known := false
 	for _, i := range interfaces {
-		// The second bit of an address that somebody chose, for a bridge, say, is set.
+		// The second bit of a locally administered address, such as a bridge's, is set.
 		if len(i.HardwareAddr) == 6 && i.HardwareAddr[0]&2 == 0 && i.Flags&net.FlagLoopback == 0 {
 			_, _ = h.Write(i.HardwareAddr)
 			known = true
@@ -59,8 +58,8 @@ func hardware() []byte {
 	return hex.AppendEncode(nil, h.Sum(nil)[:16])
 }
 
-// processID tells processes of one host apart: the number alone is used again,
-// and is not unique across containers; the start time makes it so.
+// processID returns a number that no other process of this host has: process numbers are used again and are not
+// unique across containers, so the start time is part of it.
 func processID() uint64 {
 	pid := uint64(os.Getpid())
 	stat, err := os.ReadFile("/proc/self/stat")
@@ -77,9 +76,8 @@ func processID() uint64 {
 	return pid
 }
 
-// sameHost reports whether both ends of a connection are on this host, in one network
-// namespace: the other end's address is a loopback address, that of this end, or that of
-// another interface.
+// sameHost reports whether both ends of a connection are on this host, in one network namespace: the other end has a
+// loopback address, the address of this end, or that of another interface.
 func sameHost(local, remote net.Addr) bool {
 	there := addressOf(remote)
 	if there.IsLoopback() || there.IsValid() && there == addressOf(local) {
@@ -97,7 +95,7 @@ func sameHost(local, remote net.Addr) bool {
 	return false
 }
 
-// addressOf returns the IP address of one end of a connection, without zone.
+// addressOf returns the IP address of one end of a connection, without a zone.
 func addressOf(a net.Addr) netip.Addr {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -106,11 +104,11 @@ func addressOf(a net.Addr) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
-// maxAddresses is how many of a host's addresses are told to others.
+// maxAddresses is how many of a host's addresses its hello holds.
 const maxAddresses = 32
 
-// Addresses are those at which other hosts reach a node that listens at a name or an
-// address; "": at all of this host's.
+// Addresses returns the addresses at which other hosts reach a node that listens at a name or an address; "": at all
+// addresses of this host.
 func Addresses(listen string) []netip.Addr {
 	var out []netip.Addr
 	for _, p := range reachable(net.JoinHostPort(listen, "0")) {
@@ -121,9 +119,8 @@ func Addresses(listen string) []netip.Addr {
 	return out
 }
 
-// reachable lists the addresses at which other hosts reach a node that listens at
-// host:port, each with its network: of every interface that is up, or the one that is
-// listened at.
+// reachable returns the addresses at which other hosts reach a node that listens at host:port, each with its network:
+// those of every interface that is up, or the one address of host.
 func reachable(listen string) []netip.Prefix {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -151,14 +148,14 @@ func reachable(listen string) []netip.Prefix {
 	return listened(all, host)
 }
 
-// listened are the prefixes that hold the address listened at, when it is a certain one.
+// listened returns the prefixes of the address listened at; all of them if host is not an address of its own.
 func listened(all []netip.Prefix, host string) []netip.Prefix {
 	ip, err := netip.ParseAddr(host)
 	if err != nil || ip.IsUnspecified() {
 		return all[:min(len(all), maxAddresses)]
 	}
 	if ip.IsLoopback() {
-		// It says nothing of the network, but the round trip can be measured.
+		// It tells nothing about the network, but the round trip can be measured.
 		return []netip.Prefix{netip.PrefixFrom(ip, ip.BitLen())}
 	}
 	for _, p := range all {
