@@ -161,14 +161,14 @@ func (l *loops) transfers(name string, times int) error {
 	for range times {
 		switch name {
 		case "descend":
-			l.fine.Descend(1, loopOmega, exec)
+			l.fine.SmoothRestrict(1, loopOmega, exec)
 		case "restrict":
 			l.slabs(l.coarse.Part.Layout.Interior(), func(b kernel.Box) { l.fine.Restrict(l.coarse, b) })
-			l.coarse.Wall(false)
+			l.coarse.UpdateTruncated(false)
 		case "prolong":
 			l.slabs(l.config.Layout.Interior(), func(b kernel.Box) { l.fine.Prolong(l.coarse, l.v, b) })
 		default:
-			l.fine.Correct(l.coarse, l.v)
+			l.fine.DeferProlong(l.coarse, l.v)
 			l.fine.Smooth(1, loopOmega, exec, nil)
 		}
 	}
@@ -190,14 +190,14 @@ func (l *loops) makeLevels() error {
 	}
 	l.fine.Values = l.u
 	op.Diag, op.Off = op.Diag/4, op.Off/4
-	c.Part, c.Operator, c.Walls = kernel.Whole(layout), op, true
+	c.Part, c.Operator, c.Truncate = kernel.Whole(layout), op, true
 	if l.coarse, err = method.NewLevel(c, true); err != nil {
 		return err
 	}
-	if err = l.fine.Over(l.coarse, nil); err != nil {
+	if err = l.fine.Connect(l.coarse, nil); err != nil {
 		return err
 	}
-	l.fine.Descend(1, loopOmega, l.executor())
+	l.fine.SmoothRestrict(1, loopOmega, l.executor())
 	return nil
 }
 

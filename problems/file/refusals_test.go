@@ -106,12 +106,12 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		long:              long + ": its 65537 bytes are more than the 65536 allowed",
 		"membrain":        `no built-in problem "membrain" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d, american-put, american-call, american-basket2d, american-basket, perpetual-put, perpetual-call, perpetual-geometric; and no problem file of that name`,
 	} {
-		_, err := Open(ref, nil)
+		_, err := Open(nil, ref, nil)
 		require.EqualError(t, err, want)
 	}
-	_, err := Open(long, []string{"k=4"})
+	_, err := Open(nil, long, []string{"k=4"})
 	require.EqualError(t, err, long+": parameters belong to built-in problems; edit the problem file instead")
-	_, err = Open("membrane", []string{"k=-4"})
+	_, err = Open(nil, "membrane", []string{"k=-4"})
 	require.ErrorContains(t, err, "problem membrane: c0 = 0.5, k = -4")
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/p2pdc/p2pdc/problems"
 )
 
 // The bytes of a Spec: magic, a kind, length-prefixed fields (uvarint), and the
@@ -56,8 +58,9 @@ func appendField(b, field []byte) []byte {
 }
 
 // UnmarshalSpec reads what Marshal wrote. The Spec keeps arrays as slices of b,
-// which must not change afterwards. Bytes from anywhere are safe to pass.
-func UnmarshalSpec(b []byte) (*Spec, error) {
+// which must not change afterwards. Bytes from anywhere are safe to pass. A problem that is no file is looked up in the
+// catalog; a nil catalog holds the built-in problems.
+func UnmarshalSpec(c *problems.Catalog, b []byte) (*Spec, error) {
 	body := len(b) - sha256.Size
 	if body < len(magic)+1 || !bytes.HasPrefix(b, []byte(magic)) {
 		return nil, errors.New("these bytes are not a problem of this program's version")
@@ -76,7 +79,11 @@ func UnmarshalSpec(b []byte) (*Spec, error) {
 		if err := r.end(); err != nil {
 			return nil, err
 		}
-		return Builtin(name, settings)
+		named, err := lookup(c, name)
+		if err != nil {
+			return nil, err
+		}
+		return configured(named, settings)
 	case kindFile:
 		return r.file()
 	default:
