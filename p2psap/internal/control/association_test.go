@@ -100,8 +100,10 @@ func (w *wire) settle(breaks float64) {
 					if w.up && o.Conn == w.last && w.rand.Float64() < breaks {
 						w.cut()
 					}
-					if w.up && o.Conn == w.last {
-						other.a.Receive(w.now, o.Conn, o.Data)
+					for range 1 + w.rand.IntN(2) { // a message may come twice
+						if w.up && o.Conn == w.last {
+							other.a.Receive(w.now, o.Conn, o.Data)
+						}
 					}
 				}
 			}
@@ -148,6 +150,8 @@ func TestSequencedMessagesSurviveConnections(t *testing.T) {
 			require.Zero(t, unacked)
 		}
 		require.Positive(t, w.ends[0].a.Counters.Reconnect)
+		require.Positive(t, w.ends[0].a.Counters.Duplicate)
+		require.Zero(t, w.ends[0].a.Counters.Malformed)
 	}
 }
 
