@@ -99,7 +99,8 @@ func TestPause(t *testing.T) {
 					require.LessOrEqual(t, info.LastPause, took)
 				}
 			}
-			t.Logf("one way %v, loss %v: a change took %v at most (two round trips and 5 ms: %v)", latency, loss, longest, 4*latency+5*ms)
+			t.Logf("one way %v, loss %v: a change took %v at most (two round trips and 5 ms: %v)", latency, loss, longest,
+				4*latency+5*ms)
 		}
 	}
 }
@@ -375,7 +376,8 @@ func TestUnreadAcrossModes(t *testing.T) {
 		text, r, err := take()
 		require.NoError(t, err)
 		require.Equal(t, want, text)
-		require.Equal(t, Arrival{Label: uint64(i + 1), Newest: uint64(i + 1), Length: len(want), Fresh: true, Complete: true}, r)
+		require.Equal(t, Arrival{Label: uint64(i + 1), Newest: uint64(i + 1), Length: len(want), Fresh: true,
+			Complete: true}, r)
 		require.Len(t, slot.Labels, 1)
 	}
 	text, r, err := take()

@@ -21,7 +21,8 @@ func TestPeersThatDoNotMatch(t *testing.T) {
 		"version": {func(c *NodeConfig) { c.Version = "v2" }, `program version: this end has "v2", the peer "v1"`},
 		"run":     {func(c *NodeConfig) { c.Run = "other" }, `run: this end has "other", the peer "run"`},
 		"catalog": {func(c *NodeConfig) { c.Catalog = standIns("Extra") }, `catalog of micro-protocols`},
-		"network": {func(c *NodeConfig) { c.Rails[0].Network = Ethernet }, `network: this end has "ether", the peer "memory"`},
+		"network": {func(c *NodeConfig) { c.Rails[0].Network = Ethernet },
+			`network: this end has "ether", the peer "memory"`},
 	} {
 		for _, dialler := range []string{"a", "z"} {
 			t.Run(name+" "+dialler, func(t *testing.T) {
@@ -51,8 +52,11 @@ func TestSessionsThatDoNotMatch(t *testing.T) {
 		other OpenOptions
 		a, b  []string
 	}{
-		"mode":  {asyncOptions("s"), []string{"mode: this end is sync, the peer async"}, []string{"mode: this end is async, the peer sync"}},
-		"slots": {wider, []string{"slot 1: this end has 64 bytes, the peer 72", "slot 2: the peer does not declare it", "slot 3: only the peer declares it"}, []string{"slot 1: this end has 72 bytes, the peer 64", "slot 2: only the peer", "slot 3: the peer does not"}},
+		"mode": {asyncOptions("s"), []string{"mode: this end is sync, the peer async"},
+			[]string{"mode: this end is async, the peer sync"}},
+		"slots": {wider, []string{"slot 1: this end has 64 bytes, the peer 72", "slot 2: the peer does not declare it",
+			"slot 3: only the peer declares it"}, []string{"slot 1: this end has 72 bytes, the peer 64", "slot 2: only the peer",
+			"slot 3: the peer does not"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2)

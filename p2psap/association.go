@@ -211,7 +211,8 @@ func (n *Node) hostFor(id ConnID, peer string) string {
 	if host == "" || n.config.SameHost == nil || n.config.SameHost(id) {
 		return host
 	}
-	return fmt.Sprintf("%s/%016x", host[:min(len(host), control.MaxName-17)], control.Incarnation(n.config.Incarnation, peer))
+	own := control.Incarnation(n.config.Incarnation, peer)
+	return fmt.Sprintf("%s/%016x", host[:min(len(host), control.MaxName-17)], own)
 }
 
 // AcceptOffer implements control.Host.

@@ -106,7 +106,8 @@ func (l *lab) checkRail(i int, s, other *session) error {
 		return fmt.Errorf("%c: the rail is up: %v, joined: %v (%s)", 'a'+i, up, w.Up(), w.Reason())
 	case other.state != SessionOpen:
 	case up != (s.channel.Path != nil) || s.channel.Over || up && s.channel.Round != w.Round():
-		return fmt.Errorf("%c: the rail is up: %v, and the session on %v, in round %d of %d", 'a'+i, up, s.conditions.Network, s.channel.Round, w.Round())
+		return fmt.Errorf("%c: the rail is up: %v, and the session on %v, in round %d of %d", 'a'+i, up,
+			s.conditions.Network, s.channel.Round, w.Round())
 	case s.conditions.Network != other.conditions.Network || s.channel.Round != other.channel.Round:
 		return fmt.Errorf("the ends are on different rails")
 	}

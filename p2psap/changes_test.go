@@ -122,9 +122,11 @@ func (e *duelist) bounded() {
 		return
 	}
 	s.unacked.drop(uint64(s.acceptedNow()))
-	if used := s.handover.Stored - s.handover.Consumed; s.unacked.cost() > 2*s.theirs.ReceiveBytes || used > uint64(s.options.ReceiveBytes) ||
+	if used := s.handover.Stored - s.handover.Consumed; s.unacked.cost() > 2*s.theirs.ReceiveBytes ||
+		used > uint64(s.options.ReceiveBytes) ||
 		len(s.handover.Unread) > s.options.ReceiveBytes/messageCost || len(s.pathStates) > control.MaxProtocols {
-		e.d.fail(fmt.Errorf("%s holds too much: %d bytes kept, %d used of %d; spent %d, granted %d, %s", e.n.Name(), s.unacked.cost(), used, s.options.ReceiveBytes, s.queued, s.granted, e.d))
+		e.d.fail(fmt.Errorf("%s holds too much: %d bytes kept, %d used of %d; spent %d, granted %d, %s", e.n.Name(),
+			s.unacked.cost(), used, s.options.ReceiveBytes, s.queued, s.granted, e.d))
 	}
 }
 
@@ -160,7 +162,8 @@ func (d *duel) peace(seed uint64) {
 			if s == nil || d.fault != nil {
 				return true
 			}
-			rest = rest && (d.cables == nil || s.channel.Path != nil && !s.channel.Over) && e.adapting == 0 && s.renegotiation.mine.Cause == 0 && s.renegotiation.theirs.Cause == 0 && len(e.flight) == 0
+			rest = rest && (d.cables == nil || s.channel.Path != nil && !s.channel.Over) && e.adapting == 0 &&
+				s.renegotiation.mine.Cause == 0 && s.renegotiation.theirs.Cause == 0 && len(e.flight) == 0
 		}
 		return rest
 	})
@@ -178,7 +181,8 @@ func (d *duel) compare() error {
 	a, b := d.ends[0], d.ends[1]
 	d.moves = a.n.session(a.id).info.Moves
 	x, y := a.n.session(a.id), b.n.session(b.id)
-	if x.channel.number != y.channel.number || x.info.Changes != y.info.Changes || x.conditions != y.conditions || x.info.Moves != y.info.Moves || x.channel.Round != y.channel.Round {
+	if x.channel.number != y.channel.number || x.info.Changes != y.info.Changes || x.conditions != y.conditions ||
+		x.info.Moves != y.info.Moves || x.channel.Round != y.channel.Round {
 		return fmt.Errorf("the ends stand in different epochs: %s", d)
 	}
 	if fmt.Sprint(x.composition.Protocols) != fmt.Sprint(y.composition.Protocols) {
@@ -226,14 +230,16 @@ func TestChanges(t *testing.T) {
 				}
 				mu.Lock()
 				if failed++; failed <= 3 {
-					t.Errorf("seed %d: %v\nreplay: go test ./p2psap -run 'TestChanges$' -count=1 -change.seed=%d -change.count=1 -change.goal=%d", seed, d.fault, seed, *changeGoal)
+					t.Errorf("seed %d: %v\nreplay: go test ./p2psap -run 'TestChanges$' -count=1 "+
+						"-change.seed=%d -change.count=1 -change.goal=%d", seed, d.fault, seed, *changeGoal)
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	wait.Wait()
-	t.Logf("%d seeds, %d changes, %d of them of the rail, over %d control connections; %d failed", *changeCount, changes.Load(), moves.Load(), wires.Load(), failed)
+	t.Logf("%d seeds, %d changes, %d of them of the rail, over %d control connections; %d failed", *changeCount,
+		changes.Load(), moves.Load(), wires.Load(), failed)
 	if failed == 0 && *changeCount > 1 {
 		require.GreaterOrEqual(t, changes.Load(), *changeCount*uint64(*changeGoal))
 		require.Greater(t, wires.Load(), 2**changeCount, "connections break")

@@ -81,7 +81,8 @@ func duelLength(tag int) int { return [...]int{0, 64, 2048}[tag] }
 const reliableBit = 1 << 63
 
 func newDuel(seed uint64) *duel {
-	d := &duel{seed: seed, clock: mptest.NewClock(), rand: rand.New(rand.NewPCG(seed, 0x6475656c)), latency: time.Millisecond}
+	d := &duel{seed: seed, clock: mptest.NewClock(), rand: rand.New(rand.NewPCG(seed, 0x6475656c)),
+		latency: time.Millisecond}
 	d.latency = time.Duration(50+d.rand.IntN(3000)) * time.Microsecond
 	f := mptest.Faults{Delay: d.latency, Jitter: time.Duration(d.rand.Int64N(int64(2 * d.latency)))}
 	if d.rand.IntN(5) > 0 {
@@ -227,7 +228,8 @@ func (d *duel) String() (text string) {
 		if s == nil {
 			continue
 		}
-		text += fmt.Sprintf("[%s: %v %v, %d changes, change %+v, kept %d of which %d submitted, sent %v, got %v, %v] ", e.n.Name(), s.state, s.err,
+		text += fmt.Sprintf("[%s: %v %v, %d changes, change %+v, kept %d of which %d submitted, sent %v, got %v, %v] ",
+			e.n.Name(), s.state, s.err,
 			s.info.Changes, s.renegotiation, s.unacked.n, s.unacked.submitted, e.sent, e.got, s.conditions)
 	}
 	return text
@@ -443,7 +445,8 @@ func (e *duelist) receive(tag int) bool {
 	for i := 0; i < len(slot.Data); i += 8 {
 		w, was := binary.BigEndian.Uint64(slot.Data[i:]), binary.BigEndian.Uint64(e.values[tag][i:])
 		if w < was || w > e.d.ends[1-e.i].label[tag] || a.Complete && w < a.Label {
-			e.d.fail(fmt.Errorf("%s: tag %d: word %d is of value %x after %x, slot labelled %d", e.n.Name(), tag, i/8, w, was, a.Label))
+			e.d.fail(fmt.Errorf("%s: tag %d: word %d is of value %x after %x, slot labelled %d", e.n.Name(), tag, i/8, w, was,
+				a.Label))
 		}
 	}
 	if a.Complete && a.Label < e.age[tag] {

@@ -70,7 +70,8 @@ func ExampleNode() {
 	settle()
 	fmt.Println("accepted:", a.Accepted(sender) == transfer)
 	// Output:
-	// open same cluster [TransportDriver Resize Synchronous SequencedSegment PositiveAck Retransmit RTTEstimation ReliableFIFO]
+	// open same cluster [TransportDriver Resize Synchronous SequencedSegment PositiveAck Retransmit RTTEstimation
+	// ReliableFIFO]
 	// a halo, label 42, <nil>
 	// accepted: true
 }
@@ -82,7 +83,8 @@ func ExampleTablePolicy() {
 	})
 	fmt.Println(c.Column, c.Protocols, err)
 	// Output:
-	// async inter ether [TransportDriver Resize Asynchronous DCCPAck DCCPWindowCongestionControl TCPCongestionAvoidance] <nil>
+	// async inter ether [TransportDriver Resize Asynchronous DCCPAck DCCPWindowCongestionControl TCPCongestionAvoidance]
+	// <nil>
 }
 
 // Two hosts with a router between them are in one cluster if the round trip is short.

@@ -52,8 +52,10 @@ func samples() [][]byte {
 		make(control.KindGoodbye, 6, nil),
 		make(control.KindPropose, 7, proposal),
 		make(control.KindPropose, 8, refused),
-		make(control.KindSwitched, 9, &control.Switched{To: 1, From: 2, Epoch: 3, Sent: 4, Accepted: 5, Stored: 6, Credit: 7}),
-		make(control.KindPath, 10, &control.PathState{Network: InfiniBand, Round: 3, Stage: control.Offered, Offer: []byte("here")}),
+		make(control.KindSwitched, 9, &control.Switched{To: 1, From: 2, Epoch: 3, Sent: 4, Accepted: 5, Stored: 6,
+			Credit: 7}),
+		make(control.KindPath, 10, &control.PathState{Network: InfiniBand, Round: 3, Stage: control.Offered,
+			Offer: []byte("here")}),
 		make(control.KindPath, 11, &control.PathState{Network: InfiniBand, Round: 3, Stage: control.Ready}),
 		make(control.KindPath, 12, &control.PathState{Network: InfiniBand, Round: 3, Stage: control.Down, Reason: "why"}),
 		make(control.KindDrained, 13, &control.Drained{To: 1, From: 2, Epoch: 3}),
@@ -172,8 +174,10 @@ func FuzzAdapt(f *testing.F) {
 			case 0, 1:
 				sequence++
 				a := control.Proposal{
-					To: uint32(s.id), From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1 + next()/128, Cause: control.Cause(1 + next()%4),
-					Mode: microproto.Mode(1 + next()%2), Network: s.conditions.Network, Round: s.channel.Round, Distance: Distance(next() % 3), Lossy: next()%2 == 1,
+					To: uint32(s.id), From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1 + next()/128,
+					Cause: control.Cause(1 + next()%4),
+					Mode:  microproto.Mode(1 + next()%2), Network: s.conditions.Network, Round: s.channel.Round,
+					Distance: Distance(next() % 3), Lossy: next()%2 == 1,
 					Protocols: s.composition.Protocols, FrameBytes: uint32(next()) * 8, Sent: uint64(next()),
 				}
 				if c := s.renegotiation.next; c != nil && verb%9 == 1 {
@@ -186,8 +190,9 @@ func FuzzAdapt(f *testing.F) {
 			case 2:
 				sequence++
 				w = control.Encode(control.KindSwitched, sequence, 0, &control.Switched{
-					To: uint32(s.id), From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1, Sent: uint64(next()), Accepted: uint64(next() % 8),
-					Stored: uint64(next()) * 64, Credit: uint64(next()) * 256,
+					To: uint32(s.id), From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1, Sent: uint64(next()),
+					Accepted: uint64(next() % 8),
+					Stored:   uint64(next()) * 64, Credit: uint64(next()) * 256,
 				})
 			case 3:
 				_, _ = e.n.Adapt(d.clock.Now(), e.id, microproto.Mode(1+next()%2))
@@ -212,9 +217,11 @@ func FuzzAdapt(f *testing.F) {
 				w = control.Encode(control.KindPath, sequence, 0, &m)
 			case len(script)%3 == 1:
 				sequence++
-				w = control.Encode(control.KindDrained, sequence, 0, &control.Drained{To: uint32(s.id), From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1})
+				w = control.Encode(control.KindDrained, sequence, 0, &control.Drained{To: uint32(s.id), From: s.theirs.Session,
+					Epoch: uint8(s.info.Changes) + 1})
 			default:
-				e.n.RailEvent(d.clock.Now(), 1, microproto.LinkEvent{Up: next()%2 == 0, Peer: microproto.LinkAddr(next() % 3), Err: rail.ErrNoReason})
+				e.n.RailEvent(d.clock.Now(), 1, microproto.LinkEvent{Up: next()%2 == 0, Peer: microproto.LinkAddr(next() % 3),
+					Err: rail.ErrNoReason})
 			}
 			if len(w) > 0 {
 				e.n.Control(d.clock.Now(), ConnID(2*d.wire+e.i), w)

@@ -82,8 +82,9 @@ func newLab(in *instance) (*lab, error) {
 	for i := range l.nodes {
 		var err error
 		l.nodes[i], err = NewNode(NodeConfig{
-			Name: string(rune('a' + i)), Run: "run", Version: "v", Catalog: ctp.Catalog(), Policy: TablePolicy{}, Rails: rails(i),
-			Host: string(rune('a' + i)), Process: 1, Seed: uint64(i + 1), PeerTimeout: time.Hour, Heartbeat: 20 * time.Minute,
+			Name: string(rune('a' + i)), Run: "run", Version: "v", Catalog: ctp.Catalog(), Policy: TablePolicy{},
+			Rails: rails(i),
+			Host:  string(rune('a' + i)), Process: 1, Seed: uint64(i + 1), PeerTimeout: time.Hour, Heartbeat: 20 * time.Minute,
 			Limits: Limits{Composite: microproto.Limits{Messages: 64}},
 		})
 		if err != nil {
@@ -283,7 +284,8 @@ func (l *lab) move(i, k int) error {
 			t.next--
 		}
 	case "sync", "async":
-		t.wait, err = n.Adapt(l.now, id, map[string]microproto.Mode{"sync": microproto.ModeSynchronous, "async": microproto.ModeAsynchronous}[what])
+		t.wait, err = n.Adapt(l.now, id, map[string]microproto.Mode{"sync": microproto.ModeSynchronous,
+			"async": microproto.ModeAsynchronous}[what])
 	case "far", "near", "lossy":
 		to := s.conditions
 		to.Distance = map[string]Distance{"far": Far, "near": Near}[what]
@@ -368,7 +370,8 @@ func (l *lab) check(end bool) error {
 			return fmt.Errorf("%c: a change is under way for ever", 'a'+i)
 		case uint64(s.acceptedNow()) != s.info.MessagesSent:
 			return fmt.Errorf("%c: %d of %d transfers are accepted", 'a'+i, s.acceptedNow(), s.info.MessagesSent)
-		case s.channel.number != other.channel.number || fmt.Sprint(s.composition.Protocols) != fmt.Sprint(other.composition.Protocols):
+		case s.channel.number != other.channel.number ||
+			fmt.Sprint(s.composition.Protocols) != fmt.Sprint(other.composition.Protocols):
 			return fmt.Errorf("the ends have different compositions")
 		case len(l.over[i]) != len(l.over[1-i]) || len(l.over[i]) > 0 && (l.over[i][0] == nil) != (l.over[1-i][0] == nil):
 			return fmt.Errorf("wishes ended with %v and %v", l.over[0], l.over[1])
@@ -428,8 +431,10 @@ func (l *lab) hash() uint64 {
 			_, _ = h.Write(f.Data)
 		}
 		s := n.session(l.ids[i])
-		fmt.Fprint(h, s.state, s.renegotiation.mine, s.renegotiation.theirs, s.renegotiation.agreed, s.renegotiation.switched, s.renegotiation.answer, s.renegotiation.wanted, s.renegotiation.count,
-			s.unacked.n, s.unacked.base, s.unacked.submitted, s.handover.Unread, s.arrived, s.accepted, s.info.MessagesSent, s.conditions)
+		fmt.Fprint(h, s.state, s.renegotiation.mine, s.renegotiation.theirs, s.renegotiation.agreed,
+			s.renegotiation.switched, s.renegotiation.answer, s.renegotiation.wanted, s.renegotiation.count,
+			s.unacked.n, s.unacked.base, s.unacked.submitted, s.handover.Unread, s.arrived, s.accepted, s.info.MessagesSent,
+			s.conditions)
 		for _, c := range []*channel{s.previous, s.channel} {
 			if c == nil {
 				continue

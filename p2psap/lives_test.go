@@ -110,10 +110,15 @@ func TestSecondLifeWaitsForTheFirst(t *testing.T) {
 	require.Equal(t, SessionOpen, b.state(sb))
 	state, why := next.Peer("a")
 	require.Equal(t, PeerNew, state)
-	require.ErrorContains(t, why, "is in use by another peer, from which it still hears; it is free once that one is silent for 4s")
+	require.ErrorContains(t, why,
+		"is in use by another peer, from which it still hears; it is free once that one is silent for 4s")
 	require.Positive(t, a.Counters().PeersRefused)
 	b.Goodbye(w.now)
-	require.True(t, w.until(2*control.LastBackoff, func() bool { state, err := next.Peer("a"); return state == PeerUp && err == nil }))
+	require.True(t, w.until(2*control.LastBackoff, func() bool {
+		state, err := next.Peer("a")
+		return state == PeerUp &&
+			err == nil
+	}))
 }
 
 // Connections that say nothing make room for a peer, which gets in while they stand.

@@ -80,10 +80,12 @@ func measured(rtt time.Duration) (m path.Measurement) {
 // A round trip that is longer than a second is one like any other: 10 MB take their 8 s and
 // some round trips of slow start, and nothing is sent twice.
 func TestTransferOverLongRoundTrips(t *testing.T) {
-	for _, rtt := range []time.Duration{990 * time.Millisecond, 1050 * time.Millisecond, 2500 * time.Millisecond, 8 * time.Second} {
+	for _, rtt := range []time.Duration{990 * time.Millisecond, 1050 * time.Millisecond, 2500 * time.Millisecond,
+		8 * time.Second} {
 		t.Run(rtt.String(), func(t *testing.T) {
 			m := measured(rtt)
-			took, again := newLongPath(t, microproto.ModeSynchronous, rtt, m.InitialTimeout(InterRTOMax)).transfer(2 * time.Minute)
+			took, again := newLongPath(t, microproto.ModeSynchronous, rtt,
+				m.InitialTimeout(InterRTOMax)).transfer(2 * time.Minute)
 			require.Less(t, took, 8*time.Second+12*rtt)
 			require.Zero(t, again)
 		})
@@ -179,7 +181,8 @@ func TestMarginOfTheTimeout(t *testing.T) {
 // Peers whose round trip takes seconds connect, find that they are far apart, and exchange
 // messages in frames that are protected or not, of which none is sent twice.
 func TestPeersWithALongRoundTripConnect(t *testing.T) {
-	for _, rtt := range []time.Duration{600 * time.Millisecond, 1200 * time.Millisecond, 2500 * time.Millisecond, 4 * time.Second} {
+	for _, rtt := range []time.Duration{600 * time.Millisecond, 1200 * time.Millisecond, 2500 * time.Millisecond,
+		4 * time.Second} {
 		for _, protect := range []Protection{ProtectNever, ProtectAlways} {
 			for _, labelled := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%v, protection %v, labels %v", rtt, protect, labelled), func(t *testing.T) {

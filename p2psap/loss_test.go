@@ -110,7 +110,8 @@ func TestSuccessor(t *testing.T) {
 	// Its connections stand, so nothing but the silence shows that it is dead.
 	heard := a.peer("b").LastHeard()
 	up := func() bool { state, _ := next.Peer("a"); return state == PeerUp }
-	require.False(t, w.until(heard.Add(a.config.PeerTimeout-time.Millisecond).Sub(w.now), up), "in before the first was lost")
+	require.False(t, w.until(heard.Add(a.config.PeerTimeout-time.Millisecond).Sub(w.now), up),
+		"in before the first was lost")
 	_, why := next.Peer("a")
 	require.ErrorContains(t, why, `peer "a" says: the name "b" is in use by another peer`)
 	require.Equal(t, SessionOpen, a.state(sa))

@@ -49,7 +49,8 @@ func TestJudge(t *testing.T) {
 			require.Equal(t, to, w.Classify(to, x.path), "a second look changes nothing")
 		})
 	}
-	_, err := NewNode(NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Rails: []Rail{{Link: worldLink{}}}, Monitor: MonitorConfig{FarAbove: 1, NearBelow: 2}})
+	_, err := NewNode(NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{},
+		Rails: []Rail{{Link: worldLink{}}}, Monitor: MonitorConfig{FarAbove: 1, NearBelow: 2}})
 	require.ErrorContains(t, err, "contradict each other")
 }
 
@@ -87,7 +88,10 @@ func TestDwell(t *testing.T) {
 	for seed := range seeds {
 		d := quietDuel(seed, 100*time.Microsecond)
 		const dwell = 2500 * ms
-		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) { c.Monitor = MonitorConfig{Declared: true, Dwell: dwell, LossyAbove: 1} })
+		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) {
+			c.Monitor = MonitorConfig{Declared: true,
+				Dwell: dwell, LossyAbove: 1}
+		})
 		var changes []microproto.Instant // by a monitor
 		wishes, last := 0, len(d.ends[0].n.session(d.ends[0].id).composition.Protocols)
 		begin := d.clock.Now()
@@ -127,7 +131,8 @@ func TestDwell(t *testing.T) {
 		require.Greater(t, len(changes), 3, "seed %d: the monitor follows the path", seed)
 		require.Greater(t, wishes, 5)
 		for i := 1; i < len(changes); i++ {
-			require.GreaterOrEqual(t, changes[i].Sub(changes[i-1])+10*ms, dwell, "seed %d: two changes within a dwell time", seed)
+			require.GreaterOrEqual(t, changes[i].Sub(changes[i-1])+10*ms, dwell, "seed %d: two changes within a dwell time",
+				seed)
 		}
 	}
 }

@@ -122,7 +122,8 @@ func (o *OpenOptions) check() error {
 		return fmt.Errorf("p2psap: session %q has mode %d; it must be sync or async", o.Name, o.Mode)
 	}
 	if len(o.Slots) > control.MaxSlots {
-		return fmt.Errorf("p2psap: session %q declares %d slots; at most %d are allowed", o.Name, len(o.Slots), control.MaxSlots)
+		return fmt.Errorf("p2psap: session %q declares %d slots; at most %d are allowed",
+			o.Name, len(o.Slots), control.MaxSlots)
 	}
 	if o.Mode == microproto.ModeAsynchronous && len(o.Slots) == 0 {
 		return fmt.Errorf("p2psap: session %q is asynchronous and declares no slot: "+
@@ -134,8 +135,8 @@ func (o *OpenOptions) check() error {
 	for i, s := range o.Slots {
 		if s.Length <= 0 || s.Length > control.MaxSlotBytes ||
 			(o.Mode == microproto.ModeAsynchronous && s.Length%8 != 0) {
-			return fmt.Errorf("%w: session %q, tag %d: length %d; it must be 1 to %d bytes, and a multiple of 8 when asynchronous",
-				ErrSlot, o.Name, s.Tag, s.Length, control.MaxSlotBytes)
+			return fmt.Errorf("%w: session %q, tag %d: length %d; it must be 1 to %d bytes, "+
+				"and a multiple of 8 when asynchronous", ErrSlot, o.Name, s.Tag, s.Length, control.MaxSlotBytes)
 		}
 		for _, t := range o.Slots[:i] {
 			if s.Tag == t.Tag {

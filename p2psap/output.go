@@ -15,7 +15,7 @@ type OutputKind uint8
 // The kinds of output. The first three are orders to the caller, the others reports.
 const (
 	OutControl     = OutputKind(control.OutSend)    // send Data on connection Conn
-	OutDial        = OutputKind(control.OutDial)    // open a connection to Peer at Addr; answer with ControlUp or DialFailed
+	OutDial        = OutputKind(control.OutDial)    // connect to Peer at Addr; answer with ControlUp or DialFailed
 	OutDisconnect  = OutputKind(control.OutHangup)  // close connection Conn; Err is the reason
 	OutPeerUp      = OutputKind(control.OutUp)      // sessions with Peer can be opened
 	OutPeerRefused = OutputKind(control.OutRefused) // Peer and this node do not match: Err
@@ -26,9 +26,9 @@ const (
 // The kinds of output about sessions and rails.
 const (
 	OutOpened   OutputKind = iota + OutPeerLost + 1 // session Session is open
-	OutActivity                                     // session Session: a message arrived or was accepted, or there is room again
+	OutActivity                                     // session Session: an arrival, an acceptance, or room to send
 	OutEnded                                        // session Session has ended: Err
-	OutAdapted                                      // session Session has another composition; with Err, not the one asked for
+	OutAdapted                                      // session Session has another composition; with Err, it could not
 	OutRail                                         // a rail of Network to Peer can be used; with Err, no longer
 )
 

@@ -129,7 +129,8 @@ func TestOptionalRows(t *testing.T) {
 
 // The fixed window of Retransmit is no bound where a congestion window is.
 func TestFixedWindow(t *testing.T) {
-	for l, want := range map[Locality]microproto.Options{SameHost: {}, OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096}} {
+	for l, want := range map[Locality]microproto.Options{SameHost: {},
+		OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096}} {
 		c, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: l, Network: Ethernet})
 		require.NoError(t, err)
 		for _, key := range []string{OptionRTOFloor, OptionRTOGranularity, OptionRTOMax} {
@@ -141,8 +142,10 @@ func TestFixedWindow(t *testing.T) {
 
 func TestConditionsOutsideTheTable(t *testing.T) {
 	for _, c := range []Conditions{
-		{Mode: 0, Locality: SameHost, Network: Ethernet}, {Mode: 3, Locality: SameHost, Network: Ethernet}, {Mode: microproto.ModeSynchronous, Locality: 0, Network: Ethernet},
-		{Mode: microproto.ModeSynchronous, Locality: 5, Network: Ethernet}, {Mode: microproto.ModeSynchronous, Locality: SameHost, Network: 0}, {Mode: microproto.ModeSynchronous, Locality: SameHost, Network: 5},
+		{Mode: 0, Locality: SameHost, Network: Ethernet}, {Mode: 3, Locality: SameHost,
+			Network: Ethernet}, {Mode: microproto.ModeSynchronous, Locality: 0, Network: Ethernet},
+		{Mode: microproto.ModeSynchronous, Locality: 5, Network: Ethernet}, {Mode: microproto.ModeSynchronous,
+			Locality: SameHost, Network: 0}, {Mode: microproto.ModeSynchronous, Locality: SameHost, Network: 5},
 	} {
 		_, err := TablePolicy{}.Compose(c)
 		require.ErrorContains(t, err, "no column of Table I", "%v", c)
@@ -169,7 +172,8 @@ func TestMissingMicroProtocols(t *testing.T) {
 	_, err = a.Open(w.now, "b", asyncOptions("s"))
 	require.ErrorContains(t, err, "DCCPAck, DCCPWindowCongestionControl, TCPCongestionAvoidance")
 
-	composition, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: SameHost, Network: Ethernet})
+	composition, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: SameHost,
+		Network: Ethernet})
 	require.NoError(t, err)
 	require.NoError(t, Missing(intra, composition))
 }

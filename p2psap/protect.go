@@ -51,7 +51,8 @@ const sealBytes = seal.NumberBytes + seal.TagBytes
 func (c *NodeConfig) checkProtection() error {
 	switch {
 	case c.Protect > ProtectNever:
-		return fmt.Errorf("p2psap: node %q: protection %d: want ProtectAuto, ProtectAlways or ProtectNever", c.Name, c.Protect)
+		return fmt.Errorf("p2psap: node %q: protection %d: want ProtectAuto, ProtectAlways or ProtectNever",
+			c.Name, c.Protect)
 	case c.Protect == ProtectDefault && c.Entropy != nil:
 		c.Protect = ProtectAuto
 	case c.Protect == ProtectDefault:

@@ -87,7 +87,8 @@ func TestWhoIsProtected(t *testing.T) {
 }
 
 func TestProtectionNeedsEntropy(t *testing.T) {
-	c := NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Rails: []Rail{{Link: namedLink{}}}, Protect: ProtectAlways}
+	c := NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Rails: []Rail{{Link: namedLink{}}},
+		Protect: ProtectAlways}
 	_, err := NewNode(c)
 	require.ErrorContains(t, err, "source of entropy")
 	c.Protect = 9
@@ -119,7 +120,8 @@ func sealedPair(t *testing.T, seed uint64) (w *world, a, b *worldNode, sa, sb Se
 
 // inject puts a frame on a node's link as if it came from the other one.
 func (w *world) inject(from, to *worldNode, frame []byte) {
-	to.Input(w.now, 0, microproto.NewBuffer(bytes.Clone(frame), nil).Frame(microproto.LinkAddr(from.index+1), 0, len(frame)))
+	to.Input(w.now, 0, microproto.NewBuffer(bytes.Clone(frame), nil).Frame(microproto.LinkAddr(from.index+1), 0,
+		len(frame)))
 	w.settle()
 }
 

@@ -147,7 +147,8 @@ func TestRailsRefused(t *testing.T) {
 		"needs a link":                {{InfiniBand, nil}},
 		"rails":                       make([]Rail, control.MaxRails+1),
 	} {
-		_, err := NewNode(NodeConfig{Name: "x", Catalog: standIns(), Policy: TablePolicy{}, Rails: append([]Rail{{Link: link}}, rails...)})
+		_, err := NewNode(NodeConfig{Name: "x", Catalog: standIns(), Policy: TablePolicy{},
+			Rails: append([]Rail{{Link: link}}, rails...)})
 		require.ErrorContains(t, err, says)
 	}
 }

@@ -25,7 +25,8 @@ func locations() map[string]func(i int, c *NodeConfig) {
 func letters(seed uint64, latency time.Duration, length, queue int, where func(i int, c *NodeConfig)) *duel {
 	d := quietDuel(seed, latency)
 	d.mtu = 1400
-	d.options = &OpenOptions{Name: "s", Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, max(length, 1)}}, ReceiveBytes: queue}
+	d.options = &OpenOptions{Name: "s", Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, max(length, 1)}},
+		ReceiveBytes: queue}
 	d.start(microproto.ModeSynchronous, where)
 	return d
 }
@@ -230,7 +231,8 @@ func TestThousandSessions(t *testing.T) {
 	ids := [2][]SessionID{}
 	for k := range sessions {
 		for i, e := range d.ends {
-			id, err := e.n.Open(d.clock.Now(), string(rune('b'-i)), OpenOptions{Name: fmt.Sprint(k), Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, 8}}})
+			id, err := e.n.Open(d.clock.Now(), string(rune('b'-i)), OpenOptions{Name: fmt.Sprint(k),
+				Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, 8}}})
 			require.NoError(t, err)
 			ids[i] = append(ids[i], id)
 		}

@@ -120,7 +120,8 @@ func (s *session) checkLength(tag Tag, n int, synchronous bool) error {
 	case length < 0:
 		return s.undeclared(tag)
 	case synchronous && n > length:
-		return fmt.Errorf("%w: session %q: %d bytes for tag %d, declared with %d at most", ErrSlot, s.options.Name, n, tag, length)
+		return fmt.Errorf("%w: session %q: %d bytes for tag %d, declared with %d at most",
+			ErrSlot, s.options.Name, n, tag, length)
 	case !synchronous && n != length:
 		return fmt.Errorf("%w: session %q: %d bytes for tag %d, declared with %d", ErrSlot, s.options.Name, n, tag, length)
 	}

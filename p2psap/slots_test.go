@@ -59,7 +59,10 @@ func TestUndeclaredSlotsAreRefused(t *testing.T) {
 			}
 			a, b := node("a"), node("b")
 			w.connect()
-			require.True(t, w.until(time.Second, func() bool { return a.Finding("b").Locality != 0 && b.Finding("a").Locality != 0 }))
+			require.True(t, w.until(time.Second, func() bool {
+				return a.Finding("b").Locality != 0 &&
+					b.Finding("a").Locality != 0
+			}))
 			sa, sb := openAs(t, w, a, b, column.Mode)
 			i, err := a.Info(sa)
 			require.NoError(t, err)
@@ -104,7 +107,8 @@ func TestSlotsThatDiffer(t *testing.T) {
 		a, b []SlotSpec
 		says [2]string
 	}{
-		{[]SlotSpec{{1, 64}, {2, 8}}, []SlotSpec{{1, 64}}, [2]string{"slot 2: the peer does not declare it", "slot 2: only the peer declares it"}},
+		{[]SlotSpec{{1, 64}, {2, 8}}, []SlotSpec{{1, 64}}, [2]string{"slot 2: the peer does not declare it",
+			"slot 2: only the peer declares it"}},
 		{nil, []SlotSpec{{1, 64}}, [2]string{"slot 1: only the peer declares it", "slot 1: the peer does not declare it"}},
 		{[]SlotSpec{{1<<32 - 1, 64}}, []SlotSpec{{1<<32 - 1, 64}}, [2]string{"tag 4294967295", "tag 4294967295"}},
 		{[]SlotSpec{{1<<32 - 2, 64}}, []SlotSpec{{1<<32 - 2, 64}}, [2]string{"tag 4294967294", "tag 4294967294"}},
@@ -113,7 +117,10 @@ func TestSlotsThatDiffer(t *testing.T) {
 		set := func(n *NodeConfig) { n.Catalog, n.Rails[0].Network = ctp.Catalog(), Ethernet }
 		a, b := w.add("a", set), w.add("b", set)
 		w.connect()
-		require.True(t, w.until(time.Second, func() bool { return a.Finding("b").Locality != 0 && b.Finding("a").Locality != 0 }))
+		require.True(t, w.until(time.Second, func() bool {
+			return a.Finding("b").Locality != 0 &&
+				b.Finding("a").Locality != 0
+		}))
 		o := syncOptions("s")
 		o.Slots = c.a
 		sa, err := a.Open(w.now, "b", o)

@@ -113,7 +113,8 @@ func (s *standIn) Accepted() uint64 {
 
 func (s *standIn) Arrivals() uint64 { return s.arrived }
 
-func (s *standIn) Receive(_ *microproto.Exec, tag uint32, dst []byte, _ *[]microproto.SegmentLabel) (microproto.Arrival, error) {
+func (s *standIn) Receive(_ *microproto.Exec, tag uint32, dst []byte,
+	_ *[]microproto.SegmentLabel) (microproto.Arrival, error) {
 	q := s.queue[tag]
 	if len(q) == 0 {
 		if s.async {

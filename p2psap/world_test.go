@@ -348,9 +348,11 @@ func dissect(m control.Message) string {
 	}
 	switch b := body.(type) {
 	case *control.Hello:
-		text += fmt.Sprintf(" name=%s run=%s version=%s cluster=%q network=%v offer=%q", b.Name, b.Run, b.Version, b.Cluster, b.Network, b.Offer)
+		text += fmt.Sprintf(" name=%s run=%s version=%s cluster=%q network=%v offer=%q", b.Name, b.Run, b.Version,
+			b.Cluster, b.Network, b.Offer)
 	case *control.Open:
-		text += fmt.Sprintf(" name=%s mode=%v protocols=%v frame=%d receive=%d slots=%v", b.Name, b.Mode, b.Protocols, b.FrameBytes, b.ReceiveBytes, b.Slots)
+		text += fmt.Sprintf(" name=%s mode=%v protocols=%v frame=%d receive=%d slots=%v", b.Name, b.Mode, b.Protocols,
+			b.FrameBytes, b.ReceiveBytes, b.Slots)
 	case *control.OpenAck:
 		text += fmt.Sprintf(" frame=%d", b.FrameBytes)
 	case *control.Reject:
@@ -361,13 +363,16 @@ func dissect(m control.Message) string {
 		}
 	case *control.Proposal:
 		cause := [...]string{"", "scheme", "context", "accept", "rail"}[b.Cause]
-		text += fmt.Sprintf(" epoch=%d for=%s mode=%v distance=%v lossy=%v protocols=%v sent=%d reason=%q", b.Epoch, cause, b.Mode, b.Distance, b.Lossy, b.Protocols, b.Sent, b.Reason)
+		text += fmt.Sprintf(" epoch=%d for=%s mode=%v distance=%v lossy=%v protocols=%v sent=%d reason=%q", b.Epoch, cause,
+			b.Mode, b.Distance, b.Lossy, b.Protocols, b.Sent, b.Reason)
 	case *control.PathState:
-		text += fmt.Sprintf(" network=%v round=%d %s offer=%q reason=%q", b.Network, b.Round, [...]string{"", "offered", "ready", "down"}[b.Stage], b.Offer, b.Reason)
+		text += fmt.Sprintf(" network=%v round=%d %s offer=%q reason=%q", b.Network, b.Round,
+			[...]string{"", "offered", "ready", "down"}[b.Stage], b.Offer, b.Reason)
 	case *control.Drained:
 		text += fmt.Sprintf(" epoch=%d", b.Epoch)
 	case *control.Switched:
-		text += fmt.Sprintf(" epoch=%d sent=%d accepted=%d stored=%d credit=%d", b.Epoch, b.Sent, b.Accepted, b.Stored, b.Credit)
+		text += fmt.Sprintf(" epoch=%d sent=%d accepted=%d stored=%d credit=%d", b.Epoch, b.Sent, b.Accepted, b.Stored,
+			b.Credit)
 	}
 	return text
 }

@@ -142,7 +142,8 @@ func TestAdaptWithTraffic(t *testing.T) {
 func TestAdaptToDifferentModes(t *testing.T) {
 	_, _, sockets := pair(t, "s")
 	ctx := limit(t)
-	modes := map[*Socket]microproto.Mode{sockets[0][0]: microproto.ModeSynchronous, sockets[0][1]: microproto.ModeAsynchronous}
+	modes := map[*Socket]microproto.Mode{sockets[0][0]: microproto.ModeSynchronous,
+		sockets[0][1]: microproto.ModeAsynchronous}
 	var mu sync.Mutex
 	both(t, sockets[0], func(s *Socket) error {
 		mu.Lock()

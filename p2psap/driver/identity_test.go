@@ -230,7 +230,8 @@ func TestSilentStrangersAreBoundedInNumber(t *testing.T) {
 	})
 	b := start(t, "b", known(p2psap.ProtectAuto))
 	comeSilently(t, a, 5*bound)
-	await.Until(t, func() bool { return a.Stats().HandshakesDisplaced >= 4*bound && waiting(a) <= bound }, "the crowd to be bounded")
+	await.Until(t, func() bool { return a.Stats().HandshakesDisplaced >= 4*bound && waiting(a) <= bound },
+		"the crowd to be bounded")
 	join(t, a, b)
 	require.Zero(t, a.Stats().HandshakesTimedOut)
 }
@@ -243,7 +244,8 @@ func TestSilentStrangersAreBoundedInTime(t *testing.T) {
 		c.Handshake = 50 * time.Millisecond
 	})
 	comeSilently(t, a, strangers)
-	await.Until(t, func() bool { return a.Stats().HandshakesTimedOut == strangers && waiting(a) == 0 }, "the end of silent connections")
+	await.Until(t, func() bool { return a.Stats().HandshakesTimedOut == strangers && waiting(a) == 0 },
+		"the end of silent connections")
 }
 
 // waiting returns how many connections have not shown yet that they know the secret.

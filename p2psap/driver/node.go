@@ -106,8 +106,9 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	if c.Plain {
-		n.log.Warn().Str("node", c.Name).Stringer("control", n.listener.Addr()).Msg(
-			"this node is unprotected (Plain): whoever reaches its ports can take part in the run, read and change what it sends")
+		n.log.Warn().Str("node", c.Name).Stringer("control", n.listener.Addr()).
+			Msg("this node is unprotected (Plain): whoever reaches its ports can take part in the run, " +
+				"read and change what it sends")
 	}
 	n.addRails()
 	n.initPoll()

@@ -306,7 +306,8 @@ func TestConnectFails(t *testing.T) {
 
 	link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 	require.NoError(t, err)
-	_, err = New(Config{Name: "c", Plain: true, Rails: []Rail{{Link: link}}, Listen: a.ControlAddr().String(), Catalog: standIns(), Policy: p2psap.TablePolicy{}})
+	_, err = New(Config{Name: "c", Plain: true, Rails: []Rail{{Link: link}}, Listen: a.ControlAddr().String(),
+		Catalog: standIns(), Policy: p2psap.TablePolicy{}})
 	require.ErrorContains(t, err, "in use")
 	_, err = link.Recv(make([]microproto.Frame, 1))
 	require.ErrorIs(t, err, net.ErrClosed, "New owns the link, also when it fails")
@@ -352,7 +353,8 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	// The first four are refused for what they say, the last for what it does not say in time.
 	a, b := start(t, "a", func(c *Config) { c.Handshake = time.Hour }), start(t, "b", nil)
 	hasty := start(t, "hasty", func(c *Config) { c.Handshake = 50 * time.Millisecond })
-	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x03abc", "\x00\x00\x00\x14P2" + string([]byte{p2psap.ControlVersion, 2}) + "aaaaaaaabbbbbbbb", "\x00"} {
+	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x03abc",
+		"\x00\x00\x00\x14P2" + string([]byte{p2psap.ControlVersion, 2}) + "aaaaaaaabbbbbbbb", "\x00"} {
 		to := a
 		if garbage == "\x00" {
 			to = hasty

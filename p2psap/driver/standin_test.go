@@ -123,7 +123,8 @@ func (s *standIn) Accepted() uint64 {
 
 func (s *standIn) Arrivals() uint64 { return s.arrived }
 
-func (s *standIn) Receive(x *microproto.Exec, tag uint32, dst []byte, _ *[]microproto.SegmentLabel) (microproto.Arrival, error) {
+func (s *standIn) Receive(x *microproto.Exec, tag uint32, dst []byte,
+	_ *[]microproto.SegmentLabel) (microproto.Arrival, error) {
 	slot := s.slots[tag]
 	if slot == nil || slot.count == 0 {
 		if s.async {

@@ -259,7 +259,8 @@ func (a *Associations) Advance(now microproto.Instant) {
 
 func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 	if p.State == Up && p.overflowed {
-		a.Fail(now, p, fmt.Errorf("%w: peer %q leaves more than %d control messages unacknowledged", ErrLimit, p.Name, a.Unacked))
+		a.Fail(now, p, fmt.Errorf("%w: peer %q leaves more than %d control messages unacknowledged",
+			ErrLimit, p.Name, a.Unacked))
 		return
 	}
 	if p.State == Up && now.Sub(p.heard) >= a.PeerTimeout {

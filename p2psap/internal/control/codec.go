@@ -85,7 +85,8 @@ func (m *Message) code(c *coder, mark *uint16) {
 // version alone, so that the mismatch can be named.
 func Parse(b []byte) (Message, error) {
 	if len(b) > MaxBytes {
-		return Message{}, fmt.Errorf("%w: control message of %d bytes, at most %d are allowed", ErrMalformed, len(b), MaxBytes)
+		return Message{}, fmt.Errorf("%w: control message of %d bytes, at most %d are allowed",
+			ErrMalformed, len(b), MaxBytes)
 	}
 	var m Message
 	var mark uint16

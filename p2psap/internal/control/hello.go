@@ -95,7 +95,8 @@ func differences(mine, theirs *Hello) string {
 	text("run", mine.Run, theirs.Run)
 	text("network", mine.Network.String(), theirs.Network.String())
 	if mine.Catalog != theirs.Catalog {
-		d = append(d, fmt.Sprintf("catalog of micro-protocols: this end has %016x, the peer %016x", mine.Catalog, theirs.Catalog))
+		d = append(d, fmt.Sprintf("catalog of micro-protocols: this end has %016x, the peer %016x",
+			mine.Catalog, theirs.Catalog))
 	}
 	return strings.Join(d, "; ")
 }

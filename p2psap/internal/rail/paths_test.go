@@ -163,6 +163,8 @@ func TestBindingEndsWithItsRound(t *testing.T) {
 	sides[1].deliver(t, 2, sides[0])
 	require.True(t, sides[0].All()[0].Bind().Over)
 	require.Contains(t, sides[0].All()[0].Reason(), "the peer says: ib is down at b: gone")
-	require.ErrorIs(t, sides[0].Receive(3, &control.PathState{Network: path.InfiniBand, Round: 9, Stage: control.Ready}), control.ErrMalformed)
-	require.ErrorIs(t, sides[0].Receive(3, &control.PathState{Network: path.SharedMemory, Round: 1, Stage: control.Ready}), control.ErrMalformed)
+	require.ErrorIs(t, sides[0].Receive(3, &control.PathState{Network: path.InfiniBand, Round: 9, Stage: control.Ready}),
+		control.ErrMalformed)
+	require.ErrorIs(t, sides[0].Receive(3, &control.PathState{Network: path.SharedMemory, Round: 1,
+		Stage: control.Ready}), control.ErrMalformed)
 }
