@@ -15,7 +15,7 @@ import (
 )
 
 // quietDuel is one without faults.
-func quietDuel(seed uint64, latency time.Duration) *duel {
+func quietTwoNodes(seed uint64, latency time.Duration) *twoNodes {
 	d := newDuel(4 * seed) // no seed of a reliable link
 	d.latency, d.breaks, d.late, d.refuse = latency, 0, 0, 0
 	d.cramped, d.sealed, d.trains = false, false, false
@@ -23,7 +23,7 @@ func quietDuel(seed uint64, latency time.Duration) *duel {
 	return d
 }
 
-func (d *duel) pass(t time.Duration) {
+func (d *twoNodes) pass(t time.Duration) {
 	until := d.clock.Now().Add(t)
 	d.clock.At(until, func() {})
 	d.until(t+time.Second, "time", func() bool { return d.clock.Now() >= until })
@@ -40,7 +40,7 @@ func TestPause(t *testing.T) {
 		for _, loss := range []float64{0, 0.05} {
 			var longest time.Duration
 			for seed := range uint64(20) {
-				d := quietDuel(seed, latency)
+				d := quietTwoNodes(seed, latency)
 				d.start(microproto.ModeSynchronous, nil)
 				d.link.SetFaults(mptest.Faults{Delay: latency, Jitter: latency / 8, Loss: loss})
 				bound := 4*(latency+latency/8) + 5*ms
@@ -59,7 +59,7 @@ func TestPause(t *testing.T) {
 				d.pass(latency * 10)
 				for k := range 8 {
 					for _, e := range d.ends {
-						for tag := 1; tag <= duelSlots; tag++ {
+						for tag := 1; tag <= testSlots; tag++ {
 							for e.receive(tag) {
 								continue
 							}
@@ -85,8 +85,8 @@ func TestPause(t *testing.T) {
 							e.settle()
 						}
 						d.until(10*time.Second, "a change", func() bool {
-							d.ends[0].look()
-							d.ends[1].look()
+							d.ends[0].checkAdapt()
+							d.ends[1].checkAdapt()
 							return d.ends[0].adapting == 0 && d.ends[1].adapting == 0
 						})
 					}
@@ -165,7 +165,7 @@ func (n newer) Attach(b *microproto.Binder) error {
 func TestRefusedChange(t *testing.T) {
 	for why, change := range refusals() {
 		t.Run(why, func(t *testing.T) {
-			d := quietDuel(1, ms)
+			d := quietTwoNodes(1, ms)
 			d.start(microproto.ModeSynchronous, change)
 			for range 3 {
 				for _, e := range d.ends {
@@ -174,8 +174,8 @@ func TestRefusedChange(t *testing.T) {
 					e.settle()
 				}
 				d.until(time.Second, "refused", func() bool {
-					d.ends[0].look()
-					d.ends[1].look()
+					d.ends[0].checkAdapt()
+					d.ends[1].checkAdapt()
 					return d.ends[0].adapting == 0 && d.ends[1].adapting == 0
 				})
 				require.NoError(t, d.fault)
@@ -192,7 +192,7 @@ func TestRefusedChange(t *testing.T) {
 				require.Equal(t, microproto.ModeSynchronous, info.Conditions.Mode)
 				e.outcomes = nil
 			}
-			d.peace(0)
+			d.endFaults(0)
 			require.NoError(t, d.fault)
 			require.Positive(t, d.ends[0].got[1]+d.ends[0].got[2], "messages go on in the old composition")
 		})
@@ -201,9 +201,9 @@ func TestRefusedChange(t *testing.T) {
 
 // One end dies at any moment of a change: the other hears that the peer is lost, and
 // nothing hangs.
-func TestDeathDuringChange(t *testing.T) {
+func TestPeerLostDuringChange(t *testing.T) {
 	for step := range 40 {
-		d := quietDuel(2, ms)
+		d := quietTwoNodes(2, ms)
 		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) { c.PeerTimeout, c.Heartbeat = 2*time.Second, 200*ms })
 		d.deadly = true
 		for _, e := range d.ends {
@@ -237,7 +237,7 @@ func TestDeathDuringChange(t *testing.T) {
 // accepted is received, and the session can be opened again.
 func TestCloseDuringChange(t *testing.T) {
 	for step := range 60 {
-		d := quietDuel(3, ms)
+		d := quietTwoNodes(3, ms)
 		d.closing = true
 		d.start(microproto.ModeSynchronous, nil)
 		for _, e := range d.ends {
@@ -259,8 +259,8 @@ func TestCloseDuringChange(t *testing.T) {
 			return x == SessionEnded && (y == SessionRemoteClosed || y == SessionEnded)
 		})
 		state, _ := b.n.State(b.id)
-		for tag := 1; tag <= duelSlots && state == SessionRemoteClosed; tag++ {
-			for slot := (Slot{Tag: Tag(tag), Data: make([]byte, duelLength(tag))}); ; {
+		for tag := 1; tag <= testSlots && state == SessionRemoteClosed; tag++ {
+			for slot := (Slot{Tag: Tag(tag), Data: make([]byte, slotLength(tag))}); ; {
 				r, err := b.n.Receive(d.clock.Now(), b.id, &slot)
 				if err != nil {
 					require.ErrorIs(t, err, ErrPeerClosed)
@@ -287,7 +287,7 @@ func TestCloseDuringChange(t *testing.T) {
 // A frame of an old epoch changes nothing, neither of the one before nor of one whose
 // number the header's byte has come back to.
 func TestFramesOfOldEpochs(t *testing.T) {
-	d := quietDuel(5, 100*time.Microsecond)
+	d := quietTwoNodes(5, 100*time.Microsecond)
 	d.start(microproto.ModeSynchronous, nil)
 	a, b := d.ends[0], d.ends[1]
 	var old []byte
@@ -311,8 +311,8 @@ func TestFramesOfOldEpochs(t *testing.T) {
 			e.settle()
 		}
 		d.until(time.Second, "a change", func() bool {
-			a.look()
-			b.look()
+			a.checkAdapt()
+			b.checkAdapt()
 			return a.adapting == 0 && b.adapting == 0
 		})
 		require.NoError(t, d.fault)
@@ -332,14 +332,14 @@ func TestFramesOfOldEpochs(t *testing.T) {
 	}
 	require.EqualValues(t, 600%256, func() uint8 { i, _ := b.n.Info(b.id); return i.Epoch }())
 	a.outcomes, b.outcomes = nil, nil
-	d.peace(0)
+	d.endFaults(0)
 	require.NoError(t, d.fault)
 }
 
 // What was not received when the mode changed: messages wait, in order, before the
 // values that come after them; slots start empty when messages have come between.
 func TestUnreadAcrossModes(t *testing.T) {
-	d := quietDuel(6, 100*time.Microsecond)
+	d := quietTwoNodes(6, 100*time.Microsecond)
 	d.start(microproto.ModeSynchronous, nil)
 	a, b := d.ends[0], d.ends[1]
 	change := func(m microproto.Mode) {
@@ -348,8 +348,8 @@ func TestUnreadAcrossModes(t *testing.T) {
 			e.settle()
 		}
 		d.until(time.Second, "a change", func() bool {
-			a.look()
-			b.look()
+			a.checkAdapt()
+			b.checkAdapt()
 			return a.adapting == 0 && b.adapting == 0
 		})
 		require.NoError(t, d.fault)
@@ -407,8 +407,8 @@ func TestUnreadAcrossModes(t *testing.T) {
 }
 
 // A session that fails at one end, because its composite does, ends at both.
-func TestFailureIsTold(t *testing.T) {
-	d := quietDuel(8, ms)
+func TestFailureIsReported(t *testing.T) {
+	d := quietTwoNodes(8, ms)
 	d.closing = true
 	d.start(microproto.ModeSynchronous, nil)
 	a, b := d.ends[0], d.ends[1]
@@ -432,8 +432,8 @@ func TestFailureIsTold(t *testing.T) {
 
 // What a composition has learnt of the path is there again after one that does without
 // it: a first segment that is lost comes again soon.
-func TestPathIsRemembered(t *testing.T) {
-	d := quietDuel(9, ms)
+func TestPathStateIsKept(t *testing.T) {
+	d := quietTwoNodes(9, ms)
 	d.start(microproto.ModeSynchronous, nil)
 	a, b := d.ends[0], d.ends[1]
 	for range 10 {
@@ -452,8 +452,8 @@ func TestPathIsRemembered(t *testing.T) {
 			e.settle()
 		}
 		d.until(time.Second, "a change", func() bool {
-			a.look()
-			b.look()
+			a.checkAdapt()
+			b.checkAdapt()
 			return a.adapting == 0 && b.adapting == 0
 		})
 	}

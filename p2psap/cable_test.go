@@ -115,7 +115,7 @@ func (l *lab) checkRail(i int, s, other *session) error {
 }
 
 // ship gives the rail what waits for it. It takes time, and keeps the order.
-func (e *duelist) ship() {
+func (e *socketUser) ship() {
 	d := e.d
 	if d.cables == nil {
 		return
@@ -146,9 +146,9 @@ func (e *duelist) ship() {
 }
 
 // strain has the rail go down and come back at random, at either end and also at both.
-func (e *duelist) strain() {
+func (e *socketUser) failRails() {
 	d := e.d
-	if d.cables == nil || d.calm || d.rand.IntN(12) > 0 {
+	if d.cables == nil || d.faultless || d.rand.IntN(12) > 0 {
 		return
 	}
 	down := microproto.LinkEvent{Err: rail.ErrNoReason}
@@ -170,7 +170,7 @@ func (e *duelist) strain() {
 	d.clock.After(time.Duration(d.rand.Int64N(int64(20*d.latency))), e.rise)
 }
 
-func (e *duelist) rise() {
+func (e *socketUser) rise() {
 	if e.d.cables != nil {
 		e.n.RailEvent(e.d.clock.Now(), 1, microproto.LinkEvent{Up: true})
 		e.settle()
@@ -178,7 +178,7 @@ func (e *duelist) rise() {
 }
 
 // cut loses what is on its way by the rail, in both directions.
-func (d *duel) cut() {
+func (d *twoNodes) cut() {
 	for i := range d.cables {
 		for _, x := range d.cables[i].flying {
 			x.f.Release()

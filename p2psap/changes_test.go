@@ -35,7 +35,7 @@ func modeAt(seed uint64, k, end int) microproto.Mode {
 }
 
 // attack lets both ends send, receive and change until the session has changed so often.
-func (d *duel) attack(seed uint64, goal int) {
+func (d *twoNodes) attack(seed uint64, goal int) {
 	start := microproto.ModeSynchronous
 	if seed%3 == 0 {
 		start = microproto.ModeAsynchronous
@@ -55,7 +55,7 @@ func (d *duel) attack(seed uint64, goal int) {
 		idle, last := int64(0), uint32(0)
 		act = func() {
 			s := e.n.session(e.id)
-			if d.calm || d.fault != nil || s == nil {
+			if d.faultless || d.fault != nil || s == nil {
 				return
 			}
 			if idle++; s.info.Changes != last {
@@ -80,7 +80,7 @@ func (d *duel) attack(seed uint64, goal int) {
 }
 
 // act is one move of a user.
-func (e *duelist) act(seed uint64, eager int) {
+func (e *socketUser) act(seed uint64, eager int) {
 	d := e.d
 	switch x := d.rand.IntN(10); {
 	case x < 4:
@@ -88,7 +88,7 @@ func (e *duelist) act(seed uint64, eager int) {
 			e.send()
 		}
 	case x < 6:
-		for e.receive(1 + d.rand.IntN(duelSlots)) {
+		for e.receive(1 + d.rand.IntN(testSlots)) {
 			continue
 		}
 	case x < 6+eager:
@@ -109,14 +109,14 @@ func (e *duelist) act(seed uint64, eager int) {
 	case 3:
 		e.withdraw()
 	}
-	e.look()
-	e.bounded()
-	e.strain()
+	e.checkAdapt()
+	e.checkBounds()
+	e.failRails()
 	e.settle()
 }
 
 // bounded fails the run when an end holds more than its bounds say.
-func (e *duelist) bounded() {
+func (e *socketUser) checkBounds() {
 	s := e.n.session(e.id)
 	if s == nil {
 		return
@@ -131,11 +131,11 @@ func (e *duelist) bounded() {
 }
 
 // peace ends the faults: every wish is answered, every message arrives, and the ends agree.
-func (d *duel) peace(seed uint64) {
+func (d *twoNodes) endFaults(seed uint64) {
 	if d.fault != nil {
 		return
 	}
-	d.calm = true
+	d.faultless = true
 	f := d.link
 	f.SetFaults(quietFaults(d.latency))
 	for _, e := range d.ends {
@@ -145,12 +145,12 @@ func (d *duel) peace(seed uint64) {
 		rest := true
 		for i, e := range d.ends {
 			other := d.ends[1-i]
-			e.look()
+			e.checkAdapt()
 			if e.adapting == 0 && len(e.outcomes) < len(other.outcomes)+int(min(other.adapting, 1)) {
 				e.adapt(func(k int) microproto.Mode { return modeAt(seed, k, e.i) })
 				e.settle()
 			}
-			for tag := 1; tag <= duelSlots; tag++ {
+			for tag := 1; tag <= testSlots; tag++ {
 				for e.receive(tag) {
 					continue
 				}
@@ -172,7 +172,7 @@ func (d *duel) peace(seed uint64) {
 	}
 }
 
-func (d *duel) compare() error {
+func (d *twoNodes) compare() error {
 	for _, e := range d.ends {
 		if n := e.n.Counters(); n.FramesForged+n.FramesUnprotected > 0 {
 			return fmt.Errorf("%s does not open what the other end has sealed: %+v", e.n.Name(), n)
@@ -221,7 +221,7 @@ func TestChanges(t *testing.T) {
 					d.cables = &[2]cable{}
 				}
 				d.attack(seed, *changeGoal)
-				d.peace(seed)
+				d.endFaults(seed)
 				changes.Add(uint64(d.changes))
 				wires.Add(uint64(d.wires))
 				moves.Add(uint64(d.moves))

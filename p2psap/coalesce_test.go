@@ -12,7 +12,7 @@ import (
 
 // Small messages that may wait do so while an earlier one is not accepted, and go together:
 // one frame has all of them.
-func TestSmallMessagesGoTogether(t *testing.T) {
+func TestSmallMessagesCoalesce(t *testing.T) {
 	w := newWorld(t, 5)
 	set := func(c *NodeConfig) { c.Catalog = ctp.Catalog() }
 	a, b := w.add("a", set), w.add("b", set)

@@ -153,7 +153,7 @@ func FuzzAdapt(f *testing.F) {
 	f.Add([]byte{128, 6, 1, 3, 3, 2, 1, 6, 2, 1, 8, 0, 7, 3, 1, 1, 4, 0, 2, 1})
 	f.Add([]byte{129, 5, 0, 3, 2, 8, 1, 6, 1, 3, 7, 2, 4, 4, 4, 4})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		d := quietDuel(7, time.Millisecond)
+		d := quietTwoNodes(7, time.Millisecond)
 		d.deadly, d.closing = true, true
 		if len(script) > 0 && script[0]&0x80 != 0 {
 			d.cables = &[2]cable{}

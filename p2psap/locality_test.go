@@ -90,7 +90,7 @@ func TestMeasuringSurvivesBrokenConnections(t *testing.T) {
 }
 
 // What nobody has asked for says nothing about the distance.
-func TestPongThatNobodyAskedFor(t *testing.T) {
+func TestUnexpectedPong(t *testing.T) {
 	w := newWorld(t, 4)
 	w.latency = 10 * time.Millisecond
 	a, b := w.add("a", addressed("10.0.0.1/24")), w.add("b", addressed("10.0.0.2/24"))

@@ -70,7 +70,7 @@ func TestBrokenConnectionIsMadeAgain(t *testing.T) {
 
 // A node that was stopped itself must not take its own absence for the silence of
 // the others.
-func TestOwnStandstill(t *testing.T) {
+func TestPausedNodeLosesNoPeer(t *testing.T) {
 	w, a, _, sa, _ := pair(t, syncOptions("s"))
 	w.run(time.Second)
 	w.now = w.now.Add(time.Hour)
@@ -78,7 +78,7 @@ func TestOwnStandstill(t *testing.T) {
 	require.Equal(t, SessionOpen, a.state(sa))
 }
 
-func TestGoodbyeIsNoLoss(t *testing.T) {
+func TestGoodbyeIsNotALoss(t *testing.T) {
 	w, a, b, sa, _ := pair(t, syncOptions("s"))
 	_, err := b.Send(w.now, b.sessions[0].id, 2, 1, make([]byte, 8))
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestGoodbyeIsNoLoss(t *testing.T) {
 
 // A new node under the name of one that died without a word: the old sessions are
 // lost, the new conversation is good.
-func TestSuccessor(t *testing.T) {
+func TestNewIncarnationAfterLoss(t *testing.T) {
 	w, a, b, sa, _ := pair(t, syncOptions("s"))
 	b.dead = true
 	next := w.add("b2", func(c *NodeConfig) { c.Name, c.Rails[0].Link = "b", namedLink{worldLink{w}, "b", 0} })
@@ -130,7 +130,7 @@ func TestSuccessor(t *testing.T) {
 
 // Strangers that connect and say nothing, or nonsense, are hung up on, and cannot
 // be too many.
-func TestStrangersOnTheControlChannel(t *testing.T) {
+func TestUnauthenticatedConnections(t *testing.T) {
 	w := newWorld(t, 1)
 	a := w.add("a", nil)
 	for i := range ConnID(100) {
@@ -153,7 +153,7 @@ func TestStrangersOnTheControlChannel(t *testing.T) {
 }
 
 // A message that comes twice costs nothing, least of all the connection.
-func TestDoubledMessages(t *testing.T) {
+func TestDuplicateMessages(t *testing.T) {
 	w := newWorld(t, 9)
 	w.doubleChance = 1
 	a, b := w.add("a", nil), w.add("b", nil)

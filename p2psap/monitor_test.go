@@ -13,7 +13,7 @@ import (
 
 const ms = time.Millisecond
 
-func TestJudge(t *testing.T) {
+func TestClassify(t *testing.T) {
 	var w MonitorConfig
 	require.NoError(t, w.withDefaults())
 	near := Conditions{Mode: microproto.ModeSynchronous, Locality: SameCluster, Network: Ethernet}
@@ -56,7 +56,7 @@ func TestJudge(t *testing.T) {
 
 // A path that swings between two measurements changes a session's conditions only if
 // they lie on different sides of both limits.
-func TestJudgeHasHysteresis(t *testing.T) {
+func TestClassifyHasHysteresis(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := MonitorConfig{}
 		require.NoError(t, w.withDefaults())
@@ -86,7 +86,7 @@ func TestDwell(t *testing.T) {
 		seeds = 1
 	}
 	for seed := range seeds {
-		d := quietDuel(seed, 100*time.Microsecond)
+		d := quietTwoNodes(seed, 100*time.Microsecond)
 		const dwell = 2500 * ms
 		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) {
 			c.Monitor = MonitorConfig{Declared: true,
@@ -101,7 +101,7 @@ func TestDwell(t *testing.T) {
 			}
 			for i, e := range d.ends {
 				e.send()
-				for tag := 1; tag <= duelSlots; tag++ {
+				for tag := 1; tag <= testSlots; tag++ {
 					for e.receive(tag) {
 						continue
 					}
@@ -111,12 +111,12 @@ func TestDwell(t *testing.T) {
 					e.adapt(func(int) microproto.Mode { return microproto.ModeSynchronous })
 					e.settle()
 					if i == 1 {
-						d.until(time.Second, "a wish", func() bool { e.look(); return e.adapting == 0 })
+						d.until(time.Second, "a wish", func() bool { e.checkAdapt(); return e.adapting == 0 })
 						require.Less(t, d.clock.Now().Sub(asked), dwell/5, "the monitor delays the scheme")
 						wishes++
 					}
 				}
-				e.look()
+				e.checkAdapt()
 				e.settle()
 			}
 			if s := d.ends[0].n.session(d.ends[0].id); s != nil && len(s.composition.Protocols) != last {

@@ -36,7 +36,7 @@ func pair(t *testing.T, o OpenOptions) (w *world, a, b *worldNode, sa, sb Sessio
 	return w, a, b, sa, sb
 }
 
-func TestMessagesTravel(t *testing.T) {
+func TestMessagesArrive(t *testing.T) {
 	for _, o := range []OpenOptions{syncOptions("s"), asyncOptions("s")} {
 		t.Run(o.Mode.String(), func(t *testing.T) {
 			w, a, b, sa, sb := pair(t, o)
@@ -100,7 +100,7 @@ func TestGrantThenClose(t *testing.T) {
 
 // A transfer whose acknowledgement was lost is complete all the same when the
 // other end closes after having accepted it.
-func TestCloseTellsWhatWasAccepted(t *testing.T) {
+func TestCloseReportsAcceptedTransfers(t *testing.T) {
 	w, a, b, sa, sb := pair(t, syncOptions("s"))
 	_, err := a.Send(w.now, sa, 2, 1, make([]byte, 8))
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestLingeringIsBounded(t *testing.T) {
 }
 
 // Frames are checked before any micro-protocol sees them.
-func TestStrangeFrames(t *testing.T) {
+func TestUnknownFrames(t *testing.T) {
 	w, a, b, _, sb := pair(t, asyncOptions("s"))
 	frame := func(peer microproto.LinkAddr, bytes ...byte) {
 		b.Input(w.now, 0, microproto.NewBuffer(bytes, nil).Frame(peer, 0, len(bytes)))

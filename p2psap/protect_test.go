@@ -36,7 +36,7 @@ func protected(p Protection, host string, seed uint64) func(*NodeConfig) {
 	}
 }
 
-func TestWhoIsProtected(t *testing.T) {
+func TestProtectedSessions(t *testing.T) {
 	never, always, auto := ProtectNever, ProtectAlways, ProtectAuto
 	for _, c := range []struct {
 		a, b   Protection
@@ -214,7 +214,7 @@ func TestAttackerOnTheLink(t *testing.T) {
 }
 
 // Forged frames do not keep a dead peer alive.
-func TestForgedFramesAreNoSignOfLife(t *testing.T) {
+func TestForgedFramesDoNotKeepAPeerUp(t *testing.T) {
 	w, a, b, sa, _ := sealedPair(t, 5)
 	var last []byte
 	w.tap = func(from, _ *worldNode, frame []byte) {
@@ -282,7 +282,7 @@ func TestKeysOfEveryEpoch(t *testing.T) {
 
 // A frame that was held back does not pass 256 epochs later, when the header's byte is
 // the same again.
-func TestFrameOfAnEarlierTurn(t *testing.T) {
+func TestFrameOf256EpochsAgo(t *testing.T) {
 	w, a, b, sa, sb := sealedPair(t, 9)
 	var held []byte
 	w.tap = func(_, _ *worldNode, f []byte) { held = bytes.Clone(f) }

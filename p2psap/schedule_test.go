@@ -28,7 +28,7 @@ func checkTimers(t require.TestingT, n *Node) {
 }
 
 // The agenda does what a list does that is searched from end to end.
-func TestAgenda(t *testing.T) {
+func TestTimerHeap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a timerHeap
 		model := map[int32]microproto.Instant{}
@@ -89,7 +89,7 @@ func manySessions(t *testing.T, count int) (w *world, a, b *worldNode, ids [2][]
 
 // With a thousand sessions, what one of them has to do costs no look at the others: none
 // is asked when the time of one has come, and none when nothing changes.
-func TestSessionsAtRestCostNothing(t *testing.T) {
+func TestIdleSessionsAreNotVisited(t *testing.T) {
 	w, a, _, ids := manySessions(t, 1000)
 	busy := a.session(ids[0][500])
 	_, err := a.Send(w.now, busy.id, 1, 1, []byte("there"))

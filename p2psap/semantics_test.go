@@ -22,8 +22,8 @@ func locations() map[string]func(i int, c *NodeConfig) {
 }
 
 // letters opens a synchronous session for messages of up to so many bytes.
-func letters(seed uint64, latency time.Duration, length, queue int, where func(i int, c *NodeConfig)) *duel {
-	d := quietDuel(seed, latency)
+func letters(seed uint64, latency time.Duration, length, queue int, where func(i int, c *NodeConfig)) *twoNodes {
+	d := quietTwoNodes(seed, latency)
 	d.mtu = 1400
 	d.options = &OpenOptions{Name: "s", Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, max(length, 1)}},
 		ReceiveBytes: queue}
@@ -41,7 +41,7 @@ func pattern(n int, seed byte) []byte {
 }
 
 // post starts a message and says whether there was room.
-func (e *duelist) post(data []byte) bool {
+func (e *socketUser) post(data []byte) bool {
 	label := e.sent[1] + 1
 	_, err := e.n.Send(e.d.clock.Now(), e.id, 1, Label(label), data)
 	e.settle()
@@ -54,7 +54,7 @@ func (e *duelist) post(data []byte) bool {
 }
 
 // fetch takes a message, nil when there is none. The next fetch uses its memory.
-func (e *duelist) fetch(most int) []byte {
+func (e *socketUser) fetch(most int) []byte {
 	if len(e.scratch) < most {
 		e.scratch = make([]byte, most)
 	}
@@ -225,7 +225,7 @@ func TestThousandSessions(t *testing.T) {
 	if testing.Short() {
 		sessions = 200
 	}
-	d := quietDuel(6, time.Millisecond)
+	d := quietTwoNodes(6, time.Millisecond)
 	d.closing = true
 	d.start(microproto.ModeSynchronous, nil)
 	ids := [2][]SessionID{}
@@ -280,7 +280,7 @@ func TestThousandSessions(t *testing.T) {
 }
 
 // Every datagram of a session's first life comes again in its second one.
-func TestReopenedSessionMeetsOldFrames(t *testing.T) {
+func TestReopenedSessionRefusesOldFrames(t *testing.T) {
 	d := letters(7, time.Millisecond, 3000, 1<<20, nil)
 	d.closing = true
 	a, b := d.ends[0], d.ends[1]
@@ -375,8 +375,8 @@ func TestPathShrinks(t *testing.T) {
 					e.settle()
 				}
 				d.until(time.Second, "a change", func() bool {
-					a.look()
-					b.look()
+					a.checkAdapt()
+					b.checkAdapt()
 					return a.adapting == 0 && b.adapting == 0
 				})
 				require.Equal(t, ShortFrame, a.n.session(a.id).channel.frameBytes, "the limit outlives a change")
@@ -398,13 +398,13 @@ func TestPathShrinks(t *testing.T) {
 
 // Links that take frames of different lengths are no path that has become narrower.
 func TestUnevenLinks(t *testing.T) {
-	d := quietDuel(9, ms)
+	d := quietTwoNodes(9, ms)
 	d.uneven = true
 	d.start(microproto.ModeSynchronous, nil)
 	for range 300 {
 		for _, e := range d.ends {
 			e.send()
-			for tag := 1; tag <= duelSlots; tag++ {
+			for tag := 1; tag <= testSlots; tag++ {
 				for e.receive(tag) {
 					continue
 				}

@@ -163,7 +163,7 @@ func TestCallsOnAClosedSession(t *testing.T) {
 }
 
 // Modes that there are not are refused.
-func TestModesThatThereAreNot(t *testing.T) {
+func TestUnknownModes(t *testing.T) {
 	w, a, b, sa, _ := pair(t, syncOptions("s"))
 	for _, m := range []microproto.Mode{0, 3, 255} {
 		_, err := a.Adapt(w.now, sa, m)

@@ -59,7 +59,7 @@ func TestEveryFrameOfATrainHasTheHeader(t *testing.T) {
 }
 
 // A session tells the length that segments really have: a multiple of 8 bytes.
-func TestSegmentSizeIsWhatIsCut(t *testing.T) {
+func TestSegmentSizeIsThatOfSegments(t *testing.T) {
 	d := newDuel(0)
 	d.mtu = 515
 	longest := 0

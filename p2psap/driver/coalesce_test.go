@@ -14,7 +14,7 @@ import (
 )
 
 // Small messages that are sent one behind the other share segments, and come in order.
-func TestSmallMessagesGoTogether(t *testing.T) {
+func TestSmallMessagesCoalesce(t *testing.T) {
 	columns := func(c *Config) { c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() }
 	a, b := start(t, "a", columns), start(t, "b", columns)
 	join(t, a, b)
@@ -46,13 +46,13 @@ func TestSmallMessagesGoTogether(t *testing.T) {
 
 // A message that waits for company goes alone in the end, although no acknowledgement
 // comes, no timer of the session's own rings, and its sender does nothing more.
-func TestSmallMessageDoesNotWaitForEver(t *testing.T) {
+func TestCoalescedMessageIsSentInTheEnd(t *testing.T) {
 	columns := func(c *Config) {
 		c.Rails[0].Network, c.Catalog, c.PeerTimeout, c.Heartbeat = p2psap.Ethernet, ctp.Catalog(), 2*time.Hour, time.Hour
 	}
 	a := start(t, "a", func(c *Config) {
 		columns(c)
-		c.Rails[0].Link = &deaf{c.Rails[0].Link.(*ether.Link), make(chan struct{})}
+		c.Rails[0].Link = &noReceiver{c.Rails[0].Link.(*ether.Link), make(chan struct{})}
 	})
 	b := start(t, "b", columns)
 	join(t, a, b)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
@@ -31,8 +30,7 @@ func newNode(name string) *driver.Node {
 
 // Two peers exchange a message, change the session to asynchronous communication and exchange a value.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := context.Background()
 	a, b := newNode("a"), newNode("b")
 	defer func() { _, _ = a.Close(), b.Close() }()
 	if err := a.Connect(ctx, "b", b.ControlAddr().String()); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestListened(t *testing.T) {
+func TestListenedAddresses(t *testing.T) {
 	lan, wan := netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("fd00::1/64")
 	all := []netip.Prefix{lan, wan}
 	require.Equal(t, all, listened(all, ""))
@@ -37,7 +37,7 @@ func TestReachable(t *testing.T) {
 
 // A host is known by what its interfaces were made with, and by nothing else if there is
 // nothing: then it counts as another host, and what it exchanges is protected.
-func TestHardware(t *testing.T) {
+func TestHardwareID(t *testing.T) {
 	id := hardwareID()
 	require.Equal(t, id, hardwareID())
 	require.Contains(t, []int{0, 32}, len(id))

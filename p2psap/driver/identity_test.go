@@ -114,7 +114,7 @@ func TestProtectionNeedsAnIdentity(t *testing.T) {
 }
 
 // A node is unprotected only where its configuration says so, and then says so itself.
-func TestPlainNodesSayThatTheyAre(t *testing.T) {
+func TestPlainNodeLogsAWarning(t *testing.T) {
 	_, err := New(Config{Name: "a", Rails: []Rail{{Link: closedLink{}}}})
 	require.ErrorContains(t, err, `node "a" has no Identity: make one with driver.NewIdentity`)
 	require.ErrorContains(t, err, "or set Config.Plain")
@@ -161,11 +161,11 @@ func (closedLink) Close() error { return nil }
 
 // stranger is one way to come to the control port without the run's secret; it
 // returns when the node has ended the connection.
-type stranger func(t *testing.T, tcp net.Conn)
+type intruder func(t *testing.T, tcp net.Conn)
 
-func strangers(t *testing.T) map[string]stranger {
+func intruders(t *testing.T) map[string]intruder {
 	// first does the TLS handshake and sends a first message.
-	first := func(message func(tls *tls.Conn) []byte) stranger {
+	first := func(message func(tls *tls.Conn) []byte) intruder {
 		return func(t *testing.T, tcp net.Conn) {
 			conn := tls.Client(tcp, &tls.Config{InsecureSkipVerify: true})
 			require.NoError(t, conn.Handshake())
@@ -173,7 +173,7 @@ func strangers(t *testing.T) map[string]stranger {
 			require.NoError(t, err)
 		}
 	}
-	prove := func(i *Identity, role string) stranger {
+	prove := func(i *Identity, role string) intruder {
 		return first(func(conn *tls.Conn) []byte {
 			p, err := i.proof(conn, role, conn.ConnectionState().PeerCertificates[0])
 			require.NoError(t, err)
@@ -182,7 +182,7 @@ func strangers(t *testing.T) map[string]stranger {
 	}
 	purpose, err := NewKeyIdentity(theKey, "another purpose")
 	require.NoError(t, err)
-	return map[string]stranger{
+	return map[string]intruder{
 		"another key":         prove(identity(t, otherKey), roleDialler),
 		"another purpose":     prove(purpose, roleDialler),
 		"the listener's role": prove(identity(t, theKey), roleListener),
@@ -203,10 +203,10 @@ func strangers(t *testing.T) map[string]stranger {
 	}
 }
 
-func TestStrangersGetNothing(t *testing.T) {
+func TestUnauthenticatedPeersGetNothing(t *testing.T) {
 	a := start(t, "a", known(p2psap.ProtectAuto))
 	want := uint64(0)
-	for name, come := range strangers(t) {
+	for name, come := range intruders(t) {
 		tcp, err := net.Dial("tcp", a.ControlAddr().String())
 		require.NoError(t, err)
 		come(t, tcp)
@@ -222,7 +222,7 @@ func TestStrangersGetNothing(t *testing.T) {
 
 // Connections that say nothing, or say it byte by byte, are bounded in number and keep no
 // peer out: there is no time-out here that would make room.
-func TestSilentStrangersAreBoundedInNumber(t *testing.T) {
+func TestSilentConnectionsAreBoundedInNumber(t *testing.T) {
 	const bound = 8
 	a := start(t, "a", func(c *Config) {
 		known(p2psap.ProtectAuto)(c)
@@ -237,7 +237,7 @@ func TestSilentStrangersAreBoundedInNumber(t *testing.T) {
 }
 
 // Connections that say nothing are bounded in time.
-func TestSilentStrangersAreBoundedInTime(t *testing.T) {
+func TestSilentConnectionsAreBoundedInTime(t *testing.T) {
 	const strangers = 5
 	a := start(t, "a", func(c *Config) {
 		known(p2psap.ProtectAuto)(c)
@@ -289,7 +289,7 @@ func comeSilently(t *testing.T, a *Node, strangers int) {
 }
 
 // Who dials is told why it does not get in, and does not talk to an impostor either.
-func TestDiallingStrangers(t *testing.T) {
+func TestUnauthenticatedDialler(t *testing.T) {
 	a := start(t, "a", known(p2psap.ProtectAuto))
 	other := start(t, "b", func(c *Config) { c.Identity = identity(t, otherKey) })
 	err := connectOnce(t, other, "a", a.ControlAddr())

@@ -14,7 +14,7 @@ import (
 
 // Idle sessions wake nobody: the link's goroutine sleeps, and the timer's wakes for
 // heartbeats, once for each. Heartbeats are the clock of this test.
-func TestIdleSessionsWakeNobody(t *testing.T) {
+func TestIdleSessionsWakeNoGoroutine(t *testing.T) {
 	for _, cluster := range []string{"one", "two"} {
 		t.Run("to cluster "+cluster, func(t *testing.T) {
 			at := func(cluster string) func(*Config) {

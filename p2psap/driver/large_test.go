@@ -100,7 +100,7 @@ func TestLargeMessagesFromTheUsersMemory(t *testing.T) {
 }
 
 // An asynchronous value may be overwritten as soon as Send returns, however busy the link.
-func TestLargeValuesAreTheUsersAgain(t *testing.T) {
+func TestLargeValueMayBeReusedAfterSend(t *testing.T) {
 	const size, values = 128 << 10, 300
 	a, b := start(t, "a", narrow(t)), start(t, "b", narrow(t))
 	join(t, a, b)

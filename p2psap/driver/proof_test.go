@@ -98,7 +98,7 @@ func TestRelayedProof(t *testing.T) {
 
 // The listener sends nothing that depends on the secret before the dialling end has proved
 // that it knows it, and only a refusal when it has not.
-func TestListenerShowsStrangersNothing(t *testing.T) {
+func TestListenerRevealsNothing(t *testing.T) {
 	us := identity(t, theKey)
 	synctest.Test(t, func(t *testing.T) {
 		var seen []byte

@@ -158,7 +158,7 @@ func TestMixedRails(t *testing.T) {
 }
 
 // Close ends everything also in the middle of a move.
-func TestCloseInAMove(t *testing.T) {
+func TestCloseDuringMove(t *testing.T) {
 	f := ib.NewSoftwareFabric()
 	a, b := start(t, "a", onFabric(t, f)), start(t, "b", onFabric(t, f))
 	join(t, a, b)

@@ -99,7 +99,7 @@ func TestNameOfANewPeerCannotBeTaken(t *testing.T) {
 
 // Two live nodes of one name: the second stays out as long as the first is heard, and gets in
 // as soon as that one has closed.
-func TestSecondLifeWaitsForTheFirst(t *testing.T) {
+func TestSecondIncarnationWaits(t *testing.T) {
 	w, a, b, sa, sb := pair(t, syncOptions("s"))
 	w.nodes[b.index] = nil
 	next := w.add("b2", func(c *NodeConfig) { c.Name, c.Rails[0].Link = "b", namedLink{worldLink{w}, "b", 0} })

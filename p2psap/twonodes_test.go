@@ -16,21 +16,21 @@ import (
 // receive and change the composition at random while the data link loses, doubles and
 // reorders, and the control connection breaks at any message. What each end was told
 // is compared with what the other did.
-type duel struct {
+type twoNodes struct {
 	clock *mptest.Clock
 	rand  *rand.Rand
 	link  *mptest.Link
-	ends  [2]*duelist
+	ends  [2]*socketUser
 	wire  int // number of the control connection that stands; 0: none
 	wires int
-	calm  bool
+	faultless  bool
 	fault error
 	seed  uint64
 
 	cramped, sealed bool                              // little room for messages; protected frames
 	uneven          bool                              // one end's link takes frames of 1400 bytes
 	deadly, closing bool                              // a lost peer, the end of a session are no failure
-	dead            *duelist                          // takes and says nothing
+	dead            *socketUser                          // takes and says nothing
 	tap             func(from int, frame []byte) bool // false: the frame is lost
 	mtu             int                               // 0: 512 at one end, 612 at the other
 	options         *OpenOptions                      // nil: the two slots
@@ -48,8 +48,8 @@ type duel struct {
 }
 
 // duelist is one end: a user of the socket.
-type duelist struct {
-	d    *duel
+type socketUser struct {
+	d    *twoNodes
 	n    *Node
 	i    int
 	id   SessionID
@@ -58,7 +58,7 @@ type duelist struct {
 	up   int                // the control connection that this end believes in
 
 	sent, got [3]uint64 // reliable messages by tag
-	flight    []duelMessage
+	flight    []sentMessage
 	label     [3]uint64
 	age       [3]uint64
 	values    [3][]byte
@@ -69,19 +69,19 @@ type duelist struct {
 	outcomes  []error
 }
 
-type duelMessage struct {
+type sentMessage struct {
 	transfer Transfer
 	data     []byte
 }
 
-const duelSlots = 2
+const testSlots = 2
 
-func duelLength(tag int) int { return [...]int{0, 64, 2048}[tag] }
+func slotLength(tag int) int { return [...]int{0, 64, 2048}[tag] }
 
 const reliableBit = 1 << 63
 
-func newDuel(seed uint64) *duel {
-	d := &duel{seed: seed, clock: mptest.NewClock(), rand: rand.New(rand.NewPCG(seed, 0x6475656c)),
+func newDuel(seed uint64) *twoNodes {
+	d := &twoNodes{seed: seed, clock: mptest.NewClock(), rand: rand.New(rand.NewPCG(seed, 0x6475656c)),
 		latency: time.Millisecond}
 	d.latency = time.Duration(50+d.rand.IntN(3000)) * time.Microsecond
 	f := mptest.Faults{Delay: d.latency, Jitter: time.Duration(d.rand.Int64N(int64(2 * d.latency)))}
@@ -95,9 +95,9 @@ func newDuel(seed uint64) *duel {
 	}
 	d.link = mptest.NewLink(d.clock, d.rand.Uint64(), f)
 	for i := range d.ends {
-		d.ends[i] = &duelist{d: d, i: i, next: microproto.Never}
-		for tag := 1; tag <= duelSlots; tag++ {
-			d.ends[i].values[tag] = make([]byte, duelLength(tag))
+		d.ends[i] = &socketUser{d: d, i: i, next: microproto.Never}
+		for tag := 1; tag <= testSlots; tag++ {
+			d.ends[i].values[tag] = make([]byte, slotLength(tag))
 		}
 		d.link.Receive(i, func(f microproto.Frame) {
 			f.Peer = microproto.LinkAddr(2 - i)
@@ -109,12 +109,12 @@ func newDuel(seed uint64) *duel {
 }
 
 // start makes the nodes and opens the session.
-func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
+func (d *twoNodes) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 	for i, e := range d.ends {
 		c := NodeConfig{
 			Name: string(rune('a' + i)), Run: "run", Version: "v1", Catalog: ctp.Catalog(), Policy: TablePolicy{},
 			Host: string(rune('a' + i)), Process: 1, Seed: d.rand.Uint64(), PeerTimeout: time.Hour, Heartbeat: 20 * time.Second,
-			Rails: []Rail{{Link: duelLink{d, i}}},
+			Rails: []Rail{{Link: lossyLink{d, i}}},
 		}
 		if d.reliable {
 			c.Rails[0].Network = Memory
@@ -156,11 +156,11 @@ func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 }
 
 // open opens the session at both ends.
-func (d *duel) open(mode microproto.Mode) {
+func (d *twoNodes) open(mode microproto.Mode) {
 	for i, e := range d.ends {
 		o := OpenOptions{Name: "s", Mode: mode, ReceiveBytes: 16 << 10}
-		for tag := 1; tag <= duelSlots; tag++ {
-			o.Slots = append(o.Slots, SlotSpec{Tag(tag), duelLength(tag)})
+		for tag := 1; tag <= testSlots; tag++ {
+			o.Slots = append(o.Slots, SlotSpec{Tag(tag), slotLength(tag)})
 		}
 		if d.options != nil {
 			o = *d.options
@@ -177,15 +177,15 @@ func (d *duel) open(mode microproto.Mode) {
 	})
 }
 
-type duelLink struct {
-	d *duel
+type lossyLink struct {
+	d *twoNodes
 	i int
 }
 
-func (l duelLink) Acquire(n int) microproto.Frame {
+func (l lossyLink) Acquire(n int) microproto.Frame {
 	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
 }
-func (l duelLink) Caps(microproto.Mode) microproto.Caps {
+func (l lossyLink) Caps(microproto.Mode) microproto.Caps {
 	mtu := l.d.mtu
 	switch {
 	case l.d.uneven && l.i == 1:
@@ -199,21 +199,21 @@ func (l duelLink) Caps(microproto.Mode) microproto.Caps {
 	}
 	return c
 }
-func (l duelLink) Offer(string) ([]byte, error) { return []byte{byte(l.i)}, nil }
-func (l duelLink) Accept(b []byte) (microproto.LinkAddr, error) {
+func (l lossyLink) Offer(string) ([]byte, error) { return []byte{byte(l.i)}, nil }
+func (l lossyLink) Accept(b []byte) (microproto.LinkAddr, error) {
 	return microproto.LinkAddr(b[0] + 1), nil
 }
 
-func (d *duel) fail(err error) {
+func (d *twoNodes) fail(err error) {
 	if d.fault == nil && err != nil {
 		d.fault = fmt.Errorf("at %v: %w", time.Duration(d.clock.Now()), err)
 	}
 }
 
-func (d *duel) chance(p float64) bool { return !d.calm && p > 0 && d.rand.Float64() < p }
+func (d *twoNodes) chance(p float64) bool { return !d.faultless && p > 0 && d.rand.Float64() < p }
 
 // until runs until the condition holds; past the bound of virtual time something hangs.
-func (d *duel) until(most time.Duration, what string, over func() bool) {
+func (d *twoNodes) until(most time.Duration, what string, over func() bool) {
 	limit := d.clock.Now().Add(most)
 	for d.fault == nil && !over() {
 		if d.clock.Now() > limit || !d.clock.Step() {
@@ -222,7 +222,7 @@ func (d *duel) until(most time.Duration, what string, over func() bool) {
 	}
 }
 
-func (d *duel) String() (text string) {
+func (d *twoNodes) String() (text string) {
 	for _, e := range d.ends {
 		s := e.n.session(e.id)
 		if s == nil {
@@ -236,7 +236,7 @@ func (d *duel) String() (text string) {
 }
 
 // settle carries out what the node wants.
-func (e *duelist) settle() {
+func (e *socketUser) settle() {
 	d := e.d
 	if d.dead == e {
 		return
@@ -245,7 +245,7 @@ func (e *duelist) settle() {
 		again = false
 		frames, sent := e.n.Frames(0), 0
 		for _, f := range frames {
-			if d.trains && !d.calm && d.chance(0.1) {
+			if d.trains && !d.faultless && d.chance(0.1) {
 				d.clock.After(d.latency, e.settle) // busy until then
 				break
 			}
@@ -255,7 +255,7 @@ func (e *duelist) settle() {
 				continue
 			}
 			f.Pieces(func(p microproto.Frame) {
-				if p = p.Flatten(duelLink{d, e.i}); d.tap(e.i, p.Data) {
+				if p = p.Flatten(lossyLink{d, e.i}); d.tap(e.i, p.Data) {
 					d.link.Send(e.i, p)
 				}
 			})
@@ -281,7 +281,7 @@ func (e *duelist) settle() {
 	}
 }
 
-func (e *duelist) carryOut(o *Output) {
+func (e *socketUser) carryOut(o *Output) {
 	d := e.d
 	switch o.Kind {
 	case OutControl:
@@ -294,13 +294,13 @@ func (e *duelist) carryOut(o *Output) {
 		}
 		e.up = 0
 	case OutPeerLost, OutPeerRefused, OutEnded:
-		if (!d.calm || o.Kind != OutEnded) && !d.deadly && !(d.closing && o.Kind == OutEnded) {
+		if (!d.faultless || o.Kind != OutEnded) && !d.deadly && !(d.closing && o.Kind == OutEnded) {
 			d.fail(fmt.Errorf("%s: %v: %w; %s", e.n.Name(), o.Kind, o.Err, d))
 		}
 	}
 }
 
-func (e *duelist) dial() {
+func (e *socketUser) dial() {
 	d := e.d
 	if d.wire != 0 || d.chance(d.refuse) || d.dead != nil {
 		e.n.DialFailed(d.clock.Now(), string(rune('b'-e.i)))
@@ -318,7 +318,7 @@ func (e *duelist) dial() {
 }
 
 // snap breaks the connection; the ends find out for themselves.
-func (d *duel) snap() {
+func (d *twoNodes) snap() {
 	wire := d.wire
 	d.wire = 0
 	for _, e := range d.ends {
@@ -333,7 +333,7 @@ func (d *duel) snap() {
 }
 
 // control carries a message in order, unless the connection breaks first.
-func (e *duelist) control(wire int, data []byte) {
+func (e *socketUser) control(wire int, data []byte) {
 	d := e.d
 	if wire != d.wire {
 		return
@@ -358,10 +358,10 @@ func (e *duelist) control(wire int, data []byte) {
 }
 
 // send starts a message in whatever mode the session is.
-func (e *duelist) send() { e.sendUnder(1 + e.d.rand.IntN(duelSlots)) }
+func (e *socketUser) send() { e.sendUnder(1 + e.d.rand.IntN(testSlots)) }
 
-func (e *duelist) sendUnder(tag int) {
-	data := make([]byte, duelLength(tag))
+func (e *socketUser) sendUnder(tag int) {
+	data := make([]byte, slotLength(tag))
 	reliable := e.n.Mode(e.id) == microproto.ModeSynchronous
 	if reliable {
 		data = data[:8+8*e.d.rand.IntN(len(data)/8)]
@@ -388,7 +388,7 @@ func (e *duelist) sendUnder(tag int) {
 		e.d.fail(fmt.Errorf("%s sends: %w", e.n.Name(), err))
 	case reliable:
 		e.sent[tag]++
-		e.flight = append(e.flight, duelMessage{t, data})
+		e.flight = append(e.flight, sentMessage{t, data})
 	default:
 		e.label[tag]++
 		spoil(data)
@@ -398,7 +398,7 @@ func (e *duelist) sendUnder(tag int) {
 
 // flushLater ends the waiting for company, as a shell has to: as long as there is no room,
 // again.
-func (e *duelist) flushLater() {
+func (e *socketUser) flushLater() {
 	e.d.clock.After(time.Duration(e.d.rand.Int64N(int64(2*e.d.latency))), func() {
 		if e.d.dead == e {
 			return
@@ -411,8 +411,8 @@ func (e *duelist) flushLater() {
 }
 
 // receive takes what there is of a tag.
-func (e *duelist) receive(tag int) bool {
-	slot := Slot{Tag: Tag(tag), Data: make([]byte, duelLength(tag))}
+func (e *socketUser) receive(tag int) bool {
+	slot := Slot{Tag: Tag(tag), Data: make([]byte, slotLength(tag))}
 	if e.posted != nil && (int(e.posted.Tag) != tag || e.n.Mode(e.id) != microproto.ModeSynchronous) {
 		e.withdraw()
 	}
@@ -461,7 +461,7 @@ func (e *duelist) receive(tag int) bool {
 
 // adapt asks for the next mode in the list that both ends draw from, or looks whether
 // the last wish was granted.
-func (e *duelist) adapt(mode func(k int) microproto.Mode) {
+func (e *socketUser) adapt(mode func(k int) microproto.Mode) {
 	if e.adapting == 0 {
 		k, err := e.n.Adapt(e.d.clock.Now(), e.id, mode(len(e.outcomes)))
 		if err != nil {
@@ -469,10 +469,10 @@ func (e *duelist) adapt(mode func(k int) microproto.Mode) {
 		}
 		e.adapting = k
 	}
-	e.look()
+	e.checkAdapt()
 }
 
-func (e *duelist) look() {
+func (e *socketUser) checkAdapt() {
 	if over, err := e.n.Adapted(e.id); e.adapting != 0 && over == e.adapting {
 		e.adapting = 0
 		e.outcomes = append(e.outcomes, err)

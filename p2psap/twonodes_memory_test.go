@@ -13,7 +13,7 @@ func spoil(data []byte) {
 	}
 }
 
-func (e *duelist) spoilAccepted() {
+func (e *socketUser) spoilAccepted() {
 	accepted := e.n.Accepted(e.id)
 	for len(e.flight) > 0 && e.flight[0].transfer <= accepted {
 		spoil(e.flight[0].data)
@@ -22,16 +22,16 @@ func (e *duelist) spoilAccepted() {
 }
 
 // offer offers memory for the next message of a tag.
-func (e *duelist) offer() {
+func (e *socketUser) offer() {
 	if e.posted == nil && e.n.Mode(e.id) == microproto.ModeSynchronous {
-		tag := 1 + e.d.rand.IntN(duelSlots)
-		e.posted = &Slot{Tag: Tag(tag), Data: make([]byte, duelLength(tag))}
+		tag := 1 + e.d.rand.IntN(testSlots)
+		e.posted = &Slot{Tag: Tag(tag), Data: make([]byte, slotLength(tag))}
 		e.n.Post(e.id, e.posted)
 	}
 }
 
 // withdraw takes the offer back, and looks whether earlier ones were kept to.
-func (e *duelist) withdraw() {
+func (e *socketUser) withdraw() {
 	if e.posted == nil {
 		return
 	}
