@@ -14,7 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// quietDuel is one without faults.
+// quietTwoNodes returns two nodes without faults.
 func quietTwoNodes(seed uint64, latency time.Duration) *twoNodes {
 	d := newDuel(4 * seed) // no seed of a reliable link
 	d.latency, d.breaks, d.late, d.refuse = latency, 0, 0, 0
@@ -33,8 +33,8 @@ func always(m microproto.Mode) func(int) microproto.Mode {
 	return func(int) microproto.Mode { return m }
 }
 
-// A change takes at most two round trips and 5 ms, from the moment at which both ends
-// want it, whatever is under way, as long as the control channel loses nothing.
+// A change takes at most two round trips and 5 ms from the moment at which both ends asked for it, whatever
+// is under way, as long as the control channel loses nothing.
 func TestPause(t *testing.T) {
 	for _, latency := range []time.Duration{20 * time.Microsecond, 500 * time.Microsecond, 10 * ms, 100 * ms} {
 		for _, loss := range []float64{0, 0.05} {
@@ -105,7 +105,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// refusals are the ways in which an end cannot do what the other end wants.
+// refusals are the reasons for which an end cannot change as the other end asks.
 func refusals() map[string]func(i int, c *NodeConfig) {
 	inner := func(c Conditions) (Composition, error) {
 		if c.Mode == microproto.ModeAsynchronous {
@@ -161,7 +161,7 @@ func (n newer) Attach(b *microproto.Binder) error {
 	return n.Asynchronous.Attach(b)
 }
 
-// What one end cannot do leaves both as they were, and both say why.
+// If one end cannot change, both keep their composition and both report why.
 func TestRefusedChange(t *testing.T) {
 	for why, change := range refusals() {
 		t.Run(why, func(t *testing.T) {
@@ -199,8 +199,7 @@ func TestRefusedChange(t *testing.T) {
 	}
 }
 
-// One end dies at any moment of a change: the other hears that the peer is lost, and
-// nothing hangs.
+// One end stops at any moment of a change: the other reports that the peer is lost, and nothing blocks.
 func TestPeerLostDuringChange(t *testing.T) {
 	for step := range 40 {
 		d := quietTwoNodes(2, ms)
@@ -233,8 +232,8 @@ func TestPeerLostDuringChange(t *testing.T) {
 	}
 }
 
-// Either end closes at any moment of a change: both sessions end, what had been
-// accepted is received, and the session can be opened again.
+// Either end closes at any moment of a change: both sessions end, messages accepted before can be received,
+// and the session can be opened again.
 func TestCloseDuringChange(t *testing.T) {
 	for step := range 60 {
 		d := quietTwoNodes(3, ms)
@@ -284,8 +283,8 @@ func TestCloseDuringChange(t *testing.T) {
 	}
 }
 
-// A frame of an old epoch changes nothing, neither of the one before nor of one whose
-// number the header's byte has come back to.
+// A frame of an old epoch changes nothing: neither of the one before nor of one with the same number in the
+// header.
 func TestFramesOfOldEpochs(t *testing.T) {
 	d := quietTwoNodes(5, 100*time.Microsecond)
 	d.start(microproto.ModeSynchronous, nil)
@@ -336,8 +335,8 @@ func TestFramesOfOldEpochs(t *testing.T) {
 	require.NoError(t, d.fault)
 }
 
-// What was not received when the mode changed: messages wait, in order, before the
-// values that come after them; slots start empty when messages have come between.
+// Messages not received when the mode changed are received first, in order, then the values that came after
+// them. Slots start empty when messages came in between.
 func TestUnreadAcrossModes(t *testing.T) {
 	d := quietTwoNodes(6, 100*time.Microsecond)
 	d.start(microproto.ModeSynchronous, nil)
@@ -406,7 +405,7 @@ func TestUnreadAcrossModes(t *testing.T) {
 	require.True(t, r.Complete)
 }
 
-// A session that fails at one end, because its composite does, ends at both.
+// A session whose composite fails at one end ends at both.
 func TestFailureIsReported(t *testing.T) {
 	d := quietTwoNodes(8, ms)
 	d.closing = true
@@ -430,8 +429,8 @@ func TestFailureIsReported(t *testing.T) {
 	require.NoError(t, d.fault)
 }
 
-// What a composition has learnt of the path is there again after one that does without
-// it: a first segment that is lost comes again soon.
+// What a composition measured of the path is there again after a composition without measurement: a first
+// segment that is lost is sent again soon.
 func TestPathStateIsKept(t *testing.T) {
 	d := quietTwoNodes(9, ms)
 	d.start(microproto.ModeSynchronous, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 )
 
-// What differs between two nodes is named at both of them.
+// Both nodes name what differs between them.
 func TestPeersThatDoNotMatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*NodeConfig)
@@ -106,7 +106,7 @@ func TestBadOptions(t *testing.T) {
 	require.ErrorContains(t, err, "open already")
 }
 
-// The conversations, whole: what goes over the wire and in which order.
+// Transcripts of whole associations: the control messages in their order.
 func TestTranscripts(t *testing.T) {
 	scenes := map[string]func(w *world, a, b *worldNode){
 		"open_close": func(w *world, a, b *worldNode) {

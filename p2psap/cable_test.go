@@ -10,8 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// cable is one end of a rail between two nodes, as a reliable connected link is: each
-// offer is a new connection, and a frame of one that is over never arrives.
+// cable is one end of a rail between two nodes, a reliable link with connections. Each offer is a new
+// connection; frames of an earlier one never arrive.
 type cable struct {
 	self   byte
 	serial byte                // of this end's last offer
@@ -58,7 +58,7 @@ func (c *cable) Accept(b []byte) (microproto.LinkAddr, error) {
 	return c.peer, nil
 }
 
-// Forget is that of microproto.Connected.
+// Forget implements microproto.Connected.
 func (c *cable) Forget(peer microproto.LinkAddr) {
 	if c.peer == peer {
 		c.peer = 0
@@ -71,7 +71,8 @@ func (c *cable) send(f microproto.Frame) {
 	}
 }
 
-// arrived is whether the oldest frame of the other end's is of a connection that stands here.
+// arrived takes the oldest frame of the other end. It reports whether the frame's connection is up at this
+// end.
 func (c *cable) arrived(other *cable) (f microproto.Frame, ok bool) {
 	x := other.flying[0]
 	other.flying = other.flying[1:]
@@ -97,7 +98,7 @@ func (l *lab) deliverCable(from int) {
 	}
 }
 
-// checkRail: at the end a rail that is up at both ends is joined, and in use.
+// checkRail checks that in the end a rail that is up at both ends has a path, which the session uses.
 func (l *lab) checkRail(i int, s, other *session) error {
 	w, v := l.nodes[i].peers[0].paths.All()[0], l.nodes[1-i].peers[0].paths.All()[0]
 	up := w.Rail().Err == nil && v.Rail().Err == nil
@@ -114,7 +115,7 @@ func (l *lab) checkRail(i int, s, other *session) error {
 	return nil
 }
 
-// ship gives the rail what waits for it. It takes time, and keeps the order.
+// ship sends the frames that wait for the rail. They take time and keep their order.
 func (e *socketUser) ship() {
 	d := e.d
 	if d.cables == nil {
@@ -145,7 +146,7 @@ func (e *socketUser) ship() {
 	e.n.Sent(1, len(frames))
 }
 
-// strain has the rail go down and come back at random, at either end and also at both.
+// failRails takes the rail down and up at random, at either end and at both.
 func (e *socketUser) failRails() {
 	d := e.d
 	if d.cables == nil || d.faultless || d.rand.IntN(12) > 0 {
@@ -177,7 +178,7 @@ func (e *socketUser) rise() {
 	}
 }
 
-// cut loses what is on its way by the rail, in both directions.
+// cut drops the frames in flight on the rail, in both directions.
 func (d *twoNodes) cut() {
 	for i := range d.cables {
 		for _, x := range d.cables[i].flying {

@@ -23,8 +23,7 @@ var (
 	changeGoal  = flag.Int("change.goal", 200, "changes of composition in each seed of TestChanges")
 )
 
-// modeAt is the mode that an end asks for with its k-th Adapt: mostly the same as the
-// other end.
+// modeAt returns the mode of an end's k-th Adapt, mostly that of the other end.
 func modeAt(seed uint64, k, end int) microproto.Mode {
 	r := rand.New(rand.NewPCG(seed, uint64(k)))
 	m := microproto.Mode(1 + r.IntN(2))
@@ -34,7 +33,7 @@ func modeAt(seed uint64, k, end int) microproto.Mode {
 	return m
 }
 
-// attack lets both ends send, receive and change until the session has changed so often.
+// attack lets both ends send, receive and change until the session has changed a number of times.
 func (d *twoNodes) attack(seed uint64, goal int) {
 	start := microproto.ModeSynchronous
 	if seed%3 == 0 {
@@ -79,7 +78,7 @@ func (d *twoNodes) attack(seed uint64, goal int) {
 	}
 }
 
-// act is one move of a user.
+// act makes one random call of a user.
 func (e *socketUser) act(seed uint64, eager int) {
 	d := e.d
 	switch x := d.rand.IntN(10); {
@@ -115,7 +114,7 @@ func (e *socketUser) act(seed uint64, eager int) {
 	e.settle()
 }
 
-// bounded fails the run when an end holds more than its bounds say.
+// checkBounds fails the run when an end holds more than its bounds allow.
 func (e *socketUser) checkBounds() {
 	s := e.n.session(e.id)
 	if s == nil {
@@ -130,7 +129,7 @@ func (e *socketUser) checkBounds() {
 	}
 }
 
-// peace ends the faults: every wish is answered, every message arrives, and the ends agree.
+// endFaults ends the faults: then every proposal is answered, every message arrives, and the ends agree.
 func (d *twoNodes) endFaults(seed uint64) {
 	if d.fault != nil {
 		return

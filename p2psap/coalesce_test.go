@@ -10,8 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 )
 
-// Small messages that may wait do so while an earlier one is not accepted, and go together:
-// one frame has all of them.
+// Small messages that may wait do so while an earlier one is not accepted, and are sent in one frame.
 func TestSmallMessagesCoalesce(t *testing.T) {
 	w := newWorld(t, 5)
 	set := func(c *NodeConfig) { c.Catalog = ctp.Catalog() }

@@ -10,8 +10,8 @@ import (
 
 var exhaustBig = flag.Bool("exhaust.big", false, "TestEveryInterleaving explores its larger instances too")
 
-// explore visits every state of an instance, replaying the way to it from the start.
-// From each it lets the rest happen without faults: all must end well.
+// explore visits every state of an instance, replaying the steps to it from the start. From each state it
+// continues without faults: every message must arrive and every change must end.
 func explore(t *testing.T, in *instance, most int) (states int, switched bool) {
 	known := map[uint64]bool{}
 	ways := [][]string{nil}
@@ -46,9 +46,8 @@ func explore(t *testing.T, in *instance, most int) (states int, switched bool) {
 	return len(known), switched
 }
 
-// TestEveryInterleaving tries every order of what may happen in small instances:
-// messages and frames that arrive, users that send, receive and change the composition,
-// the control connection that breaks with whatever is on its way, a frame that is lost.
+// TestEveryInterleaving tries every order of events in small instances: arrivals of messages and frames,
+// calls of users, a control connection that breaks with everything in flight, a lost frame.
 func TestEveryInterleaving(t *testing.T) {
 	for _, in := range []instance{
 		{name: "sync to async", threads: [2][]string{{"send async"}, {"async"}}, breaks: 1},

@@ -97,7 +97,7 @@ func TestControlMessages(t *testing.T) {
 	require.ErrorIs(t, err, ErrMalformed)
 }
 
-// Whatever is accepted has one encoding: it comes out as it went in.
+// A message that is accepted has one encoding: it is encoded as it was.
 func FuzzControl(f *testing.F) {
 	for _, msg := range samples() {
 		f.Add(msg)
@@ -112,8 +112,8 @@ func FuzzControl(f *testing.F) {
 	})
 }
 
-// A node takes any bytes on a control connection and on the link, before and
-// after a hello, without panic, without end and without growing.
+// A node takes any bytes on a control connection and on the link, before and after a hello, without
+// panicking, looping or growing.
 func FuzzNode(f *testing.F) {
 	for _, msg := range samples() {
 		f.Add(msg, []byte{1, 0, 0, 0, 0, 0, 0, 0, 0})
@@ -144,9 +144,8 @@ func FuzzNode(f *testing.F) {
 	})
 }
 
-// A session takes any sequence of adapt, adapted, drained and rail messages that are well
-// formed, while its user changes, sends and receives and its rail falls and rises, without
-// panic and without end.
+// A session takes any sequence of well-formed messages about changes and paths, while its user changes, sends
+// and receives and its rail goes down and up, without panicking or looping.
 func FuzzAdapt(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 2, 0, 0, 1, 9, 3, 4, 5, 6})
 	f.Add([]byte{9, 0, 1, 1, 2, 2, 1, 3, 200, 7, 7, 8, 9, 10, 1})

@@ -10,8 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 )
 
-// A session that has nothing to do costs nothing: in every column, also after losses, no
-// timer is left but the heartbeats of the control channel, and no frame moves.
+// An idle session costs nothing: in every column, also after losses, no timer is left but the heartbeats of
+// the control channel, and no frame is sent.
 func TestIdleSessionHasNoTimer(t *testing.T) {
 	for _, column := range Columns() {
 		if column.InfiniBand && !column.Intra {
@@ -85,7 +85,7 @@ func openAs(t *testing.T, w *world, a, b *worldNode, m microproto.Mode) (sa, sb 
 	return sa, sb
 }
 
-// swap sends a message each way, lets some time pass, and receives what is there.
+// swap sends a message each way, lets some time pass, and receives what has arrived.
 func swap(t *testing.T, w *world, a, b *worldNode, sa, sb SessionID, m microproto.Mode, k uint64) {
 	t.Helper()
 	data := make([]byte, 64)

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
-// dialAs opens a connection to a node as a stranger does, says hello under a name and
-// returns what the node sends on it.
+// dialAs opens a connection to a node as an unauthenticated peer does, says hello under a name and returns
+// what the node sends on it.
 func (w *world) dialAs(to *worldNode, h *control.Hello) (said []control.Kind, hung bool, theirs control.Hello) {
 	w.lastID++
 	id := w.lastID
@@ -40,7 +40,7 @@ func (w *world) dialAs(to *worldNode, h *control.Hello) (said []control.Kind, hu
 	return said, hung, theirs
 }
 
-// as returns a hello of a node that matches to, under a name.
+// as returns a hello under a name, of a node that matches to.
 func as(to *worldNode, name string, incarnation uint64) *control.Hello {
 	h, err := (*controlHost)(to.Node).Hello(0, "")
 	require.NoError(to.w.t, err)
@@ -48,8 +48,8 @@ func as(to *worldNode, name string, incarnation uint64) *control.Hello {
 	return h
 }
 
-// The name of a live peer cannot be taken: not with another incarnation, not with the one
-// that the peer shows others, not with none, and not with a hello that does not match.
+// The name of a live peer cannot be taken: not with another incarnation, not with the one that the peer shows
+// others, not with none, and not with a hello that does not match.
 func TestLiveNameCannotBeTaken(t *testing.T) {
 	w, a, b, sa, sb := pair(t, syncOptions("s"))
 	_, _, learnt := w.dialAs(b, as(b, "x", 7)) // what b tells a stranger of itself
@@ -78,7 +78,7 @@ func TestLiveNameCannotBeTaken(t *testing.T) {
 	require.Zero(t, a.Counters().Reconnects+b.Counters().Reconnects)
 }
 
-// Nor that of a peer whose distance is still being measured.
+// The name of a peer that is still being measured cannot be taken either.
 func TestNameOfANewPeerCannotBeTaken(t *testing.T) {
 	w := newWorld(t, 1)
 	addresses := func(s string) func(*NodeConfig) {
@@ -97,8 +97,8 @@ func TestNameOfANewPeerCannotBeTaken(t *testing.T) {
 	require.True(t, w.until(time.Second, func() bool { state, _ := b.Peer("a"); return state == PeerUp }))
 }
 
-// Two live nodes of one name: the second stays out as long as the first is heard, and gets in
-// as soon as that one has closed.
+// Of two live nodes of one name the second is refused as long as the first is heard, and accepted as soon as
+// the first has closed.
 func TestSecondIncarnationWaits(t *testing.T) {
 	w, a, b, sa, sb := pair(t, syncOptions("s"))
 	w.nodes[b.index] = nil
@@ -121,7 +121,7 @@ func TestSecondIncarnationWaits(t *testing.T) {
 	}))
 }
 
-// Connections that say nothing make room for a peer, which gets in while they stand.
+// Connections without a hello make room for a peer, which is accepted while they are open.
 func TestSilentConnectionsMakeRoom(t *testing.T) {
 	w := newWorld(t, 1)
 	a, b := w.add("a", nil), w.add("b", nil)
@@ -134,8 +134,8 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	require.Len(t, a.associations.Connections(), a.config.Limits.PendingHellos)
 }
 
-// Copies of a host are told apart by their addresses. Both ends come to the same, also where
-// one of them alone sees it: frames are protected, and the distance is measured.
+// Copies of a host are distinguished by their addresses. Both ends get the same result, also where only one
+// of them notices: frames are protected and the distance is measured.
 func TestCopiesOfAHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b bool // what each end finds of the other's address

@@ -14,8 +14,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// lab is a small instance of which every interleaving is tried: two nodes, what their
-// users do, the messages on their way. Time stands still unless nothing else can happen.
+// lab is a small instance of which every interleaving is tried: two nodes, the calls of their users, the
+// messages in flight. Time passes only when nothing else can happen.
 type lab struct {
 	now     microproto.Instant
 	nodes   [2]*Node
@@ -33,7 +33,7 @@ type lab struct {
 	done    []string
 }
 
-// labThread is a user's goroutine: the moves that it makes one after the other.
+// labThread is a user's goroutine: its calls in their order.
 type labThread struct {
 	moves []string
 	next  int
@@ -57,7 +57,7 @@ func (l labLink) Accept(b []byte) (microproto.LinkAddr, error) {
 	return microproto.LinkAddr(b[0] + 1), nil
 }
 
-// instance is what is explored.
+// instance describes what is explored.
 type instance struct {
 	name          string
 	threads       [2][]string // each thread's moves, separated by spaces
@@ -126,7 +126,7 @@ func (l *lab) connect() {
 	l.settle()
 }
 
-// calm delivers until nothing is on its way.
+// calm delivers until nothing is in flight.
 func (l *lab) calm() {
 	for l.settle(); len(l.control[0])+len(l.control[1])+len(l.frames[0])+len(l.frames[1]) > 0; l.settle() {
 		for i := range 2 {
@@ -174,7 +174,7 @@ func (l *lab) deliverFrame(from int) {
 	l.nodes[1-from].Input(l.now, 0, f)
 }
 
-// choices lists what can happen next.
+// choices returns the events that can happen next.
 func (l *lab) choices() (out []string) {
 	for i := range 2 {
 		if len(l.control[i]) > 0 {
@@ -249,7 +249,7 @@ func (l *lab) do(choice string) error {
 	return l.check(false)
 }
 
-// move makes a user's thread do what is next.
+// move makes the next call of a user's thread.
 func (l *lab) move(i, k int) error {
 	t := &l.threads[i][k]
 	n, id, what := l.nodes[i], l.ids[i], t.moves[t.next]
@@ -327,7 +327,7 @@ func (l *lab) receive(i int) {
 	}
 }
 
-// check holds in every state; at the end everything must have come about.
+// check returns an invariant that does not hold; in the end everything must have arrived and been agreed on.
 func (l *lab) check(end bool) error {
 	for i := range 2 {
 		if s := l.nodes[i].session(l.ids[i]); end && s != nil && s.state == SessionOpen {
@@ -380,7 +380,7 @@ func (l *lab) check(end bool) error {
 	return nil
 }
 
-// finish lets time pass, with no more faults, until all is well or nothing helps.
+// finish lets time pass without faults until check passes or a bound is reached.
 func (l *lab) finish() error {
 	var err error
 	l.breaks, l.drops = 0, 0
@@ -409,8 +409,7 @@ func (l *lab) finish() error {
 	return err
 }
 
-// hash digests the state: what the nodes know of the session and of each other, what is
-// on its way, and where the users stand.
+// hash returns a hash of the state: that of the nodes, of what is in flight, and of the users.
 func (l *lab) hash() uint64 {
 	h := fnv.New64a()
 	w := &digest{sum: h}

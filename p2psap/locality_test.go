@@ -19,13 +19,12 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// addressed puts a node at an address, so that its distance decides.
+// addressed gives a node an address, so that its locality is measured.
 func addressed(at string) func(*NodeConfig) {
 	return func(c *NodeConfig) { c.Addresses = prefixes(at) }
 }
 
-// The ends measure for themselves and see different round trips; what they find is the
-// same all the same.
+// The ends measure different round trips and still agree on the locality.
 func TestMeasuredLocality(t *testing.T) {
 	for _, x := range []struct {
 		what     string
@@ -67,7 +66,7 @@ func requireUp(t *testing.T, a, b *worldNode) {
 	}
 }
 
-// Whatever happens to the messages, both ends find the same, or neither is up.
+// Whatever happens to the messages, both ends find the same locality.
 func TestMeasuringSurvivesBrokenConnections(t *testing.T) {
 	for seed := range uint64(150) {
 		w := newWorld(t, seed)
@@ -89,7 +88,7 @@ func TestMeasuringSurvivesBrokenConnections(t *testing.T) {
 	}
 }
 
-// What nobody has asked for says nothing about the distance.
+// A pong that was not expected is not a measurement.
 func TestUnexpectedPong(t *testing.T) {
 	w := newWorld(t, 4)
 	w.latency = 10 * time.Millisecond
@@ -120,7 +119,7 @@ func TestUnexpectedPong(t *testing.T) {
 	require.GreaterOrEqual(t, a.Finding("b").RTT, 20*time.Millisecond)
 }
 
-// A peer that says hello and then nothing is tried again, and never up.
+// A peer that says hello and then nothing is not up and is dialled again.
 func TestPeerThatAnswersNoPing(t *testing.T) {
 	w := newWorld(t, 5)
 	a, b := w.add("a", addressed("10.0.0.1/24")), w.add("b", addressed("10.0.0.2/24"))

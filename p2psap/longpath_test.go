@@ -44,7 +44,7 @@ func (p *longPath) send(label uint64, data []byte) (err error) {
 	return err
 }
 
-// transfer is how long 10 MB take, and how many segments were sent again; at most limit.
+// transfer returns how long 10 MB take, at most limit, and how many segments were sent again.
 func (p *longPath) transfer(limit time.Duration) (took time.Duration, again uint64) {
 	const size, messages = 100_000, 100
 	data, dst := make([]byte, size), make([]byte, size)
@@ -77,8 +77,8 @@ func measured(rtt time.Duration) (m path.Measurement) {
 	return m
 }
 
-// A round trip that is longer than a second is one like any other: 10 MB take their 8 s and
-// some round trips of slow start, and nothing is sent twice.
+// Over round trips of more than a second 10 MB take their 8 s and some round trips of slow start, and nothing
+// is sent twice.
 func TestTransferOverLongRoundTrips(t *testing.T) {
 	for _, rtt := range []time.Duration{990 * time.Millisecond, 1050 * time.Millisecond, 2500 * time.Millisecond,
 		8 * time.Second} {
@@ -92,8 +92,8 @@ func TestTransferOverLongRoundTrips(t *testing.T) {
 	}
 }
 
-// Where nothing is known of the round trip in advance, the first flight times out. The
-// back-off then lets an acknowledgement give a measurement, and no other segment does.
+// If the round trip is not known in advance, the first flight times out. The back-off then lets one
+// acknowledgement give a measurement, and no other segment times out.
 func TestFirstTimeoutShorterThanTheRoundTrip(t *testing.T) {
 	p := newLongPath(t, microproto.ModeSynchronous, 2500*time.Millisecond, 0)
 	require.NoError(t, p.Open())
@@ -107,8 +107,8 @@ func TestFirstTimeoutShorterThanTheRoundTrip(t *testing.T) {
 	require.InDelta(t, 2.5, valueOf(cellsOf(p.ends[0]).rtt).Seconds(), 0.01)
 }
 
-// CCID 2 keeps a path full whose round trip is longer than a second, as it does a shorter one;
-// where the round trip is not known in advance it takes longer to fill it.
+// CCID 2 fills a path whose round trip is longer than a second as it fills a shorter one; it takes longer if
+// the round trip is not known in advance.
 func TestValuesOverLongRoundTrips(t *testing.T) {
 	for _, rtt := range []time.Duration{800 * time.Millisecond, 1200 * time.Millisecond, 2500 * time.Millisecond} {
 		for _, known := range []bool{true, false} {
@@ -149,8 +149,8 @@ func TestValuesOverLongRoundTrips(t *testing.T) {
 	}
 }
 
-// A time-out between clusters keeps 200 ms above the mean round trip, however little that
-// varies: as in Linux. Inside a cluster the floor is that of the whole time-out.
+// A time-out between clusters keeps a margin of 200 ms above the mean round trip, however little that varies,
+// as in Linux. Inside a cluster the floor applies to the whole time-out.
 func TestMarginOfTheTimeout(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -178,8 +178,8 @@ func TestMarginOfTheTimeout(t *testing.T) {
 	}
 }
 
-// Peers whose round trip takes seconds connect, find that they are far apart, and exchange
-// messages in frames that are protected or not, of which none is sent twice.
+// Peers with a round trip of seconds connect, find that they are in different clusters, and exchange
+// messages, protected or not, of which none is sent twice.
 func TestPeersWithALongRoundTripConnect(t *testing.T) {
 	for _, rtt := range []time.Duration{600 * time.Millisecond, 1200 * time.Millisecond, 2500 * time.Millisecond,
 		4 * time.Second} {

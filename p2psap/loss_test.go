@@ -9,8 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
-// A peer whose connections stand but that says nothing is lost after PeerTimeout,
-// and its sessions with it; others go on.
+// A peer that is silent while its connections are open is lost after PeerTimeout, and its sessions with it;
+// other peers' sessions go on.
 func TestSilentPeerIsLost(t *testing.T) {
 	for name, fate := range map[string]func(*worldNode){
 		"silent": func(n *worldNode) { n.muted = true },
@@ -50,8 +50,8 @@ func TestSilentPeerIsLost(t *testing.T) {
 	}
 }
 
-// A broken connection alone is no loss: it is made again, and what was not
-// acknowledged is sent again.
+// A broken connection is no loss of the peer: it is made again, and messages that were not acknowledged are
+// sent again.
 func TestBrokenConnectionIsMadeAgain(t *testing.T) {
 	w, a, b, sa, sb := pair(t, syncOptions("s"))
 	for range 20 {
@@ -68,8 +68,7 @@ func TestBrokenConnectionIsMadeAgain(t *testing.T) {
 	require.GreaterOrEqual(t, a.Counters().Reconnects, uint64(20))
 }
 
-// A node that was stopped itself must not take its own absence for the silence of
-// the others.
+// A node that was stopped itself does not mistake its own pause for silence of the others.
 func TestPausedNodeLosesNoPeer(t *testing.T) {
 	w, a, _, sa, _ := pair(t, syncOptions("s"))
 	w.run(time.Second)
@@ -98,8 +97,8 @@ func TestGoodbyeIsNotALoss(t *testing.T) {
 	}
 }
 
-// A new node under the name of one that died without a word: the old sessions are
-// lost, the new conversation is good.
+// A new node under the name of one that stopped silently: the old sessions are lost, the new association
+// works.
 func TestNewIncarnationAfterLoss(t *testing.T) {
 	w, a, b, sa, _ := pair(t, syncOptions("s"))
 	b.dead = true
@@ -128,8 +127,7 @@ func TestNewIncarnationAfterLoss(t *testing.T) {
 	require.Equal(t, SessionOpen, next.state(sb))
 }
 
-// Strangers that connect and say nothing, or nonsense, are hung up on, and cannot
-// be too many.
+// Connections that say nothing, or malformed messages, are closed, and their number is bounded.
 func TestUnauthenticatedConnections(t *testing.T) {
 	w := newWorld(t, 1)
 	a := w.add("a", nil)
@@ -152,7 +150,7 @@ func TestUnauthenticatedConnections(t *testing.T) {
 	require.Empty(t, a.peers)
 }
 
-// A message that comes twice costs nothing, least of all the connection.
+// A message that arrives twice changes nothing and keeps the connection.
 func TestDuplicateMessages(t *testing.T) {
 	w := newWorld(t, 9)
 	w.doubleChance = 1
@@ -179,8 +177,7 @@ func TestDuplicateMessages(t *testing.T) {
 	}
 }
 
-// Both ends dial at the same instant: both keep the connection of the higher name,
-// and keep it.
+// If both ends dial at the same instant, both keep the connection that the higher name dialled.
 func TestBothDial(t *testing.T) {
 	for seed := range uint64(50) {
 		w := newWorld(t, seed)

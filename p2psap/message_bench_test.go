@@ -69,7 +69,7 @@ func newBareNodes(tb testing.TB, mode microproto.Mode, bytes int) *bareNodes {
 	return p
 }
 
-// settle carries out what the nodes want until they want nothing.
+// settle carries the nodes' outputs out until there are none.
 func (p *bareNodes) settle() {
 	for busy := true; busy; {
 		busy = false

@@ -54,8 +54,8 @@ func TestClassify(t *testing.T) {
 	require.ErrorContains(t, err, "contradict each other")
 }
 
-// A path that swings between two measurements changes a session's conditions only if
-// they lie on different sides of both limits.
+// A path that alternates between two measurements changes a session's conditions only if they lie on
+// different sides of both limits.
 func TestClassifyHasHysteresis(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := MonitorConfig{}
@@ -78,8 +78,8 @@ func TestClassifyHasHysteresis(t *testing.T) {
 	})
 }
 
-// However the distance swings, there is at most one change in a dwell time, and those
-// that the scheme asks for are neither delayed nor counted.
+// However the distance alternates, there is at most one change in a dwell time. Changes that users ask for
+// are neither delayed nor counted.
 func TestDwell(t *testing.T) {
 	seeds := uint64(4)
 	if testing.Short() {

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Numbers and ports of sessions follow from the node's incarnation, which a shell draws at
-// random: two runs with one seed have others. The same incarnation gives the same ones.
+// Numbers and ports of sessions follow from the node's incarnation, which a driver draws at random: two runs
+// with one seed have different ones. The same incarnation gives the same ones.
 func TestSessionNumbersOfEachLife(t *testing.T) {
 	type drawn struct {
 		id   SessionID

@@ -19,7 +19,7 @@ func golden(t *testing.T, path, got string) {
 	mptest.Golden(t, strings.TrimPrefix(path, "testdata/"), got)
 }
 
-// table renders Table I through the policy, for every condition of each column.
+// table renders Table I from the policy, for every condition of each column.
 func table(t *testing.T) string {
 	conditions := func(c Column) (out []Conditions) {
 		for l := SameProcess; l <= OtherCluster; l++ {
@@ -127,7 +127,7 @@ func TestOptionalRows(t *testing.T) {
 	}
 }
 
-// The fixed window of Retransmit is no bound where a congestion window is.
+// The fixed window of Retransmit does not limit a column with a congestion window.
 func TestFixedWindow(t *testing.T) {
 	for l, want := range map[Locality]microproto.Options{SameHost: {},
 		OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096}} {
@@ -152,7 +152,7 @@ func TestConditionsOutsideTheTable(t *testing.T) {
 	}
 }
 
-// A column whose micro-protocols are not built is refused, and they are named.
+// A column whose micro-protocols the catalog lacks is refused; the error names them.
 func TestMissingMicroProtocols(t *testing.T) {
 	intra := standIns("SequencedSegment", "PositiveAck", "Retransmit", "RTTEstimation", "ReliableFIFO")
 	w := newWorld(t, 1)

@@ -23,7 +23,7 @@ func random(seed uint64) Entropy {
 	}
 }
 
-// protected configures a node; host "" leaves it a host of its own.
+// protected configures a node; host "" keeps its own host.
 func protected(p Protection, host string, seed uint64) func(*NodeConfig) {
 	return func(c *NodeConfig) {
 		c.Protect = p
@@ -100,7 +100,7 @@ func TestProtectionNeedsEntropy(t *testing.T) {
 	require.Equal(t, ProtectAuto, n.config.Protect)
 }
 
-// sealedPair opens a protected session in a quiet world.
+// sealedPair opens a protected session without faults.
 func sealedPair(t *testing.T, seed uint64) (w *world, a, b *worldNode, sa, sb SessionID) {
 	t.Helper()
 	w = newWorld(t, seed)
@@ -125,9 +125,8 @@ func (w *world) inject(from, to *worldNode, frame []byte) {
 	w.settle()
 }
 
-// An attacker on the link who reads everything and sends whatever it likes changes
-// nothing: every message arrives once, in order, as it was, and what was refused is
-// counted. It reads nothing but lengths either.
+// An attacker on the link that reads everything and sends anything changes nothing: every message arrives
+// once, in order and unchanged, and every refused frame is counted. It learns nothing but lengths.
 func TestAttackerOnTheLink(t *testing.T) {
 	for seed := range uint64(20) {
 		w, a, b, sa, sb := sealedPair(t, seed)
@@ -213,7 +212,7 @@ func TestAttackerOnTheLink(t *testing.T) {
 	}
 }
 
-// Forged frames do not keep a dead peer alive.
+// Forged frames do not count as frames of the peer.
 func TestForgedFramesDoNotKeepAPeerUp(t *testing.T) {
 	w, a, b, sa, _ := sealedPair(t, 5)
 	var last []byte
@@ -237,8 +236,8 @@ func TestForgedFramesDoNotKeepAPeerUp(t *testing.T) {
 	require.GreaterOrEqual(t, b.Counters().FramesForged+b.Counters().FramesReplayed, uint64(30))
 }
 
-// Every epoch has keys of its own, in both directions, also when the header's byte has
-// wrapped; the two ends derive the same ones.
+// Every epoch has its own keys in both directions, also when the epoch in the header has wrapped. The two
+// ends derive the same keys.
 func TestKeysOfEveryEpoch(t *testing.T) {
 	w, a, b, sa, sb := sealedPair(t, 8)
 	x, y := a.session(sa), b.session(sb)
@@ -280,8 +279,7 @@ func TestKeysOfEveryEpoch(t *testing.T) {
 	exchange()
 }
 
-// A frame that was held back does not pass 256 epochs later, when the header's byte is
-// the same again.
+// A frame that was delayed is not accepted 256 epochs later, when the epoch in the header is the same again.
 func TestFrameOf256EpochsAgo(t *testing.T) {
 	w, a, b, sa, sb := sealedPair(t, 9)
 	var held []byte

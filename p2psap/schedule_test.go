@@ -12,8 +12,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// checkTimers holds what a node remembers against a walk over everything. What is due
-// with peers may be remembered too early: frames put it off.
+// checkTimers compares a node's deadlines with those of a visit of all sessions and peers. The peers'
+// deadline may be too early: frames postpone it.
 func checkTimers(t require.TestingT, n *Node) {
 	d := n.Deadline()
 	sessions := microproto.Never
@@ -27,7 +27,7 @@ func checkTimers(t require.TestingT, n *Node) {
 	require.Equal(t, min(n.timers.first(), n.peersDue), d)
 }
 
-// The agenda does what a list does that is searched from end to end.
+// The timer heap behaves like a list that is searched from end to end.
 func TestTimerHeap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a timerHeap
@@ -87,8 +87,7 @@ func manySessions(t *testing.T, count int) (w *world, a, b *worldNode, ids [2][]
 	return w, a, b, ids
 }
 
-// With a thousand sessions, what one of them has to do costs no look at the others: none
-// is asked when the time of one has come, and none when nothing changes.
+// With a thousand sessions, a session whose timer is due causes no visit of the others.
 func TestIdleSessionsAreNotVisited(t *testing.T) {
 	w, a, _, ids := manySessions(t, 1000)
 	busy := a.session(ids[0][500])

@@ -21,7 +21,7 @@ func locations() map[string]func(i int, c *NodeConfig) {
 	}
 }
 
-// letters opens a synchronous session for messages of up to so many bytes.
+// letters opens a synchronous session for messages of up to a number of bytes.
 func letters(seed uint64, latency time.Duration, length, queue int, where func(i int, c *NodeConfig)) *twoNodes {
 	d := quietTwoNodes(seed, latency)
 	d.mtu = 1400
@@ -31,7 +31,7 @@ func letters(seed uint64, latency time.Duration, length, queue int, where func(i
 	return d
 }
 
-// pattern is the content of a message.
+// pattern returns the content of a message.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -40,7 +40,7 @@ func pattern(n int, seed byte) []byte {
 	return b
 }
 
-// post starts a message and says whether there was room.
+// post starts a message and reports whether there was room.
 func (e *socketUser) post(data []byte) bool {
 	label := e.sent[1] + 1
 	_, err := e.n.Send(e.d.clock.Now(), e.id, 1, Label(label), data)
@@ -53,7 +53,7 @@ func (e *socketUser) post(data []byte) bool {
 	return true
 }
 
-// fetch takes a message, nil when there is none. The next fetch uses its memory.
+// fetch receives a message; nil: there is none. The next fetch reuses its memory.
 func (e *socketUser) fetch(most int) []byte {
 	if len(e.scratch) < most {
 		e.scratch = make([]byte, most)
@@ -72,7 +72,7 @@ func (e *socketUser) fetch(most int) []byte {
 	return slot.Data[:a.Length]
 }
 
-// Messages of every length travel, from nothing to 4 MB, over a link that loses.
+// Messages of every length from 0 to 4 MB arrive over a link that loses frames.
 func TestLengths(t *testing.T) {
 	lengths := []int{0, 1, 7, 8, 1300, 1400, 4096, 65536, 1 << 19, 4 << 20, 0}
 	for name, where := range locations() {
@@ -94,7 +94,7 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// Both ends send 512 KB at once, again and again: neither waits for the other.
+// Both ends send 512 KB at once, again and again, without a deadlock.
 func TestBothEndsSendMuch(t *testing.T) {
 	for name, where := range locations() {
 		t.Run(name, func(t *testing.T) {
@@ -120,8 +120,7 @@ func TestBothEndsSendMuch(t *testing.T) {
 	}
 }
 
-// A receiver a hundred times slower than the sender costs it nothing but its queue, and
-// the sender no more than what that queue holds.
+// A receiver a hundred times slower than the sender bounds both ends' memory by its queue.
 func TestReceiverMuchSlower(t *testing.T) {
 	for name, where := range locations() {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +152,7 @@ func TestReceiverMuchSlower(t *testing.T) {
 	}
 }
 
-// Two seconds in which nothing arrives, then the channel goes on by itself.
+// After two seconds in which nothing arrives the channel continues by itself.
 func TestBlackHole(t *testing.T) {
 	for name, where := range locations() {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +185,7 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// The first and the last frame of a session's life are lost, each way.
+// The first and the last frame of a session are lost, each way.
 func TestFirstAndLastLost(t *testing.T) {
 	for name, where := range locations() {
 		for lost := range 8 {
@@ -218,8 +217,7 @@ func TestFirstAndLastLost(t *testing.T) {
 	}
 }
 
-// A thousand sessions between two nodes: each carries its own messages, changes on its
-// own, and all end.
+// A thousand sessions between two nodes: each carries its own messages, changes by itself, and ends.
 func TestThousandSessions(t *testing.T) {
 	sessions := 1000
 	if testing.Short() {
@@ -279,7 +277,7 @@ func TestThousandSessions(t *testing.T) {
 	require.NoError(t, d.fault)
 }
 
-// Every datagram of a session's first life comes again in its second one.
+// Every datagram of a session arrives again in a later session of the same name.
 func TestReopenedSessionRefusesOldFrames(t *testing.T) {
 	d := letters(7, time.Millisecond, 3000, 1<<20, nil)
 	d.closing = true
@@ -328,8 +326,8 @@ func TestReopenedSessionRefusesOldFrames(t *testing.T) {
 	require.Greater(t, b.n.Counters().FramesUnknown, before+20)
 }
 
-// The path carries shorter frames from one moment on, and does not say so. The session
-// goes on in shorter frames; a path that carries nothing for a while changes nothing.
+// The path silently begins to drop long frames. The session continues in shorter frames. A path that carries
+// nothing for a while changes nothing.
 func TestPathShrinks(t *testing.T) {
 	for name, where := range locations() {
 		for _, silent := range []bool{false, true} {
@@ -396,7 +394,7 @@ func TestPathShrinks(t *testing.T) {
 	}
 }
 
-// Links that take frames of different lengths are no path that has become narrower.
+// Links with different largest frames do not look like a path that drops long frames.
 func TestUnevenLinks(t *testing.T) {
 	d := quietTwoNodes(9, ms)
 	d.uneven = true

@@ -39,9 +39,8 @@ func misuse(t *testing.T, w *world, n *worldNode, id SessionID) {
 	require.Equal(t, before.MessagesReceived, after.MessagesReceived)
 }
 
-// A tag that the session does not declare, and a length that is not the slot's, are refused
-// by Send and by Receive in every composition: at first, while the composition changes, and
-// afterwards. Refused Sends take nothing of the receiver's grant.
+// Send and Receive refuse tags that the session does not declare and lengths that do not fit the slot in
+// every composition: before, during and after a change. Refused Sends take nothing of the receiver's grant.
 func TestUndeclaredSlotsAreRefused(t *testing.T) {
 	for _, column := range Columns() {
 		t.Run(column.String(), func(t *testing.T) {
@@ -100,8 +99,8 @@ func TestUndeclaredSlotsAreRefused(t *testing.T) {
 	}
 }
 
-// Tags that one end alone declares refuse the session, as do those that the channel has for
-// itself: what differs is named at both ends.
+// A session is refused if one end alone declares a tag, or if a tag is reserved. Both ends name the
+// difference.
 func TestSlotsThatDiffer(t *testing.T) {
 	for _, c := range []struct {
 		a, b []SlotSpec
@@ -134,8 +133,7 @@ func TestSlotsThatDiffer(t *testing.T) {
 	}
 }
 
-// Calls on a session that is closed, at this end or the other one, say so; whatever their
-// arguments.
+// Calls of a session that was closed at either end return that, whatever their arguments.
 func TestCallsOnAClosedSession(t *testing.T) {
 	for _, o := range []OpenOptions{syncOptions("s"), asyncOptions("s")} {
 		w, a, b, sa, sb := pair(t, o)
@@ -162,7 +160,7 @@ func TestCallsOnAClosedSession(t *testing.T) {
 	}
 }
 
-// Modes that there are not are refused.
+// Unknown modes are refused.
 func TestUnknownModes(t *testing.T) {
 	w, a, b, sa, _ := pair(t, syncOptions("s"))
 	for _, m := range []microproto.Mode{0, 3, 255} {

@@ -6,9 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// The stand-ins are micro-protocols of a third party's: the least that makes an
-// endpoint over a link that loses nothing. Sessions are tested with them, so that
-// a fault found here is the session's; package ctp has tests of its own.
+// The stand-ins are the simplest micro-protocols that make an endpoint over a link that loses nothing.
+// Sessions are tested with them, so that a failure is the session's; package ctp has tests of its own.
 
 type idle string
 

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Frames that came as one are taken apart where the session changes, whatever their
-// lengths, and each has its session's header.
+// Frames that arrived as one are split where the session changes, whatever their lengths, and each has its
+// session's header.
 func TestJoinedFramesOfSeveralSessions(t *testing.T) {
 	const unit = 20
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestEveryFrameOfATrainHasTheHeader(t *testing.T) {
 	}
 }
 
-// A session tells the length that segments really have: a multiple of 8 bytes.
+// A session reports the real length of segments, a multiple of 8 bytes.
 func TestSegmentSizeIsThatOfSegments(t *testing.T) {
 	d := newDuel(0)
 	d.mtu = 515

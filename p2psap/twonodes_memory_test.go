@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// spoil overwrites what belongs to the user again, so that whoever still reads it is found.
+// spoil overwrites buffers that belong to the user again, so that a later read of them is detected.
 func spoil(data []byte) {
 	for i := range data {
 		data[i] = 0xee
@@ -21,7 +21,7 @@ func (e *socketUser) spoilAccepted() {
 	}
 }
 
-// offer offers memory for the next message of a tag.
+// offer posts memory for the next message of a tag.
 func (e *socketUser) offer() {
 	if e.posted == nil && e.n.Mode(e.id) == microproto.ModeSynchronous {
 		tag := 1 + e.d.rand.IntN(testSlots)
@@ -30,7 +30,7 @@ func (e *socketUser) offer() {
 	}
 }
 
-// withdraw takes the offer back, and looks whether earlier ones were kept to.
+// withdraw takes the posted memory back and checks that memory withdrawn before was not written.
 func (e *socketUser) withdraw() {
 	if e.posted == nil {
 		return

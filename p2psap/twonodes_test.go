@@ -12,25 +12,24 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// duel plays two nodes with one session against each other in virtual time: they send,
-// receive and change the composition at random while the data link loses, doubles and
-// reorders, and the control connection breaks at any message. What each end was told
-// is compared with what the other did.
+// twoNodes runs two nodes with one session in virtual time. They send, receive and change the composition at
+// random while the data link loses, duplicates and reorders frames and the control connection breaks at any
+// message. What each end received is compared with what the other sent.
 type twoNodes struct {
-	clock *mptest.Clock
-	rand  *rand.Rand
-	link  *mptest.Link
-	ends  [2]*socketUser
-	wire  int // number of the control connection that stands; 0: none
-	wires int
-	faultless  bool
-	fault error
-	seed  uint64
+	clock     *mptest.Clock
+	rand      *rand.Rand
+	link      *mptest.Link
+	ends      [2]*socketUser
+	wire      int // number of the control connection that stands; 0: none
+	wires     int
+	faultless bool
+	fault     error
+	seed      uint64
 
 	cramped, sealed bool                              // little room for messages; protected frames
 	uneven          bool                              // one end's link takes frames of 1400 bytes
 	deadly, closing bool                              // a lost peer, the end of a session are no failure
-	dead            *socketUser                          // takes and says nothing
+	dead            *socketUser                       // takes and says nothing
 	tap             func(from int, frame []byte) bool // false: the frame is lost
 	mtu             int                               // 0: 512 at one end, 612 at the other
 	options         *OpenOptions                      // nil: the two slots
@@ -47,7 +46,7 @@ type twoNodes struct {
 	changes              int
 }
 
-// duelist is one end: a user of the socket.
+// socketUser is one end: a user of the session.
 type socketUser struct {
 	d    *twoNodes
 	n    *Node
@@ -108,7 +107,7 @@ func newDuel(seed uint64) *twoNodes {
 	return d
 }
 
-// start makes the nodes and opens the session.
+// start creates the nodes and opens the session.
 func (d *twoNodes) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 	for i, e := range d.ends {
 		c := NodeConfig{
@@ -212,7 +211,7 @@ func (d *twoNodes) fail(err error) {
 
 func (d *twoNodes) chance(p float64) bool { return !d.faultless && p > 0 && d.rand.Float64() < p }
 
-// until runs until the condition holds; past the bound of virtual time something hangs.
+// until runs until the condition holds, for at most a bound of virtual time.
 func (d *twoNodes) until(most time.Duration, what string, over func() bool) {
 	limit := d.clock.Now().Add(most)
 	for d.fault == nil && !over() {
@@ -235,7 +234,7 @@ func (d *twoNodes) String() (text string) {
 	return text
 }
 
-// settle carries out what the node wants.
+// settle carries the node's outputs out.
 func (e *socketUser) settle() {
 	d := e.d
 	if d.dead == e {
@@ -317,7 +316,7 @@ func (e *socketUser) dial() {
 	e.settle()
 }
 
-// snap breaks the connection; the ends find out for themselves.
+// snap breaks the control connection; each end notices by itself.
 func (d *twoNodes) snap() {
 	wire := d.wire
 	d.wire = 0
@@ -357,7 +356,7 @@ func (e *socketUser) control(wire int, data []byte) {
 	})
 }
 
-// send starts a message in whatever mode the session is.
+// send starts a message in the session's present mode.
 func (e *socketUser) send() { e.sendUnder(1 + e.d.rand.IntN(testSlots)) }
 
 func (e *socketUser) sendUnder(tag int) {
@@ -396,8 +395,7 @@ func (e *socketUser) sendUnder(tag int) {
 	e.spoilAccepted()
 }
 
-// flushLater ends the waiting for company, as a shell has to: as long as there is no room,
-// again.
+// flushLater flushes the coalescing buffers, as a caller has to: again while there is no room.
 func (e *socketUser) flushLater() {
 	e.d.clock.After(time.Duration(e.d.rand.Int64N(int64(2*e.d.latency))), func() {
 		if e.d.dead == e {
@@ -410,7 +408,7 @@ func (e *socketUser) flushLater() {
 	})
 }
 
-// receive takes what there is of a tag.
+// receive receives one message or value of a tag, if there is one.
 func (e *socketUser) receive(tag int) bool {
 	slot := Slot{Tag: Tag(tag), Data: make([]byte, slotLength(tag))}
 	if e.posted != nil && (int(e.posted.Tag) != tag || e.n.Mode(e.id) != microproto.ModeSynchronous) {
@@ -459,8 +457,7 @@ func (e *socketUser) receive(tag int) bool {
 	return true
 }
 
-// adapt asks for the next mode in the list that both ends draw from, or looks whether
-// the last wish was granted.
+// adapt asks for the next mode of the list that both ends share, or checks whether the last Adapt is over.
 func (e *socketUser) adapt(mode func(k int) microproto.Mode) {
 	if e.adapting == 0 {
 		k, err := e.n.Adapt(e.d.clock.Now(), e.id, mode(len(e.outcomes)))
@@ -479,5 +476,5 @@ func (e *socketUser) checkAdapt() {
 	}
 }
 
-// quietFaults is a link that does nothing but take time.
+// quietFaults returns the faults of a link that only delays.
 func quietFaults(latency time.Duration) mptest.Faults { return mptest.Faults{Delay: latency} }

@@ -13,8 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
-// world runs nodes in virtual time, with control connections that break, double
-// and delay, from one seed.
+// world runs nodes in virtual time, with control connections that break, duplicate and delay at random.
 type world struct {
 	t      *testing.T
 	rand   *rand.Rand
@@ -137,7 +136,7 @@ func (w *world) connect() {
 	w.settle()
 }
 
-// settle carries out what the nodes want until they want nothing.
+// settle carries the nodes' outputs out until there are none.
 func (w *world) settle() {
 	for again := true; again; {
 		again = false
@@ -283,7 +282,7 @@ func (w *world) control(n *worldNode, o Output) {
 	}
 }
 
-// step does the next event or timer; false when there is none before the limit.
+// step handles the next event or timer; false when there is none before the limit.
 func (w *world) step(limit microproto.Instant) bool {
 	w.settle()
 	next, which := microproto.Never, -1
@@ -318,7 +317,7 @@ func (w *world) step(limit microproto.Instant) bool {
 	return true
 }
 
-// run passes time; until returns early when the condition holds.
+// run lets time pass; until returns early when the condition holds.
 func (w *world) run(d time.Duration) { w.until(d, func() bool { return false }) }
 
 func (w *world) until(d time.Duration, over func() bool) bool {

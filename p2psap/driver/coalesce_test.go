@@ -13,7 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Small messages that are sent one behind the other share segments, and come in order.
+// Small messages sent one after the other share segments and arrive in order.
 func TestSmallMessagesCoalesce(t *testing.T) {
 	columns := func(c *Config) { c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() }
 	a, b := start(t, "a", columns), start(t, "b", columns)
@@ -44,8 +44,8 @@ func TestSmallMessagesCoalesce(t *testing.T) {
 	require.Less(t, sa.Info().SegmentsSent, uint64(count)/2)
 }
 
-// A message that waits for company goes alone in the end, although no acknowledgement
-// comes, no timer of the session's own rings, and its sender does nothing more.
+// A message in the coalescing buffer is sent in the end, although no acknowledgement arrives, no timer of the
+// session is due, and its sender makes no further call.
 func TestCoalescedMessageIsSentInTheEnd(t *testing.T) {
 	columns := func(c *Config) {
 		c.Rails[0].Network, c.Catalog, c.PeerTimeout, c.Heartbeat = p2psap.Ethernet, ctp.Catalog(), 2*time.Hour, time.Hour

@@ -35,8 +35,8 @@ func TestReachable(t *testing.T) {
 	require.Equal(t, hostID(), hostID())
 }
 
-// A host is known by what its interfaces were made with, and by nothing else if there is
-// nothing: then it counts as another host, and what it exchanges is protected.
+// A host is identified by the hardware addresses of its interfaces. Without any it counts as another host,
+// and its frames are protected.
 func TestHardwareID(t *testing.T) {
 	id := hardwareID()
 	require.Equal(t, id, hardwareID())
@@ -44,8 +44,8 @@ func TestHardwareID(t *testing.T) {
 	require.NotContains(t, string(id), strings.Repeat("0", 32))
 }
 
-// An address tells whether the other end is on this host: copies of a virtual machine have
-// one identity, and other addresses.
+// The address shows whether the other end is on this host: copies of a virtual machine have one identity, but
+// other addresses.
 func TestSameHost(t *testing.T) {
 	at := func(s string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(s)) }
 	for _, c := range []struct {

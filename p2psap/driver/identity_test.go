@@ -32,10 +32,10 @@ func identity(t *testing.T, key Key) *Identity {
 	return i
 }
 
-// theKey is that of the run, otherKey that of another one.
+// theKey is the key of the run, otherKey that of another run.
 var theKey, otherKey = Key{1}, Key{2}
 
-// known makes a node one of the run.
+// known gives a node the identity of the run.
 func known(p p2psap.Protection) func(*Config) {
 	return func(c *Config) {
 		i, err := NewKeyIdentity(theKey, "test")
@@ -56,7 +56,7 @@ func TestSealedSessions(t *testing.T) {
 	require.Zero(t, s.FramesForged+s.FramesReplayed+s.FramesBeforeWindow+s.FramesUnprotected, "%+v", s)
 }
 
-// Inside a host the control channel is closed to strangers, and frames go as they are.
+// Inside a host the control channel requires authentication, and frames are not encrypted.
 func TestPlainInsideAHost(t *testing.T) {
 	a, b := start(t, "a", known(p2psap.ProtectDefault)), start(t, "b", known(p2psap.ProtectDefault))
 	join(t, a, b)
@@ -64,7 +64,7 @@ func TestPlainInsideAHost(t *testing.T) {
 	require.Nil(t, sa.Info().Protection)
 }
 
-// seenAt is a connection whose other end seems to be at an address.
+// seenAt is a connection with a given remote address.
 type seenAt struct {
 	net.Conn
 	address string
@@ -74,8 +74,8 @@ func (c seenAt) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.address))
 }
 
-// Nodes whose host has the same identity, as copies of a running virtual machine have, but
-// whose control connection leaves the host, protect their frames by themselves.
+// Nodes with one host identity, such as copies of a running virtual machine, whose control connection leaves
+// the host protect their frames.
 func TestCopiesOfAHostAreProtected(t *testing.T) {
 	a, b := start(t, "a", known(p2psap.ProtectDefault)), start(t, "b", known(p2psap.ProtectDefault))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,7 +113,7 @@ func TestProtectionNeedsAnIdentity(t *testing.T) {
 	require.ErrorContains(t, err, "needs a secret")
 }
 
-// A node is unprotected only where its configuration says so, and then says so itself.
+// A node is unprotected only if its configuration says so, and then logs a warning.
 func TestPlainNodeLogsAWarning(t *testing.T) {
 	_, err := New(Config{Name: "a", Rails: []Rail{{Link: closedLink{}}}})
 	require.ErrorContains(t, err, `node "a" has no Identity: make one with driver.NewIdentity`)
@@ -133,8 +133,8 @@ func TestPlainNodeLogsAWarning(t *testing.T) {
 	}
 }
 
-// The name of a live peer cannot be taken, by a plain node or by one that has the key; the
-// second one says why it does not get in.
+// The name of a live peer cannot be taken, by a plain node or by one with the key. The second node reports
+// why it is refused.
 func TestSecondNodeOfAName(t *testing.T) {
 	for name, change := range map[string]func(*Config){"plain": nil, "protected": known(p2psap.ProtectAlways)} {
 		t.Run(name, func(t *testing.T) {
@@ -159,8 +159,8 @@ type closedLink struct{ microproto.Link }
 
 func (closedLink) Close() error { return nil }
 
-// stranger is one way to come to the control port without the run's secret; it
-// returns when the node has ended the connection.
+// intruder connects to the control port without the run's secret, and returns when the node has ended the
+// connection.
 type intruder func(t *testing.T, tcp net.Conn)
 
 func intruders(t *testing.T) map[string]intruder {
@@ -220,8 +220,8 @@ func TestUnauthenticatedPeersGetNothing(t *testing.T) {
 	join(t, a, b)
 }
 
-// Connections that say nothing, or say it byte by byte, are bounded in number and keep no
-// peer out: there is no time-out here that would make room.
+// Silent and slow connections are bounded in number and keep no peer out: in this test no time-out would make
+// room.
 func TestSilentConnectionsAreBoundedInNumber(t *testing.T) {
 	const bound = 8
 	a := start(t, "a", func(c *Config) {
@@ -236,7 +236,7 @@ func TestSilentConnectionsAreBoundedInNumber(t *testing.T) {
 	require.Zero(t, a.Stats().HandshakesTimedOut)
 }
 
-// Connections that say nothing are bounded in time.
+// Silent connections are closed after the handshake time.
 func TestSilentConnectionsAreBoundedInTime(t *testing.T) {
 	const strangers = 5
 	a := start(t, "a", func(c *Config) {
@@ -248,15 +248,14 @@ func TestSilentConnectionsAreBoundedInTime(t *testing.T) {
 		"the end of silent connections")
 }
 
-// waiting returns how many connections have not shown yet that they know the secret.
+// waiting returns the number of connections that have not authenticated.
 func waiting(n *Node) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pending.Len()
 }
 
-// comeSilently connects so many times to a node and says nothing, or part of a record a
-// byte at a time.
+// comeSilently opens connections to a node that say nothing, or part of a TLS record byte by byte.
 func comeSilently(t *testing.T, a *Node, strangers int) {
 	t.Helper()
 	done := make(chan struct{})
@@ -288,7 +287,7 @@ func comeSilently(t *testing.T, a *Node, strangers int) {
 	})
 }
 
-// Who dials is told why it does not get in, and does not talk to an impostor either.
+// A dialling end gets the reason of a refusal, and does not associate with an impostor.
 func TestUnauthenticatedDialler(t *testing.T) {
 	a := start(t, "a", known(p2psap.ProtectAuto))
 	other := start(t, "b", func(c *Config) { c.Identity = identity(t, otherKey) })
@@ -316,7 +315,7 @@ func TestUnauthenticatedDialler(t *testing.T) {
 	require.ErrorContains(t, err, "does not speak TLS")
 }
 
-// connectOnce connects until the first attempt has failed, and gives up then.
+// connectOnce connects until the first attempt has failed.
 func connectOnce(t *testing.T, n *Node, peer string, at net.Addr) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(limit(t))
@@ -333,8 +332,8 @@ func connectOnce(t *testing.T, n *Node, peer string, at net.Addr) error {
 	return <-done
 }
 
-// A flood of datagrams from the peer's own address, forged, replayed or plain, costs no
-// memory and stops nothing.
+// A flood of forged, replayed or unprotected datagrams from the peer's own address costs no memory and stops
+// nothing.
 func TestFloodFromThePeersAddress(t *testing.T) {
 	a, b := start(t, "a", known(p2psap.ProtectAlways)), start(t, "b", known(p2psap.ProtectAlways))
 	join(t, a, b)

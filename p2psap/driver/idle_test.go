@@ -12,8 +12,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Idle sessions wake nobody: the link's goroutine sleeps, and the timer's wakes for
-// heartbeats, once for each. Heartbeats are the clock of this test.
+// Idle sessions wake no goroutine: the link's goroutine sleeps, and the timer's wakes once for each
+// heartbeat. Heartbeats are the clock of this test.
 func TestIdleSessionsWakeNoGoroutine(t *testing.T) {
 	for _, cluster := range []string{"one", "two"} {
 		t.Run("to cluster "+cluster, func(t *testing.T) {

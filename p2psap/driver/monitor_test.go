@@ -16,7 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// farLink is a link on which frames take some time more.
+// farLink is a link that delays frames.
 type farLink struct {
 	microproto.Link
 	delay *atomic.Int64
@@ -38,8 +38,8 @@ func (l farLink) Send(batch []microproto.Frame) (int, error) {
 	return len(batch), nil
 }
 
-// The distance of a path changes under a session in use: its composition follows, there
-// and back, and no message is lost.
+// When the distance of a path changes, the composition of a session in use follows, there and back, and no
+// message is lost.
 func TestMonitorFollowsThePath(t *testing.T) {
 	var delay atomic.Int64
 	far := func(c *Config) {

@@ -15,8 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// deaf is a link whose receiver's goroutine never gets anything: as if it never got
-// a processor.
+// noReceiver is a link whose receiver's goroutine gets nothing, as if it were never scheduled.
 type noReceiver struct {
 	*ether.Link
 	closed chan struct{}
@@ -74,7 +73,7 @@ func TestPumpAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, a.Pump))
 }
 
-// deafRail waits for ever.
+// noRailReceiver waits for ever.
 type noRailReceiver struct {
 	*ib.Link
 	closed chan struct{}
@@ -90,8 +89,8 @@ func (d *noRailReceiver) Close() error {
 	return d.Link.Close()
 }
 
-// Who computes without pause takes in what comes by rails, too: all that is sent
-// arrives in order although the rail's goroutine never gets a processor.
+// Pump receives from rails, too: everything sent arrives in order although the rail's goroutine is never
+// scheduled.
 func TestPumpReceivesFromRails(t *testing.T) {
 	fabric := ib.NewSoftwareFabric()
 	railed := func(name string) func(c *Config) {

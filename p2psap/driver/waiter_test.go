@@ -9,9 +9,9 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// A waiter whose time is over is woken once, and the timer is not set for it again:
-// where there are more threads than processors it may be long before it runs, and a
-// timer that rings all that time would take the processor it waits for.
+// A waiter whose time is over is woken once, and the timer is not set for it again: with more threads than
+// processors it may run much later, and a timer that fires all that time would take the processor that it
+// waits for.
 func TestWaitersExpireOnce(t *testing.T) {
 	early := &waiter{wake: make(chan struct{}, 1), until: 5}
 	late := &waiter{wake: make(chan struct{}, 1), until: 20}
