@@ -13,7 +13,7 @@ import (
 // An idle session costs nothing: in every column, also after losses, no timer is left but the heartbeats of
 // the control channel, and no frame is sent.
 func TestIdleSessionHasNoTimer(t *testing.T) {
-	for _, column := range Columns() {
+	for _, column := range microproto.Columns() {
 		if column.InfiniBand && !column.Intra {
 			continue // as the intra-cluster one
 		}

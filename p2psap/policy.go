@@ -53,9 +53,6 @@ func TableRows() []string {
 // Column is one column of Table I.
 type Column = microproto.Column
 
-// Columns returns the eight columns of Table I, in the table's order.
-func Columns() []Column { return microproto.Columns() }
-
 // TableProtocols returns the micro-protocols of a column in the table's order, in which a composite
 // attaches them.
 func TableProtocols(c Column) []string {

@@ -34,7 +34,7 @@ func table(t *testing.T) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-30s", "")
 	var cells [][]string
-	for _, column := range Columns() {
+	for _, column := range microproto.Columns() {
 		fmt.Fprintf(&b, " | %-16s", column)
 		var first Composition
 		for i, c := range conditions(column) {
@@ -101,9 +101,9 @@ func TestOptionalRows(t *testing.T) {
 	inter := Column{Mode: microproto.ModeSynchronous}
 	p := TablePolicy{Optional: []OptionalRow{
 		{Protocol: "CUBIC", Columns: []Column{inter}, Options: microproto.Options{"cubic.x": 7}},
-		{Protocol: "Parity", Columns: Columns()},
+		{Protocol: "Parity", Columns: microproto.Columns()},
 	}}
-	for _, column := range Columns() {
+	for _, column := range microproto.Columns() {
 		c := Conditions{Mode: column.Mode, Locality: SameHost, Network: Ethernet}
 		if !column.Intra {
 			c.Locality = OtherCluster

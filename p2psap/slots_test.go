@@ -42,7 +42,7 @@ func misuse(t *testing.T, w *world, n *worldNode, id SessionID) {
 // Send and Receive refuse tags that the session does not declare and lengths that do not fit the slot in
 // every composition: before, during and after a change. Refused Sends take nothing of the receiver's grant.
 func TestUndeclaredSlotsAreRefused(t *testing.T) {
-	for _, column := range Columns() {
+	for _, column := range microproto.Columns() {
 		t.Run(column.String(), func(t *testing.T) {
 			w := newWorld(t, 5)
 			node := func(name string) *worldNode {
