@@ -87,6 +87,8 @@ func table() []row {
 		{pkg: "obstacle/catalog", may: []string{"microproto/...", "p2psap", "problems", "internal/spelling"}},
 		{pkg: "obstacle/internal/...", anyMay: true},
 		{pkg: "bench/...", anyMay: true},
+		{pkg: "experiments/...", anyMay: true},
+		{pkg: "internal/measure", anyMay: true}, // of bench and experiments
 		{pkg: "examples/...", anyMay: true},
 	}
 }
