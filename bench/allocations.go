@@ -12,7 +12,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -25,7 +26,7 @@ const (
 // allocations runs two peers over UDP on the loopback interface within this process, for few sweeps
 // and for many. The difference is what the sweeps and their halo exchange allocated.
 func allocations(ctx context.Context, r *measure.Run) error {
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		var perSweep []float64
 		for range min(r.Rounds, 5) {
 			few, err := countAllocations(ctx, scheme, fewSweeps)
@@ -45,14 +46,14 @@ func allocations(ctx context.Context, r *measure.Run) error {
 }
 
 // countAllocations returns the allocations of a run of two peers.
-func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.Iteration) (float64, error) {
+func countAllocations(ctx context.Context, scheme iterate.Scheme, sweeps iterate.Iteration) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	problem, err := measure.Membrane(allocationsN)
+	membrane, err := measure.Membrane(allocationsN)
 	if err != nil {
 		return 0, err
 	}
-	part, err := solver.Slabs(problem.N, 2, nil)
+	part, err := problem.Slabs(membrane.N, 2, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -66,8 +67,8 @@ func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.I
 	peers, err := both(func(i int) (*runner.Runner, error) {
 		return runner.New(ctx, runner.Config{
 			Node: runner.Over(nodes[i]), Names: []string{"0", "1"},
-			Solver: solver.Config{
-				Problem: problem, Partition: part, Rank: solver.Rank(i), Scheme: scheme, Tolerance: 1e-12,
+			Solver: problem.Config{
+				Problem: membrane, Partition: part, Rank: iterate.Rank(i), Scheme: scheme, Tolerance: 1e-12,
 				MaxSweeps: sweeps, CheckEvery: 1 << 40,
 			},
 		})

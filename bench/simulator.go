@@ -8,7 +8,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // simulator measures the cost of simulating on this machine. The 4096 peers run first, so that the
@@ -19,13 +20,13 @@ func simulator(ctx context.Context, r *measure.Run) error {
 	}
 	// Blocks of 4³ points that stand for 32³, 64³ and 256³: messages dominate the cost.
 	for _, scale := range []int{8, 16, 64} {
-		for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 			if err := segmentRate(ctx, r, scale, s); err != nil {
 				return err
 			}
 		}
 	}
-	for _, method := range []string{solver.Multigrid, solver.SOR} {
+	for _, method := range []string{problem.Multigrid, problem.SOR} {
 		s := realNumerics()
 		s.Method.Name = method
 		if err := timeSample(ctx, r, s, "to 1e-6 by "+method); err != nil {
@@ -40,7 +41,7 @@ func simulator(ctx context.Context, r *measure.Run) error {
 // realNumerics is a run of 64 peers that relaxes every point.
 func realNumerics() *measure.Sample {
 	return &measure.Sample{
-		Cluster: "graphene-ib", Machines: 64, Side: 128, Scale: 1, Scheme: solver.Synchronous(), AllProcessors: true,
+		Cluster: "graphene-ib", Machines: 64, Side: 128, Scale: 1, Scheme: iterate.Synchronous(), AllProcessors: true,
 	}
 }
 
@@ -64,7 +65,7 @@ func timeSample(ctx context.Context, r *measure.Run, s *measure.Sample, what str
 func manyPeers(ctx context.Context, r *measure.Run, machines int) error {
 	const sweeps = 12
 	s := measure.Sample{
-		Cluster: "graphene-ib", Machines: machines, Side: 64, Scale: 16, Scheme: solver.Synchronous(), Sweeps: sweeps,
+		Cluster: "graphene-ib", Machines: machines, Side: 64, Scale: 16, Scheme: iterate.Synchronous(), Sweeps: sweeps,
 		AllProcessors: true,
 	}
 	began := time.Now()
@@ -86,7 +87,7 @@ func manyPeers(ctx context.Context, r *measure.Run, machines int) error {
 const connectSweeps, segmentSweeps = 10, 1600
 
 // segmentRate measures segments per second of processor time, on Ethernet of 10 Gbit/s.
-func segmentRate(ctx context.Context, r *measure.Run, scale int, scheme solver.Scheme) error {
+func segmentRate(ctx context.Context, r *measure.Run, scale int, scheme iterate.Scheme) error {
 	var rates []float64
 	for range min(r.Rounds, 5) {
 		var took [2]time.Duration
@@ -94,7 +95,7 @@ func segmentRate(ctx context.Context, r *measure.Run, scale int, scheme solver.S
 		for i, sweeps := range []int{connectSweeps, connectSweeps + segmentSweeps/scale} {
 			s := measure.Sample{
 				Cluster: "graphene-eth", Machines: 64, Side: 16, Scale: scale, Scheme: scheme,
-				Sweeps: solver.Iteration(sweeps),
+				Sweeps: iterate.Iteration(sweeps),
 				Change: func(m *cluster.Model) { m.Networks[0].Rate = 1.25e9 },
 			}
 			before := measure.ProcessorTime(measure.ThisProcess)

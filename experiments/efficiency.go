@@ -9,7 +9,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/experiments/internal/published"
 	"github.com/p2pdc/p2pdc/internal/measure"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A scaling is a curve of efficiency by machines.
@@ -17,13 +17,13 @@ type scaling struct {
 	cluster  string
 	side     int
 	machines []int
-	scheme   func(machines int) solver.Scheme
+	scheme   func(machines int) iterate.Scheme
 }
 
 // scalings returns the curves of Richardson with boxes and overlap.
 func scalings() []scaling {
-	sync := func(int) solver.Scheme { return solver.Synchronous() }
-	async := func(int) solver.Scheme { return solver.Asynchronous() }
+	sync := func(int) iterate.Scheme { return iterate.Synchronous() }
+	async := func(int) iterate.Scheme { return iterate.Asynchronous() }
 	all, few := []int{64, 256, 1024, 4096}, []int{64, 256}
 	const side = published.Side
 	return []scaling{
@@ -35,12 +35,12 @@ func scalings() []scaling {
 }
 
 // twoSites is the hybrid scheme of machines in two sites.
-func twoSites(machines int) solver.Scheme {
+func twoSites(machines int) iterate.Scheme {
 	sites := make([]int, machines)
 	for r := machines / 2; r < machines; r++ {
 		sites[r] = 1
 	}
-	return solver.Hybrid(sites)
+	return iterate.Hybrid(sites)
 }
 
 // efficiencies measures the efficiency of Richardson by the number of machines and draws the curves.

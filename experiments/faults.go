@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A fault changes the model of a cluster.
@@ -44,7 +44,7 @@ func faultList() []fault {
 }
 
 // sample returns a run with the fault.
-func (f *fault) sample(s solver.Scheme, seed uint64) measure.Sample {
+func (f *fault) sample(s iterate.Scheme, seed uint64) measure.Sample {
 	out := measure.Sample{Cluster: f.cluster, Machines: mapMachines, Side: 12, Scale: 21, Scheme: s, Seed: seed}
 	if out.Cluster == "" {
 		out.Cluster = "graphene-eth"
@@ -62,8 +62,8 @@ func (f *fault) sample(s solver.Scheme, seed uint64) measure.Sample {
 }
 
 // schemes returns the schemes to compare: also hybrid where there are several sites.
-func (f *fault) schemes() ([]solver.Scheme, error) {
-	out := []solver.Scheme{solver.Synchronous(), solver.Asynchronous()}
+func (f *fault) schemes() ([]iterate.Scheme, error) {
+	out := []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()}
 	s := f.sample(nil, 0)
 	m, err := s.Model()
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *fault) schemes() ([]solver.Scheme, error) {
 		for i := range m.Hosts {
 			sites = append(sites, m.Hosts[i].Site)
 		}
-		out = append(out, solver.Hybrid(sites))
+		out = append(out, iterate.Hybrid(sites))
 	}
 	return out, nil
 }
@@ -93,7 +93,7 @@ func faults(ctx context.Context, r *measure.Run) error {
 	for _, lines := range results {
 		r.Add(lines...)
 	}
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		after, err := loseMachine(ctx, s)
 		if err != nil {
 			return err
@@ -137,7 +137,7 @@ const lostRank = 5
 
 // loseMachine returns the virtual seconds from the loss of a machine to the end of the run. Machines
 // relax slowly, so that few sweeps are simulated until a peer gives up waiting.
-func loseMachine(ctx context.Context, scheme solver.Scheme) (seconds float64, err error) {
+func loseMachine(ctx context.Context, scheme iterate.Scheme) (seconds float64, err error) {
 	const at = 100 * time.Millisecond
 	s := measure.Sample{Cluster: "graphene-eth", Machines: 8, Side: 8, Scale: 32, Scheme: scheme, Sweeps: 1 << 30}
 	s.Change = func(m *cluster.Model) {

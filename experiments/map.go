@@ -19,7 +19,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // ratioMap is the ratio of virtual times until the tolerance is met, synchronous / asynchronous, on
@@ -47,7 +47,7 @@ const mapMachines = 27
 
 // mapSample returns a run of the map: 12³ points on a scale of 21, so that a machine relaxes as many
 // points and sends as many bytes as with 252³.
-func mapSample(slowdown float64, latency time.Duration, s solver.Scheme) measure.Sample {
+func mapSample(slowdown float64, latency time.Duration, s iterate.Scheme) measure.Sample {
 	return measure.Sample{
 		Cluster: "graphene-ib", Machines: mapMachines, Side: 12, Scale: 21, Scheme: s,
 		Change: func(m *cluster.Model) {
@@ -69,7 +69,7 @@ func (m *ratioMap) explore(ctx context.Context) error {
 	}
 	return measure.Each(ctx, len(m.latencies)*columns, func(ctx context.Context, i int) error {
 		l, k := i/columns, columns-1-i%columns
-		schemes := [2]solver.Scheme{solver.Synchronous(), solver.Asynchronous()}
+		schemes := [2]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()}
 		for i, seconds := range [2]*float64{&m.sync[l][k], &m.async[l][k]} {
 			s := mapSample(m.slowdowns[k], m.latencies[l], schemes[i])
 			r, err := s.Play(ctx)

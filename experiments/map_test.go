@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A machine 4 times slower costs the synchronous scheme more than the asynchronous one, and much more
@@ -59,7 +59,7 @@ func TestMapIsDrawnAndWritten(t *testing.T) {
 }
 
 func TestLostMachineEndsTheRun(t *testing.T) {
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		after, err := loseMachine(context.Background(), s)
 		require.NoError(t, err)
 		require.Less(t, after, 12.0)

@@ -13,7 +13,10 @@ import (
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/simulate/cluster/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // calibration has the parameters that are not published. Each is fitted on one cell, all at 64
@@ -52,7 +55,7 @@ func cubes(machines int) [3]int {
 type replay struct {
 	ether, ib *file.File
 	cut       cut
-	from, to  solver.Iteration // sweeps between which an asynchronous cell is measured
+	from, to  iterate.Iteration // sweeps between which an asynchronous cell is measured
 }
 
 func newReplay(c cut) (*replay, error) {
@@ -87,7 +90,7 @@ func (r *replay) model(col published.Column, machines int, k calibration) (*clus
 
 // simulate runs so many sweeps of a cell on a proxy grid of side³ points.
 func (r *replay) simulate(
-	ctx context.Context, c published.Cell, k calibration, side int, sweeps solver.Iteration,
+	ctx context.Context, c published.Cell, k calibration, side int, sweeps iterate.Iteration,
 ) (*simulate.Result, error) {
 	machines := published.Machines[c.Row]
 	m, err := r.model(c.Column, machines, k)
@@ -98,17 +101,17 @@ func (r *replay) simulate(
 	if err != nil {
 		return nil, err
 	}
-	part, err := solver.GridOf(p.N, r.cut(machines))
+	part, err := problem.GridOf(p.N, r.cut(machines))
 	if err != nil {
 		return nil, err
 	}
 	run := simulate.Config{
 		Model: m, Scale: published.Side / side, NoOverlap: !c.Column.Async(), Sweeps: sweeps, Seed: 1,
 		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-		Solver: solver.Config{Problem: p, Partition: part, Scheme: solver.Synchronous(), Tolerance: measure.Unreachable},
+		Solver: problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: measure.Unreachable},
 	}
 	if c.Column.Async() {
-		run.Solver.Scheme = solver.Asynchronous()
+		run.Solver.Scheme = iterate.Asynchronous()
 	}
 	res, err := simulate.Run(ctx, run)
 	if err != nil {
@@ -143,7 +146,7 @@ type staleness struct {
 func (r *replay) stale(ctx context.Context, c published.Cell, k calibration, side int) (staleness, error) {
 	var sweeps, same, seconds [2]float64
 	var s staleness
-	for i, n := range []solver.Iteration{r.from, r.to} {
+	for i, n := range []iterate.Iteration{r.from, r.to} {
 		res, err := r.simulate(ctx, c, k, side, n)
 		if err != nil {
 			return staleness{}, err
@@ -179,18 +182,18 @@ func equivalent(side int, residual float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	after, err := solver.SolveSequential(p, solver.Jacobi, residual, 1, 1, 0)
+	after, err := richardson.SolveSequential(p, problem.Jacobi, residual, 1, 1, 0)
 	if err != nil {
 		return 0, err
 	}
 	// The run ended a sweep after the one whose residual it measured.
 	var at [2]float64
 	for i := range at {
-		s, err := solver.SolveSequential(p, solver.Jacobi, measure.Unreachable, 1, 1, after.Sweeps-2+solver.Iteration(i))
+		s, err := richardson.SolveSequential(p, problem.Jacobi, measure.Unreachable, 1, 1, after.Sweeps-2+iterate.Iteration(i))
 		if err != nil {
 			return 0, err
 		}
-		e, err := solver.Evaluate(p, s.U, nil)
+		e, err := verify.Evaluate(p, s.U, nil)
 		if err != nil {
 			return 0, err
 		}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/p2pdc/p2pdc/experiments/internal/published"
 	"github.com/p2pdc/p2pdc/internal/measure"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 func TestCutsOfThePublishedRuns(t *testing.T) {
@@ -49,9 +51,9 @@ func TestExchangeOfFourMachines(t *testing.T) {
 func TestEquivalentSweeps(t *testing.T) {
 	p, err := measure.Membrane(16)
 	require.NoError(t, err)
-	s, err := solver.SolveSequential(p, solver.Jacobi, measure.Unreachable, 1, 1, 40)
+	s, err := richardson.SolveSequential(p, problem.Jacobi, measure.Unreachable, 1, 1, 40)
 	require.NoError(t, err)
-	e, err := solver.Evaluate(p, s.U, nil)
+	e, err := verify.Evaluate(p, s.U, nil)
 	require.NoError(t, err)
 	n, err := equivalent(16, e.RelativeResidual)
 	require.NoError(t, err)
@@ -150,9 +152,9 @@ func TestPlanesInTurn(t *testing.T) {
 	for _, side := range []int{8, 16} {
 		p, err := measure.Membrane(side)
 		require.NoError(t, err)
-		jacobi, err := solver.SolveSequential(p, solver.Jacobi, 1e-6, 1, 1, 0)
+		jacobi, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 1, 1, 0)
 		require.NoError(t, err)
-		turn, err := solver.SolveSequential(p, solver.InTurn, 1e-6, 1, 1, 0)
+		turn, err := richardson.SolveSequential(p, problem.InTurn, 1e-6, 1, 1, 0)
 		require.NoError(t, err)
 		ratio := float64(jacobi.Sweeps) / float64(turn.Sweeps)
 		require.Less(t, math.Abs(ratio-inTurn), off)

@@ -10,7 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // pointTime is the time of a point in these experiments: 0.4 GLUP/s, what the memory of one core
@@ -25,11 +26,11 @@ type simulation struct {
 	near     time.Duration // latency within a site
 	jitter   time.Duration // random, on top of it; 0: a quarter of it
 	slow     map[int]float64
-	scheme   func(clusters []int) solver.Scheme
-	method   solver.MethodConfig
+	scheme   func(clusters []int) iterate.Scheme
+	method   problem.MethodConfig
 	boxes    bool // instead of slabs
 	tol      float64
-	most     solver.Iteration // sweeps after which a run may end without converging; 0: it must converge
+	most     iterate.Iteration // sweeps after which a run may end without converging; 0: it must converge
 	seed     uint64
 }
 
@@ -42,12 +43,12 @@ type outcome struct {
 	converged bool
 }
 
-func fixed(s solver.Scheme) func([]int) solver.Scheme {
-	return func([]int) solver.Scheme { return s }
+func fixed(s iterate.Scheme) func([]int) iterate.Scheme {
+	return func([]int) iterate.Scheme { return s }
 }
 
 // with returns the simulation with another scheme and method.
-func (e simulation) with(scheme func([]int) solver.Scheme, m solver.MethodConfig) simulation {
+func (e simulation) with(scheme func([]int) iterate.Scheme, m problem.MethodConfig) simulation {
 	e.scheme, e.method = scheme, m
 	return e
 }
@@ -62,9 +63,9 @@ func (e simulation) run() (outcome, error) {
 		Method: e.method,
 		Repeat: 4 * max(e.near, e.apart), Patience: 24 * time.Hour, Large: true, MaxSweeps: e.most,
 	}
-	s.Partition, err = solver.Slabs(p.N, e.peers, nil)
+	s.Partition, err = problem.Slabs(p.N, e.peers, nil)
 	if e.boxes {
-		s.Partition, err = solver.Boxes(p.N, e.peers)
+		s.Partition, err = problem.Boxes(p.N, e.peers)
 	}
 	if err != nil {
 		return outcome{}, err
@@ -92,12 +93,12 @@ func (e simulation) run() (outcome, error) {
 		return outcome{}, err
 	}
 	reason := r.Outcomes[0].Reason
-	if reason != solver.Converged && e.most == 0 {
+	if reason != iterate.Converged && e.most == 0 {
 		return outcome{}, fmt.Errorf("the run ended because it %v", reason)
 	}
 	v := outcome{
 		seconds: r.Virtual.Seconds(), sweeps: float64(r.Points) / float64(p.Points()),
-		converged: reason == solver.Converged,
+		converged: reason == iterate.Converged,
 	}
 	for _, o := range r.Outcomes {
 		v.iterates, v.work = max(v.iterates, float64(o.Sweeps)), max(v.work, o.Work)
@@ -113,9 +114,9 @@ func schemes(ctx context.Context, r *measure.Run) error {
 	if err := boundedDelay(ctx, r); err != nil {
 		return err
 	}
-	sync, async := fixed(solver.Synchronous()), fixed(solver.Asynchronous())
-	richardson, multigrid := solver.MethodConfig{Name: solver.Richardson}, solver.MethodConfig{Name: solver.Multigrid}
-	schwarz := solver.MethodConfig{Name: solver.Schwarz, Overlap: 2}
+	sync, async := fixed(iterate.Synchronous()), fixed(iterate.Asynchronous())
+	richardson, multigrid := problem.MethodConfig{Name: problem.Richardson}, problem.MethodConfig{Name: problem.Multigrid}
+	schwarz := problem.MethodConfig{Name: problem.Schwarz, Overlap: 2}
 	slow := simulation{n: 64, peers: 16, near: 50 * time.Microsecond, slow: map[int]float64{8: 5}, tol: 1e-6}
 	boxes := slow
 	boxes.boxes = true
@@ -177,21 +178,21 @@ func compareSchemes(ctx context.Context, r *measure.Run, name string, sync, asyn
 // oldValues measures what it costs to read values that are 0 to 4 sweeps old, every age equally
 // likely.
 func oldValues(ctx context.Context, r *measure.Run) error {
-	problem, err := measure.Membrane(64)
+	membrane, err := measure.Membrane(64)
 	if err != nil {
 		return err
 	}
-	slabs, err := solver.Slabs(problem.N, 8, nil)
+	slabs, err := problem.Slabs(membrane.N, 8, nil)
 	if err != nil {
 		return err
 	}
-	boxes, err := solver.Boxes(problem.N, 8)
+	boxes, err := problem.Boxes(membrane.N, 8)
 	if err != nil {
 		return err
 	}
-	for i, part := range []solver.Partition{slabs, boxes} {
+	for i, part := range []problem.Partition{slabs, boxes} {
 		name := [2]string{"64³, 8 slabs", "64³, 8 boxes"}[i]
-		fresh, err := (&sim.Stale{Problem: problem, Partition: part, Tolerance: 1e-6}).Run()
+		fresh, err := (&sim.Stale{Problem: membrane, Partition: part, Tolerance: 1e-6}).Run()
 		if err != nil {
 			return err
 		}
@@ -200,7 +201,7 @@ func oldValues(ctx context.Context, r *measure.Run) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			old, err := (&sim.Stale{Problem: problem, Partition: part, Tolerance: 1e-6, Most: 4, Seed: uint64(seed)}).Run()
+			old, err := (&sim.Stale{Problem: membrane, Partition: part, Tolerance: 1e-6, Most: 4, Seed: uint64(seed)}).Run()
 			if err != nil {
 				return err
 			}
@@ -226,11 +227,11 @@ func boundedDelay(ctx context.Context, r *measure.Run) error {
 			}
 			e.near, e.jitter = sweep/2, 3*sweep
 			e.seed = uint64(seed)
-			one, err := e.with(fixed(solver.Synchronous()), solver.MethodConfig{}).run()
+			one, err := e.with(fixed(iterate.Synchronous()), problem.MethodConfig{}).run()
 			if err != nil {
 				return err
 			}
-			two, err := e.with(fixed(solver.BoundedDelay(4)), solver.MethodConfig{}).run()
+			two, err := e.with(fixed(iterate.BoundedDelay(4)), problem.MethodConfig{}).run()
 			if err != nil {
 				return err
 			}

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/measure"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // schwarz counts what the Schwarz method needs to solve the membrane to 1e-6, and compares the
@@ -34,8 +35,8 @@ func countExchanges(ctx context.Context, r *measure.Run) error {
 				}
 				v, err := simulation{
 					n: 64, peers: peers, boxes: true, near: time.Microsecond, tol: 1e-6, most: 200,
-					scheme: fixed(solver.Synchronous()),
-					method: solver.MethodConfig{Name: solver.Schwarz, Overlap: overlap, Work: 1, Coarse: coarse},
+					scheme: fixed(iterate.Synchronous()),
+					method: problem.MethodConfig{Name: problem.Schwarz, Overlap: overlap, Work: 1, Coarse: coarse},
 				}.run()
 				if err != nil {
 					return err
@@ -77,8 +78,8 @@ func countRelaxations(ctx context.Context, r *measure.Run) error {
 				v, err := simulation{
 					n: 16 * parts, peers: parts * parts * parts, boxes: true, near: 50 * time.Microsecond, tol: 1e-6,
 					seed:   uint64(seed),
-					scheme: fixed(solver.Asynchronous()),
-					method: solver.MethodConfig{Name: solver.Schwarz, Overlap: 4, Work: 1, Coarse: coarse},
+					scheme: fixed(iterate.Asynchronous()),
+					method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 4, Work: 1, Coarse: coarse},
 				}.run()
 				if err != nil {
 					return err
@@ -95,8 +96,8 @@ func countRelaxations(ctx context.Context, r *measure.Run) error {
 
 // fixedCycles are the numbers of cycles between two exchanges that measured ones are compared with.
 var fixedCycles = map[string][]int{
-	solver.Multigrid: {1, 2, 3, 4},
-	solver.SOR:       {2, 4, 8, 16, 32},
+	problem.Multigrid: {1, 2, 3, 4},
+	problem.SOR:       {2, 4, 8, 16, 32},
 }
 
 // cycleSeeds is the number of runs of a mean.
@@ -106,9 +107,9 @@ const cycleSeeds = 3
 // fixed one, on a network with a latency of a twentieth of a multigrid cycle and on one of ten
 // cycles.
 func compareCycles(ctx context.Context, r *measure.Run) error {
-	for _, local := range []string{solver.Multigrid, solver.SOR} {
+	for _, local := range []string{problem.Multigrid, problem.SOR} {
 		for _, latency := range []time.Duration{5 * time.Microsecond, time.Millisecond} {
-			for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+			for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 				name := fmt.Sprintf("32³, 8 peers, overlap 2, %s, latency %v, %s: ", local, latency, scheme.Name())
 				if err := compareWork(ctx, r, cyclesOf(local, latency, scheme), name); err != nil {
 					return err
@@ -120,10 +121,10 @@ func compareCycles(ctx context.Context, r *measure.Run) error {
 }
 
 // cyclesOf is a simulation whose number of cycles is measured.
-func cyclesOf(local string, latency time.Duration, s solver.Scheme) simulation {
+func cyclesOf(local string, latency time.Duration, s iterate.Scheme) simulation {
 	return simulation{
 		n: 32, peers: 8, boxes: true, near: latency, tol: 1e-6, scheme: fixed(s),
-		method: solver.MethodConfig{Name: solver.Schwarz, Local: local, Overlap: 2},
+		method: problem.MethodConfig{Name: problem.Schwarz, Local: local, Overlap: 2},
 	}
 }
 

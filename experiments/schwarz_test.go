@@ -7,7 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // A measured number of cycles costs little more than the best fixed one, whether that is small or
@@ -16,12 +17,12 @@ func TestMeasuredCyclesAreNearTheBest(t *testing.T) {
 	for name, c := range map[string]struct {
 		local   string
 		latency time.Duration
-		s       solver.Scheme
+		s       iterate.Scheme
 		best    int
 	}{
-		"new values at every relaxation": {solver.Multigrid, 5 * time.Microsecond, solver.Asynchronous(), 1},
-		"expensive relaxations":          {solver.SOR, 5 * time.Microsecond, solver.Asynchronous(), 8},
-		"a long latency":                 {solver.SOR, time.Millisecond, solver.Synchronous(), 16},
+		"new values at every relaxation": {problem.Multigrid, 5 * time.Microsecond, iterate.Asynchronous(), 1},
+		"expensive relaxations":          {problem.SOR, 5 * time.Microsecond, iterate.Asynchronous(), 8},
+		"a long latency":                 {problem.SOR, time.Millisecond, iterate.Synchronous(), 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := cyclesOf(c.local, c.latency, c.s)

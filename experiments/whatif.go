@@ -9,7 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/experiments/internal/published"
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // publishedSweeps returns the number of sweeps of the published run on a described cluster: what a
@@ -77,10 +78,10 @@ func refinements() []refinement {
 func (r *refinement) sample(network string) measure.Sample {
 	s := measure.Sample{
 		Cluster: "graphene-" + network, Machines: 64, Side: 64, Scale: published.Side / 64, Parts: cutsOf64()[r.cut],
-		Scheme: solver.Synchronous(), Late: r.late, Change: r.change, Sweeps: steadySweeps,
+		Scheme: iterate.Synchronous(), Late: r.late, Change: r.change, Sweeps: steadySweeps,
 	}
 	if r.async {
-		s.Scheme = solver.Asynchronous()
+		s.Scheme = iterate.Asynchronous()
 	}
 	return s
 }
@@ -104,7 +105,7 @@ func project(ctx context.Context, s measure.Sample) (projection, error) {
 		return projection{}, err
 	}
 	p := projection{sweep: r.Steady, more: 1}
-	if !solver.Lockstep(s.Scheme) {
+	if !s.Scheme.Lockstep() {
 		if p.more, err = costOfOldValues(ctx, s); err != nil {
 			return projection{}, err
 		}
@@ -121,7 +122,7 @@ func costOfOldValues(ctx context.Context, s measure.Sample) (float64, error) {
 	for side*side*side < 8*s.Machines || !divides(side, s.Parts) {
 		side *= 2
 	}
-	s.Sweeps = solver.Iteration(max(60, 240/max(1, s.Machines/64)))
+	s.Sweeps = iterate.Iteration(max(60, 240/max(1, s.Machines/64)))
 	var found [2]published.Sample
 	for i := range found {
 		s.Side = side << i
@@ -175,17 +176,17 @@ func whatIf(ctx context.Context, r *measure.Run) error {
 
 // methods compares Richardson with the other methods on 64 machines, to 1e-6.
 func methods(ctx context.Context, r *measure.Run) error {
-	schwarz := solver.MethodConfig{Name: solver.Schwarz, Overlap: 1, Work: 1}
+	schwarz := problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, Work: 1}
 	list := []struct {
 		name   string
-		scheme solver.Scheme
-		method solver.MethodConfig
+		scheme iterate.Scheme
+		method problem.MethodConfig
 	}{
-		{"Richardson, synchronous", solver.Synchronous(), solver.MethodConfig{}},
-		{"Richardson, asynchronous", solver.Asynchronous(), solver.MethodConfig{}},
-		{"multigrid, synchronous", solver.Synchronous(), solver.MethodConfig{Name: solver.Multigrid}},
-		{"Schwarz, synchronous", solver.Synchronous(), schwarz},
-		{"Schwarz, asynchronous", solver.Asynchronous(), schwarz},
+		{"Richardson, synchronous", iterate.Synchronous(), problem.MethodConfig{}},
+		{"Richardson, asynchronous", iterate.Asynchronous(), problem.MethodConfig{}},
+		{"multigrid, synchronous", iterate.Synchronous(), problem.MethodConfig{Name: problem.Multigrid}},
+		{"Schwarz, synchronous", iterate.Synchronous(), schwarz},
+		{"Schwarz, asynchronous", iterate.Asynchronous(), schwarz},
 	}
 	seconds := make([]float64, len(list))
 	err := measure.Each(ctx, len(list), func(ctx context.Context, i int) error {
@@ -220,7 +221,7 @@ func methods(ctx context.Context, r *measure.Run) error {
 // 256³, and whole runs, whose sweeps grow with the square of the points a side.
 func validateProxies(ctx context.Context, r *measure.Run) error {
 	const side = 64 // of a grid on which whole runs are feasible
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		sweep, err := compareSweeps(ctx, s, published.Side, 4)
 		if err != nil {
 			return err
@@ -240,7 +241,7 @@ func validateProxies(ctx context.Context, r *measure.Run) error {
 }
 
 // compareSweeps returns the steady time of a sweep on a proxy grid by that on the full grid.
-func compareSweeps(ctx context.Context, scheme solver.Scheme, side, scale int) (float64, error) {
+func compareSweeps(ctx context.Context, scheme iterate.Scheme, side, scale int) (float64, error) {
 	var steady [2]float64
 	for i, k := range []int{1, scale} {
 		s := measure.Sample{
@@ -263,7 +264,7 @@ type likeness struct {
 }
 
 // compareRuns compares whole runs.
-func compareRuns(ctx context.Context, scheme solver.Scheme, side, scale, machines int) (likeness, error) {
+func compareRuns(ctx context.Context, scheme iterate.Scheme, side, scale, machines int) (likeness, error) {
 	var l [2]likeness
 	for i, k := range []int{1, scale} {
 		s := measure.Sample{Cluster: "graphene-ib", Machines: machines, Side: side / k, Scale: k, Scheme: scheme}
@@ -271,7 +272,7 @@ func compareRuns(ctx context.Context, scheme solver.Scheme, side, scale, machine
 		if err != nil {
 			return likeness{}, err
 		}
-		one := measure.Sample{Cluster: "graphene-ib", Machines: 1, Side: side / k, Scale: k, Scheme: solver.Synchronous()}
+		one := measure.Sample{Cluster: "graphene-ib", Machines: 1, Side: side / k, Scale: k, Scheme: iterate.Synchronous()}
 		alone, err := one.Play(ctx)
 		if err != nil {
 			return likeness{}, err

@@ -13,7 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/experiments/internal/published"
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A sweep on a proxy grid takes the time of one on the full grid.
@@ -21,7 +21,7 @@ func TestProxyGridIsValid(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of simulated clusters: without -short")
 	}
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		sweep, err := compareSweeps(context.Background(), s, 64, 2)
 		require.NoError(t, err)
 		require.InDelta(t, 1, sweep, 0.03)
@@ -34,11 +34,11 @@ func TestOldValuesOnAProxyGrid(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of simulated clusters: without -short")
 	}
-	l, err := compareRuns(context.Background(), solver.Asynchronous(), 32, 2, 8)
+	l, err := compareRuns(context.Background(), iterate.Asynchronous(), 32, 2, 8)
 	require.NoError(t, err)
 	require.Greater(t, l.met, 1.15)
 	require.InDelta(t, 1, l.comparable, 0.08)
-	l, err = compareRuns(context.Background(), solver.Synchronous(), 32, 2, 8)
+	l, err = compareRuns(context.Background(), iterate.Synchronous(), 32, 2, 8)
 	require.NoError(t, err)
 	require.InDelta(t, l.met, l.comparable, 0.01)
 }
@@ -71,11 +71,11 @@ func TestCostOfOldValues(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of simulated clusters: without -short")
 	}
-	x := measure.Sample{Cluster: "graphene-ib", Machines: 8, Side: 16, Scale: 16, Scheme: solver.Synchronous()}
+	x := measure.Sample{Cluster: "graphene-ib", Machines: 8, Side: 16, Scale: 16, Scheme: iterate.Synchronous()}
 	more, err := costOfOldValues(context.Background(), x)
 	require.NoError(t, err)
 	require.InDelta(t, 1, more, 0.03)
-	x.Scheme = solver.Asynchronous()
+	x.Scheme = iterate.Asynchronous()
 	old, err := costOfOldValues(context.Background(), x)
 	require.NoError(t, err)
 	require.InDelta(t, 1, old, 0.1)

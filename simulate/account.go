@@ -8,16 +8,17 @@ import (
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // read is called when a sweep begins: it reads the newest faces that have come.
 func (m *machine) read() {
-	iterate := m.host.Peer.Outcome().Iterate
+	newest := m.host.Peer.Outcome().Iterate
 	m.host.Newest(func(label uint64) {
 		age := 0
-		if label := solver.LabelIterate(label); label < iterate {
-			age = int(min(iterate-label, solver.Iteration(len(m.staleness)-1)))
+		if label := iterate.LabelIterate(label); label < newest {
+			age = int(min(newest-label, iterate.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++
 	})
@@ -26,8 +27,8 @@ func (m *machine) read() {
 // timeline notes when the sweeps of a rank ended: those whose number is a multiple of a
 // stride, which doubles whenever there are too many.
 type timeline struct {
-	swept  solver.Iteration
-	stride solver.Iteration
+	swept  iterate.Iteration
+	stride iterate.Iteration
 	ends   []microproto.Instant // of sweeps stride, 2·stride …
 	last   microproto.Instant
 }
@@ -35,7 +36,7 @@ type timeline struct {
 const timelineMost = 64
 
 // add notes the end of another sweep and returns how many there were.
-func (t *timeline) add(now microproto.Instant) solver.Iteration {
+func (t *timeline) add(now microproto.Instant) iterate.Iteration {
 	t.swept++
 	t.last = now
 	if t.stride == 0 {
@@ -60,7 +61,7 @@ func (t *timeline) steady() time.Duration {
 	if half == 0 {
 		return 0
 	}
-	return t.last.Sub(t.ends[half-1]) / time.Duration(t.swept-solver.Iteration(half)*t.stride)
+	return t.last.Sub(t.ends[half-1]) / time.Duration(t.swept-iterate.Iteration(half)*t.stride)
 }
 
 // result is what has become of the run.
@@ -106,7 +107,7 @@ func (e *engine) result() (*Result, error) {
 		r.Steady = steady[len(steady)/2]
 	}
 	r.U = e.assemble()
-	v, err := solver.Evaluate(e.run.Solver.Problem, r.U, nil)
+	v, err := verify.Evaluate(e.run.Solver.Problem, r.U, nil)
 	if err != nil {
 		return r, err
 	}

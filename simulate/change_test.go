@@ -5,15 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
 )
 
 // Where every machine is lost, nobody hears that: the run ends all the same, and says so.
 func TestEverybodyLost(t *testing.T) {
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		for _, peers := range []int{1, 3} {
 			m := gigabit(peers)
 			for rank := range peers {
@@ -51,7 +50,7 @@ func TestSlowTimesOverlap(t *testing.T) {
 func TestSetupWithoutEnd(t *testing.T) {
 	m := gigabit(4)
 	m.Networks[0].Latency = 5 * time.Second
-	run := runOf(t, m, membrane(7), solver.Synchronous(), 4)
+	run := runOf(t, m, membrane(7), iterate.Synchronous(), 4)
 	run.Until = time.Second // of the run, which never begins
 	r, err := Run(context.Background(), run)
 	require.ErrorContains(t, err, "nobody has relaxed after a set-up of 1h0m0s")
@@ -63,7 +62,7 @@ func TestSetupWithoutEnd(t *testing.T) {
 func TestNoVerdict(t *testing.T) {
 	m := gigabit(1)
 	m.Hosts[0].Relaxation = 1e-5
-	r, err := Run(context.Background(), runOf(t, m, membrane(7), solver.Synchronous(), 1))
+	r, err := Run(context.Background(), runOf(t, m, membrane(7), iterate.Synchronous(), 1))
 	require.ErrorContains(t, err, "no verdict after 100 days of virtual time")
 	require.Equal(t, forever, r.Virtual)
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // check refuses what cannot be played.
@@ -26,8 +26,8 @@ func (r *Config) check() error {
 		return fmt.Errorf("simulate: the run is to end after %v", r.Until)
 	case r.Solver.Problem.Steps() > 0:
 		return errors.New("simulate: problems in time steps are not simulated")
-	case r.NoOverlap && r.Solver.Method.Name != "" && r.Solver.Method.Name != solver.Richardson:
-		return fmt.Errorf("simulate: faces can be sent late in method %s only, not in %s", solver.Richardson, r.Solver.Method.Name)
+	case r.NoOverlap && r.Solver.Method.Name != "" && r.Solver.Method.Name != problem.Richardson:
+		return fmt.Errorf("simulate: faces can be sent late in method %s only, not in %s", problem.Richardson, r.Solver.Method.Name)
 	}
 	return r.checkModel()
 }

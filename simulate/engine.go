@@ -15,6 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // engine plays one Run.
@@ -42,7 +43,7 @@ type engine struct {
 	now     microproto.Instant // when it ended
 	done    atomic.Int32       // ranks that have their verdict
 	swept   atomic.Int32       // ranks that have done Run.Sweeps
-	ended   solver.Reason      // the engine ended the run for that
+	ended   iterate.Reason     // the engine ended the run for that
 	stopped bool
 	fault   error
 	judged  judge
@@ -115,7 +116,7 @@ func (m *machine) occupy() error {
 	e, rank := m.e, int(m.index)
 	r := e.run
 	config := r.Solver
-	config.Rank, config.Executor = solver.Rank(rank), nil
+	config.Rank, config.Executor = iterate.Rank(rank), nil
 	config.Method.Together = 1 // sweeps are counted, and looked at, one by one
 	peer, err := solver.New(config)
 	if err != nil {
@@ -135,8 +136,8 @@ func (m *machine) occupy() error {
 		network = p2psap.InfiniBand
 	}
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
-		Name: virtual.NameOf(solver.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
-		Rails: []p2psap.Rail{{Network: network, Link: contact{m}}}, Cluster: r.Model.Sites[h.Site], Host: virtual.NameOf(solver.Rank(rank)),
+		Name: virtual.NameOf(iterate.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
+		Rails: []p2psap.Rail{{Network: network, Link: contact{m}}}, Cluster: r.Model.Sites[h.Site], Host: virtual.NameOf(iterate.Rank(rank)),
 		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: virtual.VerdictTime, Crowd: true,
 	})
 	if err != nil {
@@ -167,7 +168,7 @@ func (e *engine) latest() (at microproto.Instant) {
 func (e *engine) finish(at microproto.Instant) {
 	e.now, e.stopped = at, true
 	if e.fault == nil && int(e.done.Load()) < len(e.hosts) {
-		e.ended = cmp.Or(e.ended, solver.ReachedTime)
+		e.ended = cmp.Or(e.ended, iterate.ReachedTime)
 	}
 }
 
@@ -200,7 +201,7 @@ func (e *engine) look() {
 		for _, m := range e.hosts {
 			at = max(at, m.sweptAt)
 		}
-		e.ended = solver.ReachedSweeps
+		e.ended = iterate.ReachedSweeps
 		e.finish(at)
 	}
 }

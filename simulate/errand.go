@@ -4,7 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // errand is a relaxation that a thread of the crew may do while the engine goes on: virtual time
@@ -12,8 +13,8 @@ import (
 // windows are too small for several threads, but relaxations need not wait for windows.
 type errand struct {
 	stage atomic.Int32
-	peer  solver.Peer
-	op    solver.Op
+	peer  problem.Peer
+	op    iterate.Op
 	over  chan struct{}
 }
 
@@ -43,9 +44,9 @@ func (r *errand) do() bool {
 
 // farsighted is a peer that can relax a whole sweep when the first part of it is due. Parts of
 // one sweep are many windows apart, in which the other hosts' blocks take the caches.
-type farsighted interface{ RelaxAhead(op solver.Op) }
+type farsighted interface{ RelaxAhead(op iterate.Op) }
 
-func relaxAhead(p solver.Peer, op solver.Op) {
+func relaxAhead(p problem.Peer, op iterate.Op) {
 	if f, ok := p.(farsighted); ok {
 		f.RelaxAhead(op)
 		return
@@ -63,7 +64,7 @@ type deferring struct {
 }
 
 // deferredBy has the relaxations of a peer done by a crew.
-func deferredBy(c *crew, p solver.Peer) *deferring {
+func deferredBy(c *crew, p problem.Peer) *deferring {
 	d := &deferring{crew: c, errand: errand{peer: p, over: make(chan struct{}, 1)}}
 	if _, ok := p.(farsighted); ok {
 		d.block = p.Box().Points()
@@ -72,7 +73,7 @@ func deferredBy(c *crew, p solver.Peer) *deferring {
 }
 
 // settled is the peer when its errand is over.
-func (d *deferring) settled() solver.Peer {
+func (d *deferring) settled() problem.Peer {
 	r := &d.errand
 	for r.stage.Load() != errandOver && !r.do() {
 		if d.crew.help() {
@@ -86,7 +87,7 @@ func (d *deferring) settled() solver.Peer {
 }
 
 // relax has an operation done; first tells that a sweep begins with it.
-func (d *deferring) relax(op solver.Op, first bool) {
+func (d *deferring) relax(op iterate.Op, first bool) {
 	p := d.settled()
 	points := op.Points
 	switch {
@@ -104,39 +105,42 @@ func (d *deferring) relax(op solver.Op, first bool) {
 	d.crew.plan(&d.errand)
 }
 
-// Relax implements solver.Peer.
-func (d *deferring) Relax(op solver.Op) { d.relax(op, false) }
+// Relax implements problem.Peer.
+func (d *deferring) Relax(op iterate.Op) { d.relax(op, false) }
 
-// Next implements solver.Peer.
-func (d *deferring) Next(now time.Duration) solver.Op { return d.settled().Next(now) }
+// Next implements problem.Peer.
+func (d *deferring) Next(now time.Duration) iterate.Op { return d.settled().Next(now) }
 
-// Pack implements solver.Peer.
-func (d *deferring) Pack(op solver.Op, dst []byte) { d.settled().Pack(op, dst) }
+// Pack implements problem.Peer.
+func (d *deferring) Pack(op iterate.Op, dst []byte) { d.settled().Pack(op, dst) }
 
-// Halo implements solver.Peer.
-func (d *deferring) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
+// Halo implements problem.Peer.
+func (d *deferring) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	return d.settled().Halo(now, q, tag, label, data)
 }
 
-// Agree implements solver.Peer.
-func (d *deferring) Agree(now time.Duration, q solver.Rank, msg []byte) error {
+// Agree implements problem.Peer.
+func (d *deferring) Agree(now time.Duration, q iterate.Rank, msg []byte) error {
 	return d.settled().Agree(now, q, msg)
 }
 
-// Stop implements solver.Peer.
-func (d *deferring) Stop(now time.Duration, why solver.Reason) { d.settled().Stop(now, why) }
+// Stop implements problem.Peer.
+func (d *deferring) Stop(now time.Duration, why iterate.Reason) { d.settled().Stop(now, why) }
 
-// Outcome implements solver.Peer.
-func (d *deferring) Outcome() solver.Outcome { return d.settled().Outcome() }
+// Outcome implements problem.Peer.
+func (d *deferring) Outcome() iterate.Outcome { return d.settled().Outcome() }
 
-// Progress implements solver.Peer.
-func (d *deferring) Progress() solver.Progress { return d.settled().Progress() }
+// Progress implements problem.Peer.
+func (d *deferring) Progress() iterate.Progress { return d.settled().Progress() }
 
-// Solution implements solver.Peer.
+// Solution implements problem.Peer.
 func (d *deferring) Solution(dst []float64) { d.settled().Solution(dst) }
 
-// Box implements solver.Peer.
-func (d *deferring) Box() solver.Box { return d.settled().Box() }
+// Box implements problem.Peer.
+func (d *deferring) Box() problem.Box { return d.settled().Box() }
 
-// Links implements solver.Peer.
-func (d *deferring) Links() []solver.Link { return d.settled().Links() }
+// Links implements problem.Peer.
+func (d *deferring) Links() []iterate.Link { return d.settled().Links() }
+
+// Describe implements problem.Peer.
+func (d *deferring) Describe() string { return d.settled().Describe() }

@@ -5,29 +5,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 // Relaxations that other threads do while the engine goes on change nothing: parts of a sweep,
 // methods whose parts are all work, machines that share cores, an end in the middle.
 func TestErrands(t *testing.T) {
 	for name, c := range map[string]struct {
-		scheme solver.Scheme
+		scheme iterate.Scheme
 		change func(m *cluster.Model, r *Config)
 	}{
-		"sync":  {solver.Synchronous(), func(*cluster.Model, *Config) {}},
-		"async": {solver.Asynchronous(), func(*cluster.Model, *Config) {}},
-		"together": {solver.Asynchronous(), func(m *cluster.Model, _ *Config) {
+		"sync":  {iterate.Synchronous(), func(*cluster.Model, *Config) {}},
+		"async": {iterate.Asynchronous(), func(*cluster.Model, *Config) {}},
+		"together": {iterate.Asynchronous(), func(m *cluster.Model, _ *Config) {
 			for i := range m.Hosts {
 				m.Hosts[i].Machine, m.Hosts[i].Cores = 1, 2
 			}
 		}},
-		"multigrid": {solver.Synchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = solver.Multigrid }},
-		"schwarz":   {solver.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = solver.Schwarz }},
-		"cut short": {solver.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Sweeps, r.Until = 0, 3*time.Millisecond }},
+		"multigrid": {iterate.Synchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = problem.Multigrid }},
+		"schwarz":   {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = problem.Schwarz }},
+		"cut short": {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Sweeps, r.Until = 0, 3*time.Millisecond }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play := func(threads int) *Result {
@@ -55,7 +55,7 @@ func TestErrandIsDoneOnce(t *testing.T) {
 	defer crew.close()
 	p := &counted{}
 	d := deferredBy(crew, p)
-	op := solver.Op{Kind: solver.OpRelax, Points: errandPoints}
+	op := iterate.Op{Kind: iterate.OpRelax, Points: errandPoints}
 	d.relax(op, true)
 	require.Zero(t, p.relaxed)
 	d.Outcome()
@@ -71,10 +71,10 @@ func TestErrandIsDoneOnce(t *testing.T) {
 
 // counted is a peer that counts.
 type counted struct {
-	solver.Peer
+	problem.Peer
 	relaxed int
 }
 
-func (c *counted) Links() []solver.Link    { return nil }
-func (c *counted) Relax(solver.Op)         { c.relaxed++ }
-func (c *counted) Outcome() solver.Outcome { return solver.Outcome{} }
+func (c *counted) Links() []iterate.Link    { return nil }
+func (c *counted) Relax(iterate.Op)         { c.relaxed++ }
+func (c *counted) Outcome() iterate.Outcome { return iterate.Outcome{} }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Met is when the newest complete iterates of all ranks, assembled, first met the tolerance.
@@ -37,7 +37,7 @@ func (e *engine) judge(next microproto.Instant) error {
 	if !e.run.Evaluate || next < j.next || j.met.After > 0 || e.began == microproto.Never || e.hosts[0].timeline.swept == 0 {
 		return nil
 	}
-	v, err := solver.Evaluate(e.run.Solver.Problem, e.assemble(), nil)
+	v, err := verify.Evaluate(e.run.Solver.Problem, e.assemble(), nil)
 	if err != nil {
 		return err
 	}

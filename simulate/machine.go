@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // machine is the process of one host: what it runs on, its line, and its port of the switch.
@@ -127,7 +127,7 @@ func (m *machine) takes(points int, slow float64) time.Duration {
 }
 
 // Relax implements World.
-func (m *machine) Relax(h *virtual.Host, op solver.Op) time.Duration {
+func (m *machine) Relax(h *virtual.Host, op iterate.Op) time.Duration {
 	m.first = min(m.first, m.now)
 	first := m.left <= 0
 	if first {
@@ -146,7 +146,7 @@ func (m *machine) Relax(h *virtual.Host, op solver.Op) time.Duration {
 }
 
 // relax has the peer relax a part; first tells that a sweep begins with it.
-func (m *machine) relax(op solver.Op, first bool) {
+func (m *machine) relax(op iterate.Op, first bool) {
 	switch p := m.host.Peer.(type) {
 	case *deferring:
 		p.relax(op, first)
@@ -264,7 +264,7 @@ func (m *machine) Opened(*virtual.Host) {}
 func (m *machine) Changed(*virtual.Host) {}
 
 // Stepped implements World.
-func (m *machine) Stepped(*virtual.Host, *solver.StepResult) {}
+func (m *machine) Stepped(*virtual.Host, *iterate.StepResult) {}
 
 // Finished implements World.
 func (m *machine) Finished(*virtual.Host) {

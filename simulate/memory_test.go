@@ -4,10 +4,11 @@ import (
 	"context"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Memory that is lent for as long as a message needs it is not lent too early: on networks that
@@ -15,13 +16,13 @@ import (
 // method, of peers and of stand-ins.
 func TestLentMemory(t *testing.T) {
 	p := membrane(8)
-	want, err := solver.SolveSequential(p, solver.Jacobi, 1e-12, 0, 0, 60)
+	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-12, 0, 0, 60)
 	require.NoError(t, err)
 	for _, standing := range []int{1, 4} {
 		for _, late := range []bool{false, true} {
 			m := gigabit(8)
 			m.Networks[0].Loss = 0.1
-			run := runOf(t, m, p, solver.Synchronous(), 8)
+			run := runOf(t, m, p, iterate.Synchronous(), 8)
 			run.Scale, run.NoOverlap, run.Solver.Tolerance, run.Solver.MaxSweeps = standing, late, 1e-12, 60
 			r, err := Run(context.Background(), run)
 			require.NoError(t, err)

@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
-
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // still is an engine in which nothing happens but what a test makes happen.
@@ -22,7 +21,7 @@ func still(m *cluster.Model) *engine {
 	for rank := range n {
 		w := e.newMachine(rank)
 		w.costly = true
-		w.host = virtual.NewHost(w, virtual.Config{Rank: solver.Rank(rank), Peer: &counted{}})
+		w.host = virtual.NewHost(w, virtual.Config{Rank: iterate.Rank(rank), Peer: &counted{}})
 		e.hosts = append(e.hosts, w)
 	}
 	e.connect(n)
@@ -321,10 +320,10 @@ func TestLastFacesAreWaitedFor(t *testing.T) {
 	for seed := range uint64(40) {
 		m := gigabit(8)
 		m.Networks[0].Loss = 0.15
-		run := runOf(t, m, membrane(5), solver.Synchronous(), 8)
+		run := runOf(t, m, membrane(5), iterate.Synchronous(), 8)
 		run.Solver.Tolerance, run.Seed, run.Until = 1e-3, seed, 5*time.Minute
 		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
-		require.Equal(t, solver.Converged, r.Reason, "seed %d", seed)
+		require.Equal(t, iterate.Converged, r.Reason, "seed %d", seed)
 	}
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Run says what is to be simulated.
 type Config struct {
 	Model *cluster.Model // one host a rank
 	// Solver is every rank's configuration; Rank and Executor are set here.
-	Solver solver.Config
+	Solver problem.Config
 	// Standing is how many points a side a point of Solver.Problem's grid stands for, 1 or more: with 4
 	// every point counts as 4³ (4² on a face) in time and bytes, in as many dimensions as the
 	// problem has; the iteration itself is that of the coarse grid.
@@ -35,7 +36,7 @@ type Config struct {
 	Until time.Duration
 	// Sweeps ends it when every rank has done that many relaxations of its block, whatever the
 	// residual: for steady times. 0: none.
-	Sweeps solver.Iteration
+	Sweeps iterate.Iteration
 	// Threads that simulating may use: 1 where several runs go on at once. The result does not
 	// depend on it. 0: as many as Go has processors.
 	Threads int
@@ -60,7 +61,7 @@ type Progress struct {
 
 // Result is how a run ended.
 type Result struct {
-	Reason   solver.Reason
+	Reason   iterate.Reason
 	Virtual  time.Duration // from the first relaxation to the verdict
 	Met      Met           // with Run.Judge: when the tolerance was met, at the latest at the verdict
 	Setup    time.Duration // before: connections and sessions

@@ -3,16 +3,17 @@ package simulate
 import (
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // standIn is a peer on a coarse grid that stands for one on a grid with more points a side:
 // what it sends is longer, padded, and its relaxations count for more points. Agreement
 // messages keep their lengths: they are few.
 type standIn struct {
-	solver.Peer
+	problem.Peer
 	face, volume int // that a point stands for
-	links        []solver.Link
+	links        []iterate.Link
 	part         int // points of the relaxation asked for
 	faces        map[source][]byte
 	sending      overlay // of faces
@@ -20,7 +21,7 @@ type standIn struct {
 
 // source is a slot of the halo sessions.
 type source struct {
-	from solver.Rank
+	from iterate.Rank
 	tag  uint32
 }
 
@@ -45,7 +46,7 @@ func (o *overlay) Take(i, n int) []byte {
 func (*overlay) Give(int, []byte) {}
 
 // stand has every point of a peer's grid stand for side points a side.
-func stand(p solver.Peer, side, dimension int) *standIn {
+func stand(p problem.Peer, side, dimension int) *standIn {
 	s := &standIn{Peer: p, face: 1, volume: side, faces: map[source][]byte{}}
 	for range dimension - 1 {
 		s.face, s.volume = s.face*side, s.volume*side
@@ -69,32 +70,32 @@ func (s *standIn) longer(lengths []int) []int {
 	return out
 }
 
-// Links implements solver.Peer.
-func (s *standIn) Links() []solver.Link { return s.links }
+// Links implements problem.Peer.
+func (s *standIn) Links() []iterate.Link { return s.links }
 
-// Next implements solver.Peer.
-func (s *standIn) Next(now time.Duration) solver.Op {
+// Next implements problem.Peer.
+func (s *standIn) Next(now time.Duration) iterate.Op {
 	op := s.Peer.Next(now)
 	s.part = op.Points
 	op.Points, op.Bytes = op.Points*s.volume, op.Bytes*s.face
 	return op
 }
 
-// Relax implements solver.Peer.
-func (s *standIn) Relax(op solver.Op) {
+// Relax implements problem.Peer.
+func (s *standIn) Relax(op iterate.Op) {
 	op.Points = s.part
 	s.Peer.Relax(op)
 }
 
-// Pack implements solver.Peer: what lies behind the face is whatever dst holds.
-func (s *standIn) Pack(op solver.Op, dst []byte) {
+// Pack implements problem.Peer: what lies behind the face is whatever dst holds.
+func (s *standIn) Pack(op iterate.Op, dst []byte) {
 	op.Bytes /= s.face
 	s.Peer.Pack(op, dst[:op.Bytes])
 }
 
-// Halo implements solver.Peer. It keeps what is true of data itself: the shell may use its
+// Halo implements problem.Peer. It keeps what is true of data itself: the shell may use its
 // memory again.
-func (s *standIn) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
+func (s *standIn) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	from := source{q, tag}
 	kept := append(s.faces[from][:0], data[:len(data)/s.face]...)
 	s.faces[from] = kept

@@ -12,7 +12,8 @@ import (
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/simulate/cluster/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Sample is a run of the membrane on Side³ points in virtual time, on the model of a cluster.
@@ -23,10 +24,10 @@ type Sample struct {
 	Side     int
 	Scale    int    // a grid point stands for Scale³ points in time and bytes
 	Parts    [3]int // boxes along each axis; zero: those with the least surface
-	Scheme   solver.Scheme
-	Method   solver.MethodConfig
-	Late     bool             // faces are sent when the whole block has been relaxed
-	Sweeps   solver.Iteration // the run ends after so many; 0: when it has converged
+	Scheme   iterate.Scheme
+	Method   problem.MethodConfig
+	Late     bool              // faces are sent when the whole block has been relaxed
+	Sweeps   iterate.Iteration // the run ends after so many; 0: when it has converged
 	Seed     uint64
 	// AllProcessors lets the run use all processors. Otherwise it uses one, and Each runs one
 	// sample per processor.
@@ -65,9 +66,9 @@ func (s *Sample) Play(ctx context.Context) (*simulate.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	part, err := solver.Boxes(p.N, s.Machines)
+	part, err := problem.Boxes(p.N, s.Machines)
 	if s.Parts != [3]int{} {
-		part, err = solver.GridOf(p.N, s.Parts)
+		part, err = problem.GridOf(p.N, s.Parts)
 	}
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (s *Sample) Play(ctx context.Context) (*simulate.Result, error) {
 	run := simulate.Config{
 		Model: m, Scale: s.Scale, NoOverlap: s.Late, Sweeps: s.Sweeps, Seed: s.Seed + 1, Evaluate: s.Sweeps == 0,
 		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-		Solver: solver.Config{Problem: p, Partition: part, Scheme: s.Scheme, Method: s.Method, Tolerance: tolerance},
+		Solver: problem.Config{Problem: p, Partition: part, Scheme: s.Scheme, Method: s.Method, Tolerance: tolerance},
 	}
 	if !s.AllProcessors {
 		run.Threads = 1
@@ -84,7 +85,7 @@ func (s *Sample) Play(ctx context.Context) (*simulate.Result, error) {
 		run.Solver.Tolerance, run.Solver.CheckEvery = Unreachable, 1<<20
 	}
 	r, err := simulate.Run(ctx, run)
-	if err == nil && s.Sweeps == 0 && r.Reason != solver.Converged {
+	if err == nil && s.Sweeps == 0 && r.Reason != iterate.Converged {
 		err = fmt.Errorf("the run ended because it %v", r.Reason)
 	}
 	if err != nil {
@@ -94,7 +95,7 @@ func (s *Sample) Play(ctx context.Context) (*simulate.Result, error) {
 }
 
 // Membrane returns the reference problem on n³ points.
-func Membrane(n int) (*solver.Problem, error) {
+func Membrane(n int) (*problem.Problem, error) {
 	b, err := problems.Lookup("membrane")
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/npy"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // writeNPY writes float64 of shape [z][y][x] with the boundary: N+2 along every
@@ -28,7 +28,7 @@ func writeNPY(w io.Writer, g *grid) error {
 // ReadInitial reads a starting iterate for the problem: interior values [z][y][x]
 // from a .npy array of the grid with its boundary (N+2 along each axis in use,
 // what Write writes; the boundary's values are not used) or without (N).
-func ReadInitial(path string, p *solver.Problem) ([]float64, error) {
+func ReadInitial(path string, p *problem.Problem) ([]float64, error) {
 	u, err := readInitial(path, p)
 	if err != nil {
 		return nil, fmt.Errorf("initial iterate %s: %w", path, err)
@@ -36,7 +36,7 @@ func ReadInitial(path string, p *solver.Problem) ([]float64, error) {
 	return u, nil
 }
 
-func readInitial(path string, p *solver.Problem) ([]float64, error) {
+func readInitial(path string, p *problem.Problem) ([]float64, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -70,7 +70,7 @@ func readInitial(path string, p *solver.Problem) ([]float64, error) {
 }
 
 // interior copies the interior values out of the array.
-func interior(array npy.Array, p *solver.Problem, rim int) ([]float64, error) {
+func interior(array npy.Array, p *problem.Problem, rim int) ([]float64, error) {
 	var skip, width [3]int
 	for a := range 3 {
 		width[a] = p.N[a]

@@ -20,13 +20,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Solution is a problem with interior values of u, [z][y][x], x fastest. Writers
 // only read it.
 type Solution struct {
-	Problem *solver.Problem
+	Problem *problem.Problem
 	U       []float64
 	Force   []float64 // contact force at interior points (solver.ContactForce); nil: not asked for
 	Extra   []Extra   // what else is known of a point: arrays of .vti, columns of .csv
@@ -35,7 +35,7 @@ type Solution struct {
 // Extra is a named function of place.
 type Extra struct {
 	Name string
-	Of   solver.Function
+	Of   problem.Function
 }
 
 type writer func(w io.Writer, g *grid) error
@@ -54,7 +54,7 @@ func formats() []format {
 func HoldsForce(path string) bool { return strings.ToLower(filepath.Ext(path)) == ".vti" }
 
 // CheckProblem tells whether a file of that name can show a problem's solution.
-func CheckProblem(path string, p *solver.Problem) error {
+func CheckProblem(path string, p *problem.Problem) error {
 	name := strings.ToLower(path)
 	switch {
 	case strings.HasSuffix(name, ContourExtension) && p.Dimension != 2:

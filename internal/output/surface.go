@@ -3,7 +3,7 @@ package output
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // surface is the free boundary: the border between points in contact with an obstacle
@@ -13,7 +13,7 @@ import (
 // to two triangles, with opposite directions; normals point away from the contact set. In
 // 2-D they are segments with the contact set on their left, in 1-D points.
 type surface struct {
-	points []solver.Point
+	points []problem.Point
 	value  []float64 // of the obstacle there, which u meets
 	cells  [][3]int  // indices of points, as many as there are axes
 	side   []byte    // of cells: onObstacle or onUpper
@@ -172,7 +172,7 @@ func (m *marcher) vertex(a, b [3]int) int {
 	}
 	t := m.cut(a, b)
 	p, q := m.node(a), m.node(b)
-	var at solver.Point
+	var at problem.Point
 	for x := range at {
 		at[x] = p.at[x] + t*(q.at[x]-p.at[x])
 	}
@@ -186,7 +186,7 @@ func (m *marcher) node(n [3]int) node {
 	return m.g.node(n[0]+m.g.first[0], n[1]+m.g.first[1], n[2]+m.g.first[2])
 }
 
-func (m *marcher) obstacle(at solver.Point) float64 {
+func (m *marcher) obstacle(at problem.Point) float64 {
 	if m.side == onUpper {
 		return m.g.p.Upper(at)
 	}

@@ -9,15 +9,17 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // peer is one peer: a host of the world that a scenario makes.
 type peer struct {
 	*virtual.Host
 	c       *Cluster
-	rank    solver.Rank
+	rank    iterate.Rank
 	node    *p2psap.Node
-	worker  solver.Peer
+	worker  problem.Peer
 	adapter *adapter // nil: it has none
 	cost    Cost
 	points  uint64
@@ -37,7 +39,7 @@ func (e anyOrder) For(n int, f func(int)) {
 	}
 }
 
-func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p2psap.Policy) (*peer, error) {
+func newPeer(c *Cluster, rank iterate.Rank, catalog *microproto.Catalog, policy p2psap.Policy) (*peer, error) {
 	s := c.Scenario
 	p := &peer{c: c, rank: rank, cost: s.Costs[rank]}
 	var err error
@@ -59,7 +61,7 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 }
 
 // entropy is where a peer's keys come from, nil without protection.
-func (s *Scenario) entropy(rank solver.Rank) p2psap.Entropy {
+func (s *Scenario) entropy(rank iterate.Rank) p2psap.Entropy {
 	if s.Protect == p2psap.ProtectDefault {
 		return nil
 	}
@@ -81,8 +83,8 @@ func (t tracer) Trace(now microproto.Instant, r microproto.TraceRecord) {
 }
 
 // config is the solver's configuration of one rank.
-func (s *Scenario) config(rank solver.Rank, e solver.Executor) solver.Config {
-	return solver.Config{
+func (s *Scenario) config(rank iterate.Rank, e problem.Executor) problem.Config {
+	return problem.Config{
 		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Method: s.Method, Executor: e,
 		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat, Reconfigure: s.Reconfigure, Balance: s.Balance, BalanceWindow: s.Window,
 	}

@@ -8,7 +8,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Phase is where a host stands, in the order in which it goes through them.
@@ -27,16 +28,16 @@ const (
 // Host is one peer's shell in virtual time, what solver/runner and p2psap/driver are in
 // real time: it does what the peer asks for, over the node's sessions.
 type Host struct {
-	Rank  solver.Rank
+	Rank  iterate.Rank
 	Node  *p2psap.Node
-	Peer  solver.Peer
+	Peer  problem.Peer
 	Phase Phase
 	Began microproto.Instant // when the sessions were open
 
 	world      World
 	config     Config
 	neighbours []*neighbour
-	byRank     map[solver.Rank]*neighbour
+	byRank     map[iterate.Rank]*neighbour
 	places     []place            // by place of a session in the node
 	busy       microproto.Instant // relaxing or sending until then
 	relaxing   bool
@@ -52,9 +53,9 @@ type Host struct {
 
 // Config says what a host runs.
 type Config struct {
-	Rank solver.Rank
+	Rank iterate.Rank
 	Node *p2psap.Node
-	Peer solver.Peer
+	Peer problem.Peer
 	// Rails is the number of the node's rails.
 	Rails int
 	// NoOverlap sends the faces of a sweep only after the whole block has been relaxed.
@@ -89,7 +90,7 @@ func NewHost(w World, c Config) *Host {
 	c.Scale = max(c.Scale, 1)
 	h := &Host{
 		Rank: c.Rank, Node: c.Node, Peer: c.Peer, world: w, config: c,
-		byRank: map[solver.Rank]*neighbour{}, armed: microproto.Never, due: microproto.Never,
+		byRank: map[iterate.Rank]*neighbour{}, armed: microproto.Never, due: microproto.Never,
 	}
 	for _, l := range c.Peer.Links() {
 		nb := newNeighbour(l, c.Copies)

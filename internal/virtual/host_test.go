@@ -3,11 +3,11 @@ package virtual
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 // A peer whose neighbour closed its sessions without a verdict fails after VerdictTime.
@@ -37,6 +37,6 @@ func (w *stopped) Now() microproto.Instant { return w.now }
 func (w *stopped) Fail(_ *Host, err error) { w.fault = err }
 
 // pair is a peer with one neighbour.
-type pair struct{ solver.Peer }
+type pair struct{ problem.Peer }
 
-func (pair) Links() []solver.Link { return []solver.Link{{Rank: 1, Agreement: 8}} }
+func (pair) Links() []iterate.Link { return []iterate.Link{{Rank: 1, Agreement: 8}} }

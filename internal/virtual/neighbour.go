@@ -9,12 +9,12 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // neighbour is the traffic with one neighbour.
 type neighbour struct {
-	solver.Link
+	iterate.Link
 	name        string
 	halo, agree p2psap.SessionID
 	loose       bool   // the scheme wants the halo session asynchronous
@@ -46,16 +46,16 @@ type outgoing struct {
 }
 
 // NameOf is the name of a rank's node.
-func NameOf(r solver.Rank) string { return "peer" + strconv.Itoa(int(r)) }
+func NameOf(r iterate.Rank) string { return "peer" + strconv.Itoa(int(r)) }
 
 // sessionName is the same at both ends.
-func sessionName(kind string, a, b solver.Rank) string {
+func sessionName(kind string, a, b iterate.Rank) string {
 	return kind + "/" + strconv.Itoa(int(min(a, b))) + "-" + strconv.Itoa(int(max(a, b)))
 }
 
 // newNeighbour makes the traffic over a link. copies tells that the peer copies the faces that
 // it is given. What comes asynchronously comes in pieces, each to its place in its slot.
-func newNeighbour(l solver.Link, copies bool) *neighbour {
+func newNeighbour(l iterate.Link, copies bool) *neighbour {
 	nb := &neighbour{Link: l, name: NameOf(l.Rank), loose: l.Asynchronous, async: l.Asynchronous}
 	nb.shared = copies && !l.Asynchronous
 	var one []byte

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -147,4 +147,4 @@ func (p parallel) For(n int, f func(i int)) {
 	pool.For(n, f)
 }
 
-var _ solver.Executor = parallel(1)
+var _ problem.Executor = parallel(1)

@@ -5,25 +5,27 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // claims are the boxes whose values the peers hand over. They are those of the partition
 // unless planes move: then each peer says which its box has become before its values
 // come, and no two may have a point in common.
 type claims struct {
-	config solver.Config // Problem, Partition, Method, Balance
-	axis   int           // along which planes move
+	config problem.Config // Problem, Partition, Method, Balance
+	axis   int            // along which planes move
 
 	mu    sync.Mutex
-	boxes []solver.Box // by rank; empty: not said yet
+	boxes []problem.Box // by rank; empty: not said yet
 }
 
 func newClaims(p *Plan) *claims {
 	c := &claims{
-		config: solver.Config{Problem: p.Problem, Partition: p.Partition, Method: p.Method, Balance: p.Balance},
+		config: problem.Config{Problem: p.Problem, Partition: p.Partition, Method: p.Method, Balance: p.Balance},
 		axis:   p.Problem.Dimension - 1,
-		boxes:  make([]solver.Box, p.Partition.Peers()),
+		boxes:  make([]problem.Box, p.Partition.Peers()),
 	}
 	c.reset()
 	return c
@@ -39,25 +41,25 @@ func (c *claims) reset() {
 }
 
 // first is what a peer's box is before it says anything.
-func (c *claims) first(rank int) solver.Box {
+func (c *claims) first(rank int) problem.Box {
 	if c.config.Balance {
-		return solver.Box{}
+		return problem.Box{}
 	}
-	return c.config.Partition.Box(solver.Rank(rank))
+	return c.config.Partition.Box(iterate.Rank(rank))
 }
 
 // claim takes a peer's word for its box.
-func (c *claims) claim(rank int, b solver.Box) error {
+func (c *claims) claim(rank int, b problem.Box) error {
 	if !c.config.Balance {
 		return errors.New("it says what its box has become, while no planes move in this run")
 	}
-	was := c.config.Partition.Box(solver.Rank(rank))
+	was := c.config.Partition.Box(iterate.Rank(rank))
 	for a := range 3 {
 		if a != c.axis && (b.Lo[a] != was.Lo[a] || b.Hi[a] != was.Hi[a]) {
 			return fmt.Errorf("a box %v of a peer that had %v", b, was)
 		}
 	}
-	lo, hi, most := b.Lo[c.axis], b.Hi[c.axis], c.config.MostPlanes(solver.Rank(rank))
+	lo, hi, most := b.Lo[c.axis], b.Hi[c.axis], richardson.MostPlanes(&c.config, iterate.Rank(rank))
 	if lo < 0 || hi <= lo || hi > c.config.Problem.N[c.axis] || hi-lo > most {
 		return fmt.Errorf("a box of planes %d to %d; there are %d, of which it may have %d", lo, hi, c.config.Problem.N[c.axis], most)
 	}
@@ -76,14 +78,14 @@ func (c *claims) claim(rank int, b solver.Box) error {
 }
 
 // box is what a peer has said, or the partition.
-func (c *claims) box(rank int) solver.Box {
+func (c *claims) box(rank int) problem.Box {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.boxes[rank]
 }
 
 // gaps are the planes that nobody has of those whose blocks have come whole.
-func (c *claims) gaps(whole func(rank int) bool) []solver.Box {
+func (c *claims) gaps(whole func(rank int) bool) []problem.Box {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.config.Problem.N[c.axis]
@@ -94,14 +96,14 @@ func (c *claims) gaps(whole func(rank int) bool) []solver.Box {
 			taken[z] = true
 		}
 	}
-	var out []solver.Box
+	var out []problem.Box
 	from := -1
 	for z, is := range taken {
 		switch {
 		case !is && from < 0:
 			from = z
 		case is && from >= 0:
-			gap := solver.Box{Hi: c.config.Problem.N}
+			gap := problem.Box{Hi: c.config.Problem.N}
 			gap.Lo[c.axis], gap.Hi[c.axis] = from, z
 			out, from = append(out, gap), -1
 		}

@@ -3,17 +3,16 @@ package launch
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 // slab is planes lo to hi of the rehearsals' grid.
-func slab(lo, hi int) solver.Box { return solver.Box{Lo: [3]int{0, 0, lo}, Hi: [3]int{4, 4, hi}} }
+func slab(lo, hi int) problem.Box { return problem.Box{Lo: [3]int{0, 0, lo}, Hi: [3]int{4, 4, hi}} }
 
 // says tells the launcher which box the player's block is of.
-func (p *player) says(b solver.Box) {
+func (p *player) says(b problem.Box) {
 	_ = p.conn.Send(rendezvous.BlockOf(rendezvous.StreamSolution, b))
 }
 
@@ -23,7 +22,7 @@ func TestBlocksThatHaveMoved(t *testing.T) {
 	r := rehearse(t, balanced)
 	all := r.join()
 	require.True(t, all[0].assign.Balance)
-	for rank, box := range []solver.Box{slab(0, 3), slab(3, 4)} {
+	for rank, box := range []problem.Box{slab(0, 3), slab(3, 4)} {
 		all[rank].box = box
 		all[rank].says(box)
 		all[rank].block()
@@ -31,7 +30,7 @@ func TestBlocksThatHaveMoved(t *testing.T) {
 	}
 	o := r.end()
 	require.Equal(t, Converged, o.Reason)
-	require.Equal(t, []solver.Box{slab(0, 3), slab(3, 4)}, o.Boxes)
+	require.Equal(t, []problem.Box{slab(0, 3), slab(3, 4)}, o.Boxes)
 	for i, v := range o.U {
 		require.Equal(t, float64(1+4*i/len(o.U)/3), v)
 	}
@@ -41,13 +40,13 @@ func TestBlocksThatHaveMoved(t *testing.T) {
 func TestClaims(t *testing.T) {
 	wide := slab(2, 4)
 	wide.Lo[0] = 1
-	p := Plan{Problem: &solver.Problem{Dimension: 3, N: [3]int{4, 4, 4}}, Balance: true}
+	p := Plan{Problem: &problem.Problem{Dimension: 3, N: [3]int{4, 4, 4}}, Balance: true}
 	var err error
-	p.Partition, err = solver.Slabs(p.Problem.N, 2, nil)
+	p.Partition, err = problem.Slabs(p.Problem.N, 2, nil)
 	require.NoError(t, err)
 	all := func(int) bool { return true }
 	for name, c := range map[string]struct {
-		box  solver.Box
+		box  problem.Box
 		want string
 	}{
 		"as it was":    {slab(2, 4), ""},
@@ -62,22 +61,22 @@ func TestClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claims := newClaims(&p)
-			require.Equal(t, []solver.Box{slab(0, 4)}, claims.gaps(all), "nobody has said anything")
+			require.Equal(t, []problem.Box{slab(0, 4)}, claims.gaps(all), "nobody has said anything")
 			require.NoError(t, claims.claim(0, slab(0, 2)))
 			err := claims.claim(1, c.box)
 			if c.want != "" {
 				require.ErrorContains(t, err, c.want)
-				require.Equal(t, []solver.Box{slab(2, 4)}, claims.gaps(all), "it has none of them")
+				require.Equal(t, []problem.Box{slab(2, 4)}, claims.gaps(all), "it has none of them")
 				return
 			}
 			require.NoError(t, err)
 			require.ErrorContains(t, claims.claim(1, c.box), "says twice")
 			if lo := c.box.Lo[2]; lo > 2 {
-				require.Equal(t, []solver.Box{slab(2, lo)}, claims.gaps(all))
+				require.Equal(t, []problem.Box{slab(2, lo)}, claims.gaps(all))
 			} else {
 				require.Empty(t, claims.gaps(all))
 			}
-			require.Equal(t, []solver.Box{slab(0, c.box.Lo[2])}, claims.gaps(func(rank int) bool { return rank == 1 }))
+			require.Equal(t, []problem.Box{slab(0, c.box.Lo[2])}, claims.gaps(func(rank int) bool { return rank == 1 }))
 			claims.reset()
 			require.NoError(t, claims.claim(1, slab(1, 4)))
 		})
@@ -119,7 +118,7 @@ func TestBoxesThatCannotBe(t *testing.T) {
 			require.Contains(t, o.Failure, c.want)
 			require.Equal(t, 1.0, o.U[0], "the block that came is kept")
 			require.Len(t, o.Filled, 1)
-			require.Equal(t, map[bool]solver.Box{true: slab(2, 3), false: slab(2, 4)}[name == "a gap"], o.Filled[0].Box)
+			require.Equal(t, map[bool]problem.Box{true: slab(2, 3), false: slab(2, 4)}[name == "a gap"], o.Filled[0].Box)
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // outcome sums up; the peers may go.
@@ -72,7 +72,7 @@ func (r *run) halt(m *member) {
 
 // empty puts starting values where no peer's block has come, and returns these boxes. In a
 // run that has failed, planes may have been on their way between two peers.
-func (r *run) empty(o *Outcome) (holes []solver.Box) {
+func (r *run) empty(o *Outcome) (holes []problem.Box) {
 	if !r.Balance {
 		for _, rank := range o.Missing {
 			holes = append(holes, r.members[rank].box)

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/rs/zerolog"
 )
 
 // Bounds of what the launcher does about a hole: as much time as the run has taken, but
@@ -49,11 +49,11 @@ func (r *run) fill(ctx context.Context, o *Outcome) {
 }
 
 // joined puts boxes that share a face, directly or over others, into one group.
-func joined(boxes []solver.Box) (groups [][]solver.Box) {
+func joined(boxes []problem.Box) (groups [][]problem.Box) {
 	for _, b := range boxes {
-		group := []solver.Box{b}
-		groups = slices.DeleteFunc(groups, func(g []solver.Box) bool {
-			is := slices.ContainsFunc(g, func(other solver.Box) bool { return touch(b, other) })
+		group := []problem.Box{b}
+		groups = slices.DeleteFunc(groups, func(g []problem.Box) bool {
+			is := slices.ContainsFunc(g, func(other problem.Box) bool { return touch(b, other) })
 			if is {
 				group = append(group, g...)
 			}
@@ -65,7 +65,7 @@ func joined(boxes []solver.Box) (groups [][]solver.Box) {
 }
 
 // touch reports whether two boxes without a common point share a face.
-func touch(a, b solver.Box) bool {
+func touch(a, b problem.Box) bool {
 	beside := 0
 	for x := range 3 {
 		if a.Hi[x] < b.Lo[x] || b.Hi[x] < a.Lo[x] {
@@ -80,7 +80,7 @@ func touch(a, b solver.Box) bool {
 
 // fillOne solves on one hole and reports whether that came closer to the solution than the
 // starting values, whose relative residual is 1.
-func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time) (Filled, bool) {
+func (r *run) fillOne(ctx context.Context, hole []problem.Box, deadline time.Time) (Filled, bool) {
 	begin := time.Now()
 	around, f := hole[0], Filled{}
 	for _, b := range hole {
@@ -97,7 +97,7 @@ func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time
 	p := r.Problem.Inner(around, r.vector(), fixed)
 	best := 1.0
 	var u []float64
-	for _, m := range []solver.MethodConfig{{Name: solver.Multigrid}, {Name: solver.SOR}} {
+	for _, m := range []problem.MethodConfig{{Name: problem.Multigrid}, {Name: problem.SOR}} {
 		left := time.Until(deadline)
 		if left <= 0 || ctx.Err() != nil {
 			break
@@ -111,7 +111,7 @@ func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time
 			best, u = res.Residual, v
 			f.Method, f.Cycles, f.Residual = m.Name, uint64(res.Sweeps), res.Residual
 		}
-		if res.Reason == solver.Converged || res.Reason == solver.Stagnated {
+		if res.Reason == iterate.Converged || res.Reason == iterate.Stagnated {
 			break
 		}
 	}
@@ -124,9 +124,9 @@ func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time
 }
 
 // holds reports whether one of the boxes holds the point with that dense index in a grid of n.
-func holds(boxes []solver.Box, n [3]int, dense int) bool {
+func holds(boxes []problem.Box, n [3]int, dense int) bool {
 	at := [3]int{dense % n[0], dense / n[0] % n[1], dense / (n[0] * n[1])}
-	return slices.ContainsFunc(boxes, func(b solver.Box) bool {
+	return slices.ContainsFunc(boxes, func(b problem.Box) bool {
 		for a := range 3 {
 			if at[a] < b.Lo[a] || at[a] >= b.Hi[a] {
 				return false
@@ -137,13 +137,13 @@ func holds(boxes []solver.Box, n [3]int, dense int) bool {
 }
 
 // solve solves p, the problem on a box, by one peer in this process.
-func (r *run) solve(ctx context.Context, p *solver.Problem, m solver.MethodConfig, box solver.Box, limit time.Duration) ([]float64, runner.Result, error) {
-	most := solver.Iteration(fillCycles)
-	if m.Name == solver.SOR {
+func (r *run) solve(ctx context.Context, p *problem.Problem, m problem.MethodConfig, box problem.Box, limit time.Duration) ([]float64, runner.Result, error) {
+	most := iterate.Iteration(fillCycles)
+	if m.Name == problem.SOR {
 		most = fillSweeps
 	}
-	config := solver.Config{
-		Problem: p, Partition: solver.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}, Scheme: solver.Synchronous(),
+	config := problem.Config{
+		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}, Scheme: iterate.Synchronous(),
 		Method: m, Tolerance: max(fillTolerance*r.Tolerance, leastFillTol), MaxSweeps: most,
 	}
 	if r.Initial != nil {

@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/rs/zerolog"
 )
 
 // ErrInterrupted says that a run was interrupted before its first relaxation.
@@ -37,7 +37,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 		every:  lookEvery(p.PeerTimeout),
 	}
 	for rank := range p.Partition.Peers() {
-		box := p.Partition.Box(solver.Rank(rank))
+		box := p.Partition.Box(iterate.Rank(rank))
 		r.members = append(r.members, &member{rank: rank, box: box, final: box})
 	}
 	r.claims = newClaims(&p)
@@ -76,10 +76,10 @@ type run struct {
 	listener net.Listener
 	members  []*member
 	u        []float64
-	room     sync.Once    // makes u
-	claims   *claims      // whose values are placed in u
-	holes    []solver.Box // of u, where none are
-	series   *series      // nil: the problem is stationary
+	room     sync.Once     // makes u
+	claims   *claims       // whose values are placed in u
+	holes    []problem.Box // of u, where none are
+	series   *series       // nil: the problem is stationary
 	happen   chan occurrence
 	refused  atomic.Int64 // connections that were sent away
 

@@ -6,14 +6,14 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // member is a peer as the launcher knows it.
 type member struct {
 	rank  int
-	box   solver.Box       // as assigned
-	final solver.Box       // that its values are of
+	box   problem.Box      // as assigned
+	final problem.Box      // that its values are of
 	conn  *rendezvous.Conn // nil: has not joined
 	child Child            // nil: started by hand
 	join  rendezvous.Join

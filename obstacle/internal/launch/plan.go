@@ -11,23 +11,24 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/rs/zerolog"
 )
 
 // Plan is a run as the user asked for it.
 type Plan struct {
 	Spec      *file.Spec
-	Problem   *solver.Problem // Spec on its grid, validated
-	Partition solver.Partition
+	Problem   *problem.Problem // Spec on its grid, validated
+	Partition problem.Partition
 	Initial   []float64 // starting iterate [z][y][x]; nil: the problem's
 
 	Scheme      string
-	Method      solver.MethodConfig
+	Method      problem.MethodConfig
 	Order       string
 	Tolerance   float64
 	MaxSweeps   uint64        // 0: no bound
@@ -81,9 +82,9 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 		if err != nil {
 			return out
 		}
-		c := solver.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
+		c := problem.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 		for q := range p.Partition.Peers() {
-			all := c.Links(solver.Rank(q))
+			all := solver.Links(&c, iterate.Rank(q))
 			if q == rank {
 				out.Neighbours = len(all)
 			}
@@ -147,7 +148,7 @@ type Outcome struct {
 	Last     Pair
 
 	Peers  []rendezvous.Result // by rank; of a lost peer only Points is set
-	Boxes  []solver.Box        // by rank, at the end: planes may have moved
+	Boxes  []problem.Box       // by rank, at the end: planes may have moved
 	Hosts  []rendezvous.Member
 	Setup  time.Duration // from the call of Run to the first relaxation
 	Run    time.Duration // from the first relaxation to the last peer's verdict, as the launcher saw it
@@ -159,8 +160,8 @@ type Outcome struct {
 // Filled is a hole of the answer, left by lost peers, that the launcher has filled with the
 // solution of the problem on it, for the values that the other peers have around it.
 type Filled struct {
-	Box      solver.Box // smallest that holds the hole
-	Points   int        // of the hole
+	Box      problem.Box // smallest that holds the hole
+	Points   int         // of the hole
 	Method   string
 	Cycles   uint64  // of the method
 	Residual float64 // relative, of the problem on the hole

@@ -7,7 +7,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Step is how a time step ended.
@@ -31,7 +32,7 @@ const maxList = 1000
 // step ahead of another, no more: so there is room for the last complete step, the one
 // before it, which it is judged by, and the one that is coming.
 type series struct {
-	problem *solver.Problem
+	problem *problem.Problem
 	peers   int
 	took    func(m int, t float64, u []float64) // sees every complete step; may be nil
 
@@ -58,7 +59,7 @@ func newSeries(p *Plan) (*series, error) {
 	s := &series{problem: p.Problem, peers: p.Partition.Peers(), took: p.Steps, every: 1 + steps/maxList, claims: newClaims(p)}
 	s.moved = sync.NewCond(&s.mu)
 	var err error
-	if s.ring[0], err = solver.AtStart(p.Problem, p.Initial); err != nil {
+	if s.ring[0], err = verify.AtStart(p.Problem, p.Initial); err != nil {
 		return nil, err
 	}
 	for i := 1; i < len(s.ring); i++ {
@@ -91,7 +92,7 @@ func (s *series) put(m, rank int, offset int64, data []byte) error {
 }
 
 // claim takes a peer's word for its box at the end of step m; it waits as put does.
-func (s *series) claim(m, rank int, box solver.Box) error {
+func (s *series) claim(m, rank int, box problem.Box) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.await(m); err != nil {

@@ -6,23 +6,23 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 // stepsOf is a series of so many steps on four points of two peers.
-func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*series, solver.Partition) {
+func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*series, problem.Partition) {
 	t.Helper()
 	spec, err := file.Builtin("front1d", []string{fmt.Sprintf("steps=%d", steps), "end=1"})
 	require.NoError(t, err)
 	p, err := spec.BuildValid([]int{4})
 	require.NoError(t, err)
-	cut, err := solver.Slabs(p.N, 2, nil)
+	cut, err := problem.Slabs(p.N, 2, nil)
 	require.NoError(t, err)
 	s, err := newSeries(&Plan{Problem: p, Partition: cut, Steps: took})
 	require.NoError(t, err)
@@ -30,8 +30,8 @@ func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*seri
 }
 
 // hand gives a peer's block, all of whose values are v, and says that it is whole.
-func hand(s *series, cut solver.Partition, rank, m int, v, residual float64) error {
-	box := cut.Box(solver.Rank(rank))
+func hand(s *series, cut problem.Partition, rank, m int, v, residual float64) error {
+	box := cut.Box(iterate.Rank(rank))
 	u := make([]float64, box.Points())
 	for i := range u {
 		u[i] = v
@@ -50,7 +50,7 @@ func TestSeriesOfBlocksThatMove(t *testing.T) {
 	s.claims.config.Balance = true
 	s.claims.reset()
 	all := s.claims.config.Partition.Box(0)
-	part := func(lo, hi int) solver.Box {
+	part := func(lo, hi int) problem.Box {
 		b := all
 		b.Lo[s.claims.axis], b.Hi[s.claims.axis] = lo, hi
 		return b

@@ -4,7 +4,7 @@ import (
 	"runtime"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // crowded tells whether the peers of this machine have more threads than it has
@@ -20,12 +20,12 @@ func (p *peer) crowded(processors int) bool {
 }
 
 // makeRoom fits this peer to a crowded machine, before it waits for anything.
-func (p *peer) makeRoom(scheme solver.Scheme) (crowded bool) {
+func (p *peer) makeRoom(scheme iterate.Scheme) (crowded bool) {
 	if crowded = p.crowded(runtime.NumCPU()); !crowded {
 		return false
 	}
 	p.node.DisableBusyPoll()
-	if p.OwnProcess && solver.Lockstep(scheme) {
+	if p.OwnProcess && scheme.Lockstep() {
 		// A peer that a message wakes would push aside one that relaxes, and all wait
 		// for the last: 8 peers on 2 processors take up to a third less time. Without
 		// lockstep news should be taken in as soon as it comes.

@@ -19,6 +19,8 @@ import (
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -161,7 +163,7 @@ func (p *peer) obey(o *orders) {
 }
 
 // receiveWork waits for the assignment and what comes with it.
-func (p *peer) receiveWork() (*solver.Problem, error) {
+func (p *peer) receiveWork() (*problem.Problem, error) {
 	m, err := p.conn.Receive(rendezvous.KindAssign, rendezvous.KindBye)
 	switch {
 	case errors.Is(err, rendezvous.ErrMalformed):
@@ -190,7 +192,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 		return nil, err
 	}
 	if a.Initial {
-		box := p.cut().Box(solver.Rank(p.welcome.Rank))
+		box := p.cut().Box(iterate.Rank(p.welcome.Rank))
 		p.initial = make([]float64, 0, box.Points())
 		err = p.stream(rendezvous.StreamInitial, blocks.Bytes(box), func(data []byte) {
 			at := len(p.initial)
@@ -204,7 +206,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 	return spec.Build(a.N)
 }
 
-func (p *peer) cut() solver.Partition { return solver.Partition{Cuts: p.assign.Cuts} }
+func (p *peer) cut() problem.Partition { return problem.Partition{Cuts: p.assign.Cuts} }
 
 // sound checks an assignment before anything is built on it.
 func (p *peer) sound() error {
@@ -254,7 +256,7 @@ func (p *peer) stream(s rendezvous.Stream, total int64, take func([]byte)) error
 }
 
 // join connects to the neighbours, opens the sessions and builds the own block.
-func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
+func (p *peer) join(ctx context.Context, o *orders, prob *problem.Problem, state *atomic.Pointer[runner.Progress]) (*runner.Runner, error) {
 	a := &p.assign
 	labels := make([]string, len(a.Members))
 	for i, m := range a.Members {
@@ -268,14 +270,14 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 	if err != nil {
 		return nil, err
 	}
-	cut, rank := p.cut(), solver.Rank(p.welcome.Rank)
-	config := solver.Config{
-		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: solver.MethodConfig(a.Method),
-		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
+	cut, rank := p.cut(), iterate.Rank(p.welcome.Rank)
+	config := problem.Config{
+		Problem: prob, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: problem.MethodConfig(a.Method),
+		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial, Reconfigure: a.Reconfigure, Balance: a.Balance,
 		Allocate: host.Array,
 	}
 	crowded := p.makeRoom(scheme)
-	if err := p.connect(ctx, config.Links(rank)); err != nil {
+	if err := p.connect(ctx, solver.Links(&config, rank)); err != nil {
 		return nil, err
 	}
 	names := make([]string, cut.Peers())
@@ -293,7 +295,7 @@ func (p *peer) join(ctx context.Context, o *orders, problem *solver.Problem, sta
 		Threads: a.Threads, Crowded: crowded, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slow,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopper(ctx, o), Grace: p.timeout(),
-		Step:          p.stepper(problem),
+		Step:          p.stepper(prob),
 		Progress:      func(q runner.Progress) { state.Store(&q) },
 		ProgressEvery: launch.BeatEvery(p.timeout()),
 		Log:           p.Log, // it adds the rank itself
@@ -325,7 +327,7 @@ func (p *peer) stopper(ctx context.Context, o *orders) <-chan struct{} {
 // connect opens conversations with all neighbours at once. That takes up to six round trips,
 // those of TCP and TLS among them, so that it may take longer than a silence; a neighbour that
 // has gone is noticed by the launcher meanwhile.
-func (p *peer) connect(ctx context.Context, to []solver.Link) error {
+func (p *peer) connect(ctx context.Context, to []iterate.Link) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.timeout())
 	defer cancel()
 	errs := make(chan error, len(to))

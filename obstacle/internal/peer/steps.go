@@ -6,7 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // reporter hands the ends of time steps to the launcher while the peer relaxes on: one
@@ -14,9 +15,9 @@ import (
 type reporter struct {
 	conn *rendezvous.Conn
 	u    []float64 // the block on its way
-	box  solver.Box
+	box  problem.Box
 	told bool // boxes are told, since planes move
-	next chan solver.StepResult
+	next chan iterate.StepResult
 	free chan struct{} // u may be written
 	end  chan struct{} // everything is sent, or cannot be
 	err  error         // valid once end is closed, or free was received
@@ -24,23 +25,23 @@ type reporter struct {
 
 // newReporter holds nothing until the first time step ends.
 func newReporter(conn *rendezvous.Conn, told bool) *reporter {
-	r := &reporter{conn: conn, told: told, next: make(chan solver.StepResult), free: make(chan struct{}, 1), end: make(chan struct{})}
+	r := &reporter{conn: conn, told: told, next: make(chan iterate.StepResult), free: make(chan struct{}, 1), end: make(chan struct{})}
 	r.free <- struct{}{}
 	go r.send()
 	return r
 }
 
 // stepper is runner.Config.Step; nil in a stationary run.
-func (p *peer) stepper(problem *solver.Problem) func(solver.StepResult, solver.Box, func([]float64)) error {
-	if problem.Steps() == 0 {
+func (p *peer) stepper(prob *problem.Problem) func(iterate.StepResult, problem.Box, func([]float64)) error {
+	if prob.Steps() == 0 {
 		return nil
 	}
-	return func(s solver.StepResult, box solver.Box, solution func([]float64)) error {
+	return func(s iterate.StepResult, box problem.Box, solution func([]float64)) error {
 		return p.reporter.step(s, box, solution)
 	}
 }
 
-func (r *reporter) step(s solver.StepResult, box solver.Box, solution func([]float64)) error {
+func (r *reporter) step(s iterate.StepResult, box problem.Box, solution func([]float64)) error {
 	<-r.free
 	if r.err != nil {
 		return r.err
@@ -61,7 +62,7 @@ func (r *reporter) send() {
 	}
 }
 
-func (r *reporter) one(s solver.StepResult) error {
+func (r *reporter) one(s iterate.StepResult) error {
 	if err := sendBlock(r.conn, rendezvous.StreamStep, r.told, r.box, r.u); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (r *reporter) close() {
 }
 
 // sendBlock sends a block in pieces; which box it is comes first, if that is to be told.
-func sendBlock(conn *rendezvous.Conn, s rendezvous.Stream, told bool, box solver.Box, u []float64) error {
+func sendBlock(conn *rendezvous.Conn, s rendezvous.Stream, told bool, box problem.Box, u []float64) error {
 	if told {
 		if err := conn.Send(rendezvous.BlockOf(s, box)); err != nil {
 			return err

@@ -1,6 +1,6 @@
 package rendezvous
 
-import "github.com/p2pdc/p2pdc/solver"
+import "github.com/p2pdc/p2pdc/solver/problem"
 
 // Block says which box the chunks of a stream that follow are of, where planes move from
 // peer to peer: StreamSolution, or StreamStep for the end of a time step. The receiver
@@ -15,7 +15,7 @@ type Block struct {
 func (Block) Kind() Kind { return KindBlock }
 
 // BlockOf names a box.
-func BlockOf(s Stream, b solver.Box) Block { return Block{Stream: s, Lo: b.Lo, Hi: b.Hi} }
+func BlockOf(s Stream, b problem.Box) Block { return Block{Stream: s, Lo: b.Lo, Hi: b.Hi} }
 
 // Box is the box that is named; any numbers may stand there.
-func (b Block) Box() solver.Box { return solver.Box{Lo: b.Lo, Hi: b.Hi} }
+func (b Block) Box() problem.Box { return problem.Box{Lo: b.Lo, Hi: b.Hi} }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/simulate"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Subject is what is simulated, on however many machines.
@@ -112,14 +112,14 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 	}
 	parts := run.Solver.Partition.Parts()
 	s.Partition = slices.Clone(parts[:run.Solver.Problem.Dimension])
-	s.Converged = failure == nil && r.Reason == solver.Converged && r.Residual <= run.Solver.Tolerance
+	s.Converged = failure == nil && r.Reason == iterate.Converged && r.Residual <= run.Solver.Tolerance
 	if failure != nil {
 		s.Reason, s.Failure = "failed", failure.Error()
 	}
 	var relaxing, protocol, idle time.Duration
 	for rank := range r.Ranks {
 		k := &r.Ranks[rank]
-		share := float64(run.Solver.Partition.Box(solver.Rank(rank)).Points()) / float64(run.Solver.Problem.Points())
+		share := float64(run.Solver.Partition.Box(iterate.Rank(rank)).Points()) / float64(run.Solver.Problem.Points())
 		s.Equivalent += share * k.Sweeps
 		s.Fewest, s.Most = min(s.Fewest, k.Sweeps), max(s.Most, k.Sweeps)
 		relaxing, protocol, idle = relaxing+k.Relaxing, protocol+k.Protocol, idle+k.Idle
@@ -208,7 +208,7 @@ func Machines(r *simulate.Result, run *simulate.Config) []Machine {
 	for rank := range r.Ranks {
 		k, h := &r.Ranks[rank], &run.Model.Hosts[rank]
 		out = append(out, Machine{
-			Rank: rank, Class: h.Name, Site: run.Model.Sites[h.Site], Points: points * run.Solver.Partition.Box(solver.Rank(rank)).Points(), Sweeps: k.Sweeps,
+			Rank: rank, Class: h.Name, Site: run.Model.Sites[h.Site], Points: points * run.Solver.Partition.Box(iterate.Rank(rank)).Points(), Sweeps: k.Sweeps,
 			Relaxing: k.Relaxing.Seconds(), Protocol: k.Protocol.Seconds(), Idle: k.Idle.Seconds(),
 			Messages: k.Messages, Segments: k.Segments, Bytes: k.Bytes, Lost: k.Lost,
 		})

@@ -12,7 +12,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Solution is the JSON of solve.
@@ -155,7 +157,7 @@ func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
 const reachableMargin = 1.25
 
 // Add fills in what the run and the judgement of its result say.
-func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluation) {
+func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evaluation) {
 	s.Reason, s.Failure, s.MissingBlocks, s.FilledBlocks = o.Reason, o.Failure, o.Missing, filled(o, len(s.N))
 	s.RelativeResidual, s.ResidualInf = nullable.Number(e.RelativeResidual), nullable.Number(e.ResidualInf)
 	s.ErrorBound, s.MaxError = nullable.Number(e.ErrorBound), nullable.Number(e.MaxError)
@@ -172,7 +174,7 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.Sweeps, s.PerPeer, s.Composition = []nullable.Count{}, []Peer{}, []string{}
 	relaxed := 0.0
 	for r, p := range o.Peers {
-		box := cut.Box(solver.Rank(r))
+		box := cut.Box(iterate.Rank(r))
 		if len(o.Boxes) > 0 {
 			box = o.Boxes[r]
 		}
@@ -220,9 +222,9 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 // iterates is what a method's peers count.
 func iterates(method string) string {
 	switch method {
-	case solver.Multigrid:
+	case problem.Multigrid:
 		return "cycles"
-	case solver.Schwarz:
+	case problem.Schwarz:
 		return "exchanges"
 	}
 	return "sweeps"

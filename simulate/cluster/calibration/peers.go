@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // sweep is what relaxing a block once took.
@@ -19,7 +21,7 @@ type sweep struct {
 
 // relaxer is one of several peers without a network between them.
 type relaxer struct {
-	peer  solver.Peer
+	peer  problem.Peer
 	begin time.Time
 	faces map[slot][2][]byte // what was sent last, and before: a slot may be read until the next comes
 	next  []arrival
@@ -27,7 +29,7 @@ type relaxer struct {
 }
 
 type slot struct {
-	rank solver.Rank
+	rank iterate.Rank
 	tag  uint32
 }
 
@@ -37,20 +39,20 @@ type arrival struct {
 	data  []byte
 }
 
-// problem is like the reference problem: its obstacle differs from point to point, so that it
+// testProblem is like the reference problem: its obstacle differs from point to point, so that it
 // is read.
-func problem(n [3]int) *solver.Problem {
-	return &solver.Problem{
-		Name: "calibration", Dimension: 3, N: n, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
-		Obstacle: func(p solver.Point) float64 {
+func testProblem(n [3]int) *problem.Problem {
+	return &problem.Problem{
+		Name: "calibration", Dimension: 3, N: n, Hi: problem.Point{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1},
+		Obstacle: func(p problem.Point) float64 {
 			v := 0.5
 			for _, x := range p {
 				v -= 4 * (x - 0.5) * (x - 0.5)
 			}
 			return v
 		},
-		Boundary: func(solver.Point) float64 { return 0 },
-		Source:   solver.Coefficient{Value: -1},
+		Boundary: func(problem.Point) float64 { return 0 },
+		Source:   problem.Coefficient{Value: -1},
 	}
 }
 
@@ -67,15 +69,15 @@ func newPeers(b Workload) ([]*relaxer, error) {
 			n[a], parts[a] = whole.Cuts[a][3], 3
 		}
 	}
-	partition, err := solver.GridOf(n, parts)
+	partition, err := problem.GridOf(n, parts)
 	if err != nil {
 		return nil, err
 	}
 	var all []*relaxer
 	for rank := range partition.Peers() {
-		peer, err := solver.New(solver.Config{
-			Problem: problem(n), Partition: partition, Rank: solver.Rank(rank), Scheme: solver.Synchronous(), Tolerance: 1e-12, CheckEvery: 1 << 30,
-			Method: solver.MethodConfig{Together: 1}, // as a peer among others
+		peer, err := solver.New(problem.Config{
+			Problem: testProblem(n), Partition: partition, Rank: iterate.Rank(rank), Scheme: iterate.Synchronous(), Tolerance: 1e-12, CheckEvery: 1 << 30,
+			Method: problem.MethodConfig{Together: 1}, // as a peer among others
 		})
 		if err != nil {
 			return nil, err
@@ -101,14 +103,14 @@ func begin(all []*relaxer) error {
 		for rank, r := range all {
 			for left[rank] > 0 {
 				op := r.peer.Next(time.Since(r.begin))
-				if op.Kind == solver.OpWait {
+				if op.Kind == iterate.OpWait {
 					break
 				}
 				idle = 0
-				if err := r.begins(op, solver.Rank(rank), all); err != nil {
+				if err := r.begins(op, iterate.Rank(rank), all); err != nil {
 					return err
 				}
-				if op.Kind == solver.OpRelax {
+				if op.Kind == iterate.OpRelax {
 					if left[rank] -= op.Points; left[rank] <= 0 {
 						going--
 					}
@@ -120,16 +122,16 @@ func begin(all []*relaxer) error {
 }
 
 // begins does an operation among all peers.
-func (r *relaxer) begins(op solver.Op, rank solver.Rank, all []*relaxer) error {
+func (r *relaxer) begins(op iterate.Op, rank iterate.Rank, all []*relaxer) error {
 	switch op.Kind {
-	case solver.OpRelax:
+	case iterate.OpRelax:
 		r.peer.Relax(op)
-	case solver.OpSend:
+	case iterate.OpSend:
 		data := make([]byte, op.Bytes)
 		r.peer.Pack(op, data)
 		to := all[op.To]
 		return to.peer.Halo(time.Since(to.begin), rank, op.Tag, op.Label, data)
-	case solver.OpAgree:
+	case iterate.OpAgree:
 		to := all[op.To]
 		return to.peer.Agree(time.Since(to.begin), rank, op.Message)
 	default:
@@ -148,14 +150,14 @@ func (r *relaxer) relax() (sweep, error) {
 		}
 		op := r.peer.Next(time.Since(r.begin))
 		switch op.Kind {
-		case solver.OpRelax:
+		case iterate.OpRelax:
 			before := time.Now()
 			r.peer.Relax(op)
 			took := time.Since(before)
 			r.done.parts = append(r.done.parts, timedPart{op.Points, took})
 			r.done.relaxing += took
 			left -= op.Points
-		case solver.OpSend:
+		case iterate.OpSend:
 			r.send(op)
 		default:
 			return r.done, fmt.Errorf("the peer to be measured wants operation %d: %w", op.Kind, op.Err)
@@ -164,7 +166,7 @@ func (r *relaxer) relax() (sweep, error) {
 	return r.done, nil
 }
 
-func (r *relaxer) send(op solver.Op) {
+func (r *relaxer) send(op iterate.Op) {
 	from := slot{op.To, op.Tag}
 	f := r.faces[from]
 	f[0], f[1] = f[1], f[0]

@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Workload says of which run the relaxation is measured: so many peers on a grid of N points a
@@ -38,8 +38,8 @@ func (b Workload) orDefault() (Workload, error) {
 	return b, nil
 }
 
-func (b Workload) partition() (solver.Partition, error) {
-	return solver.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
+func (b Workload) partition() (problem.Partition, error) {
+	return problem.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
 }
 
 // String names the block.
