@@ -119,7 +119,7 @@ func TestTablesOfThePrediction(t *testing.T) {
 
 	r, err := newReplay(pillars)
 	require.NoError(t, err)
-	v, err := published.Judge(p.whole(), fittedCells()...)
+	v, err := published.Evaluate(p.whole(), fittedCells()...)
 	require.NoError(t, err)
 	require.InDelta(t, 2, v.Worst, 1e-9)
 	lines, err := p.results(r, v)
