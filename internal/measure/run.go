@@ -48,7 +48,12 @@ func (r *Run) Add(results ...Result) {
 
 // Skip adds a line without a figure: what was not measured, and why.
 func (r *Run) Skip(name string, why error) {
-	r.Add(Result{Name: name, Note: fmt.Sprintf("not measured: %v", why)})
+	r.Add(Result{Name: name, Note: Reason(why)})
+}
+
+// Reason returns the note of a result that was not measured.
+func Reason(why error) string {
+	return "not measured: " + strings.Join(strings.Fields(why.Error()), " ")
 }
 
 // Program is a program that measures.
