@@ -1,5 +1,5 @@
 // Package file turns what a user names, a built-in problem or a YAML problem
-// file, into a solver.Problem, and into bytes that carry the problem to a peer
+// file, into a problem.Problem, and into bytes that carry the problem to a peer
 // on another machine. Problem files are described in docs/problems.md.
 //
 // Every refusal is an *Error that names the file, the line, the key and the

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Obstacles that touch at isolated points only, which most coarse grids have no point on:
-// a terrain, and summits of white noise in two and three dimensions.
+// Obstacles that touch at isolated points only, which most coarse grids do not contain: a terrain, and summits
+// of white noise in two and three dimensions.
 func TestRoughObstacles(t *testing.T) {
 	noise := func(builtin string, n [3]int, height, below float64) *problem.Problem {
 		p := grid(t, builtin, n)

@@ -111,7 +111,7 @@ type Progress struct {
 	Elapsed  time.Duration // since the first relaxation
 	Step     int           // time step in progress; 0: the problem is stationary
 	Sweep    iterate.Iteration
-	Residual float64 // relative, as solver.Progress; NaN: not known yet
+	Residual float64 // relative, as iterate.Progress; NaN: not known yet
 }
 
 const (

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// partitionOf reads the word of --partition; auto is solver.SlabsOrBoxes.
+// partitionOf reads the word of --partition; auto is problem.SlabsOrBoxes.
 func partitionOf(s string, p *problem.Problem, peers int, weights []float64) (problem.Partition, error) {
 	if len(weights) > 0 && s != "auto" && s != "slabs" {
 		return problem.Partition{}, fmt.Errorf("--weights are for slabs, not for --partition %s", s)

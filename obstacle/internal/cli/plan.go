@@ -140,7 +140,7 @@ type parallel int
 // Threads is how many share the work.
 func (p parallel) Threads() int { return int(p) }
 
-// For implements solver.Executor.
+// For implements problem.Executor.
 func (p parallel) For(n int, f func(i int)) {
 	pool := runner.NewPool(min(int(p), max(n, 1)))
 	defer pool.Close()

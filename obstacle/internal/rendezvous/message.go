@@ -124,7 +124,7 @@ type Assign struct {
 	Initial      bool     `json:"initial"`     // the starting iterate of the own box follows in chunks
 }
 
-// Method is solver.MethodConfig on the wire.
+// Method is problem.MethodConfig on the wire.
 type Method struct {
 	Name     string  `json:"name"`
 	Local    string  `json:"local"`

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// backwards does the pieces in descending order: results must not depend on it.
+// backwards executes the pieces in descending order.
 type backwards struct{}
 
 func (backwards) For(n int, f func(i int)) {
@@ -43,14 +43,14 @@ func TestCyclesAllocateNothing(t *testing.T) {
 		m, err := New(name, s, Options{})
 		require.NoError(t, err)
 		m.Start(u)
-		for range 20 { // scratch of the norms, lists of walls
+		for range 20 { // allocates scratch memory and lists of truncated points
 			m.Cycle(u)
 		}
 		require.Zero(t, testing.AllocsPerRun(20, func() { m.Cycle(u) }), name)
 	}
 }
 
-// Everything in contact, nothing, no obstacle at all; boxes of one point and of one row.
+// All points in contact, none in contact, and no obstacle; on blocks of one point and of one row too.
 func TestExtremesOfContact(t *testing.T) {
 	for _, n := range [][3]int{{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {1, 9, 1}, {8, 8, 8}, {15, 4, 1}} {
 		dim := 3
@@ -62,7 +62,8 @@ func TestExtremesOfContact(t *testing.T) {
 		for _, phi := range []float64{5, -5, math.Inf(-1)} {
 			l, err := kernel.NewLayout(dim, n)
 			require.NoError(t, err)
-			s := System{Layout: l, Operator: kernel.Operator{Diag: 2 * float64(dim), Off: 1}, Lower: kernel.Field{Value: phi},
+			s := System{Layout: l, Operator: kernel.Operator{Diag: 2 * float64(dim), Off: 1},
+				Lower: kernel.Field{Value: phi},
 				Upper: kernel.NoUpper(), Symmetric: true}
 			for _, name := range []string{NameRichardson, NameSOR, NameMultigrid} {
 				u := make([]float64, l.Len())
@@ -90,10 +91,10 @@ func TestBadSystemsAndOptionsAreRefused(t *testing.T) {
 		o    Options
 		says string
 	}{
-		{"jacobi", Options{}, "there are richardson, sor and multigrid"},
+		{"jacobi", Options{}, "the methods are richardson, sor and multigrid"},
 		{NameSOR, Options{Omega: 2}, "between 0 and 2"},
 		{NameSOR, Options{Omega: math.NaN()}, "between 0 and 2"},
-		{NameMultigrid, Options{Cycle: "f"}, "there are v and w"},
+		{NameMultigrid, Options{Cycle: "f"}, "the cycles are v and w"},
 	} {
 		_, err := New(c.name, s, c.o)
 		require.ErrorContains(t, err, c.says)
