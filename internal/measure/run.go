@@ -133,11 +133,13 @@ func (p *Program) Measure(ctx context.Context) error {
 	r.Dry = p.dry
 	var failed []error
 	for _, part := range parts {
-		if err := p.part(ctx, r, part); ctx.Err() != nil {
+		err := p.part(ctx, r, part)
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		} else if errors.Is(err, ErrUnavailable) {
+		case errors.Is(err, ErrUnavailable):
 			fmt.Fprintf(os.Stderr, "%s: skipped: %v\n", part.Name, err)
-		} else if err != nil {
+		case err != nil:
 			failed = append(failed, fmt.Errorf("%s: %w", part.Name, err))
 		}
 	}
