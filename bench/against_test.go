@@ -32,7 +32,7 @@ func TestRoundsAlternate(t *testing.T) {
 			return []float64{float64(len(order))}, nil
 		}, func() { closed++ }, nil
 	}
-	l := lane{figures: []figure{{name: "f"}}, open: open}
+	l := lane{part: "p", figures: []figure{{name: "f"}}, open: open}
 	builds := [2]*build{{name: "old"}, {name: "new"}}
 	values, err := l.compare(t.Context(), builds, 2)
 	require.NoError(t, err)
@@ -41,5 +41,5 @@ func TestRoundsAlternate(t *testing.T) {
 	require.Equal(t, 2, closed)
 	_, err = l.compare(t.Context(), builds, 2)
 	require.ErrorIs(t, err, broken)
-	require.ErrorContains(t, err, "f: old")
+	require.ErrorContains(t, err, "p: old")
 }

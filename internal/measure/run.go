@@ -98,17 +98,19 @@ func (p *Program) Parse() error {
 // Rounds returns the value of -rounds.
 func (p *Program) Rounds() int { return p.rounds }
 
+// Wants reports whether -only names a part, or is empty.
+func (p *Program) Wants(part string) bool {
+	return p.only == "" || slices.Contains(strings.Split(p.only, ","), part)
+}
+
 // selected returns the parts that -only names, or all of them.
 func (p *Program) selected() ([]Part, error) {
-	wanted := strings.FieldsFunc(p.only, func(r rune) bool { return r == ',' })
-	for _, w := range wanted {
+	for _, w := range strings.FieldsFunc(p.only, func(r rune) bool { return r == ',' }) {
 		if !slices.Contains(p.names(), w) {
 			return nil, fmt.Errorf("-only %s: there are %s", w, strings.Join(p.names(), ","))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(p.Parts), func(part Part) bool {
-		return len(wanted) > 0 && !slices.Contains(wanted, part.Name)
-	}), nil
+	return slices.DeleteFunc(slices.Clone(p.Parts), func(part Part) bool { return !p.Wants(part.Name) }), nil
 }
 
 // Measure runs the selected parts, prints a table of each and records it, and then makes
