@@ -189,7 +189,8 @@ func equivalent(side int, residual float64) (float64, error) {
 	// The run ended a sweep after the one whose residual it measured.
 	var at [2]float64
 	for i := range at {
-		s, err := richardson.SolveSequential(p, problem.Jacobi, measure.Unreachable, 1, 1, after.Sweeps-2+iterate.Iteration(i))
+		sweeps := after.Sweeps - 2 + iterate.Iteration(i)
+		s, err := richardson.SolveSequential(p, problem.Jacobi, measure.Unreachable, 1, 1, sweeps)
 		if err != nil {
 			return 0, err
 		}
