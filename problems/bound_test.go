@@ -9,8 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// The error bound holds on every built-in: against the discrete solution to round-off,
-// of a nonstationary one in its first step.
+// The error bound holds for every built-in, compared with the discrete solution up to rounding. Nonstationary
+// problems are compared in their first step.
 func TestErrorBoundOfAll(t *testing.T) {
 	for _, b := range All() {
 		t.Run(b.Name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestErrorBoundOfAll(t *testing.T) {
 				q.Evolution = &only
 				step = &q
 			}
-			judge := func(u []float64) solver.Evaluation {
+			evaluate := func(u []float64) solver.Evaluation {
 				var e solver.Evaluation
 				if before == nil {
 					e, err = solver.Evaluate(p, u, nil)
@@ -44,14 +44,15 @@ func TestErrorBoundOfAll(t *testing.T) {
 				return s.U
 			}
 			fine, rough := at(1e-12), at(1e-2)
-			reference, e := judge(fine), judge(rough)
+			reference, e := evaluate(fine), evaluate(rough)
 			require.Equal(t, "", e.Certificate.Why)
 			require.True(t, e.Certificate.MMatrix)
 			worst := 0.0
 			for i, v := range fine {
 				worst = math.Max(worst, math.Abs(v-rough[i]))
 			}
-			t.Logf("error %.3e, bound %.3e: %.2f times; ‖A⁻¹‖∞ ≤ %.4g by %s", worst, e.ErrorBound, e.ErrorBound/worst, e.Certificate.Inverse, e.Certificate.By)
+			t.Logf("error %.3e, bound %.3e: %.2f times; ‖A⁻¹‖∞ ≤ %.4g by %s", worst, e.ErrorBound, e.ErrorBound/worst,
+				e.Certificate.Inverse, e.Certificate.By)
 			require.LessOrEqual(t, worst, e.ErrorBound+reference.ErrorBound)
 		})
 	}

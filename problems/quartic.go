@@ -2,17 +2,17 @@ package problems
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// quartic is a problem with a flat obstacle and a source made for the solution
-// max(r² − r0², 0)², which is C² across the free boundary: second-order
-// convergence shows undisturbed.
+// quartic is a problem with a flat obstacle and a source for which the solution is max(r² − r0², 0)². The
+// solution is C² across the free boundary, so the convergence is of second order.
 func quartic(d int) Builtin {
 	b := Builtin{
 		Name:      "quartic",
-		Summary:   "flat obstacle φ = 0 in (−1,1)³ with the source that makes u = max(r² − r0², 0)²",
+		Summary:   "flat obstacle φ = 0 in (−1,1)³ with the source for which u = max(r² − r0², 0)²",
 		Reference: "manufactured solution",
 		Dimension: d,
 		Exact:     true,
@@ -43,7 +43,8 @@ func quartic(d int) Builtin {
 		},
 	}
 	if d == 2 {
-		b.Name, b.Summary = "quartic2d", "flat obstacle φ = 0 in (−1,1)² with the source that makes u = max(r² − r0², 0)²"
+		b.Name = "quartic2d"
+		b.Summary = strings.Replace(b.Summary, "(−1,1)³", "(−1,1)²", 1)
 	}
 	return b
 }
