@@ -19,7 +19,7 @@ LINT_INSTALLED = $(shell golangci-lint version 2>/dev/null | grep -q 'version $(
 LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 
 # Packages with goroutines, or called from several; the core has none.
-SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./cmd/...
+SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./obstacle/...
 
 .PHONY: check build fmt vet lint test race sim stress fuzz bench pictures install verbs
 
@@ -94,7 +94,7 @@ pictures:
 	$(GO) run ./cmd/obstacle solve jacksboro --n 401,342 --tol 1e-6 --out docs/pictures/jacksboro.png
 	$(GO) run ./cmd/obstacle solve membrane --n 64 --out docs/pictures/membrane.png
 	$(GO) run ./cmd/obstacle solve examples/problems/finger.yaml --n 255,127 --tol 1e-5 --out docs/pictures/finger.png
-	$(GO) run ./cmd/obstacle compare membrane --n 96 --tol 1e-3 --peers 1,2 --rounds 3 --slow 1:3 --out docs/pictures/compare.png
+	$(GO) run ./cmd/obstacle compare membrane --n 96 --tol 1e-3 --peers 1,2 --rounds 3 --slowdown 1:3 --out docs/pictures/compare.png
 
 install:
 	$(GO) install ./cmd/obstacle

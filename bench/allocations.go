@@ -12,7 +12,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -26,7 +27,7 @@ const (
 // process, for few and for many sweeps: what differs in the number of
 // allocations is what the sweeps and their halo exchange took.
 func allocations(ctx context.Context, b *bench) error {
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		var perSweep []float64
 		for range min(b.rounds, 5) {
 			few, err := countAllocations(ctx, scheme, fewSweeps)
@@ -45,18 +46,18 @@ func allocations(ctx context.Context, b *bench) error {
 	return nil
 }
 
-func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.Iteration) (float64, error) {
+func countAllocations(ctx context.Context, scheme iterate.Scheme, sweeps iterate.Iteration) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	known, err := problems.Lookup("membrane")
 	if err != nil {
 		return 0, err
 	}
-	problem, err := known.Make([3]int{allocationsN, allocationsN, allocationsN})
+	prob, err := known.Make([3]int{allocationsN, allocationsN, allocationsN})
 	if err != nil {
 		return 0, err
 	}
-	part, err := solver.Slabs(problem.N, 2, nil)
+	part, err := problem.Slabs(prob.N, 2, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -70,8 +71,8 @@ func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.I
 	peers, err := both(func(i int) (*runner.Runner, error) {
 		return runner.New(ctx, runner.Config{
 			Node: runner.Over(nodes[i]), Names: []string{"0", "1"},
-			Solver: solver.Config{
-				Problem: problem, Partition: part, Rank: solver.Rank(i), Scheme: scheme, Tolerance: 1e-12,
+			Solver: problem.Config{
+				Problem: prob, Partition: part, Rank: iterate.Rank(i), Scheme: scheme, Tolerance: 1e-12,
 				MaxSweeps: sweeps, CheckEvery: 1 << 40,
 			},
 		})
@@ -98,7 +99,7 @@ func pair(ctx context.Context, rails ...driver.Rail) ([]*driver.Node, error) {
 			return nodes, err
 		}
 		n, err := driver.New(driver.Config{
-			Name: fmt.Sprint(i), Plain: true, Link: link, Rails: rails[min(i, len(rails)):min(i+1, len(rails))], Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "bench",
+			Name: fmt.Sprint(i), Plain: true, Rails: append([]driver.Rail{{Link: link}}, rails[min(i, len(rails)):min(i+1, len(rails))]...), Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "bench",
 			// Heartbeats go by the clock, not by sweeps: none of them here.
 			PeerTimeout: time.Hour, Heartbeat: 10 * time.Minute,
 		})

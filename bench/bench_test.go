@@ -11,10 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/kernel"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
 )
 
 func TestMediansAndTargets(t *testing.T) {
@@ -96,7 +95,7 @@ func TestPeersOfTheAllocationCountRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("opens sockets")
 	}
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		n, err := countAllocations(context.Background(), s, 50)
 		require.NoError(t, err)
 		require.Positive(t, n)

@@ -123,7 +123,7 @@ func newSession(ctx context.Context, host, call string, mode microproto.Mode, i 
 	}
 	node, err := driver.New(driver.Config{
 		Identity: i, Plain: i == nil, Protect: protect,
-		Name: names[me], Link: link, Listen: net.JoinHostPort(host, "0"), Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+		Name: names[me], Rails: []driver.Rail{{Link: link}}, Listen: net.JoinHostPort(host, "0"), Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 		Run: "bench", Cluster: "bench",
 	})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 // What the simulator predicts of this machine, and how near it should come: relative errors

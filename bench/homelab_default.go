@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
 var errNoLab = errors.New("runs in the lab: only Linux has network namespaces")

@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/p2pdc/p2pdc/ether"
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	machine "github.com/p2pdc/p2pdc/internal/cluster/calibration"
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	machine "github.com/p2pdc/p2pdc/simulate/cluster/calibration"
 )
 
 // What is on the wire around each frame's payload: the headers of IP and UDP, and the wire's own,
@@ -48,7 +48,7 @@ func (c *homeCase) labModel(ctx context.Context) (d *cluster.Description, err er
 				return err
 			}
 		}
-		w := &machine.Wire{Identity: identity, Rate: homeLabRate, Queue: homeLabQueue, Frame: homeWireFrame}
+		w := &machine.Path{Identity: identity, Rate: homeLabRate, Queue: homeLabQueue, Frame: homeWireFrame}
 		w.Open = func(end, mtu int) (microproto.Link, error) {
 			inside := &linkInside{host: ends[end].Host}
 			return inside, inside.host.Do(func() (err error) {
@@ -60,7 +60,7 @@ func (c *homeCase) labModel(ctx context.Context) (d *cluster.Description, err er
 			w.Latency, w.Threads, w.Frame = homeLabDelay, 1, homeLinkFrame
 			w.Spent = func() time.Duration { return used(unix.RUSAGE_SELF) - used(unix.RUSAGE_THREAD) }
 		}
-		d, err = machine.ThisMachine(ctx, machine.Block{N: homeLabN, Peers: 2, MTU: homeLabMTU, Asynchronous: c.scheme == "async", Wire: w})
+		d, err = machine.ThisMachine(ctx, machine.Workload{N: homeLabN, Peers: 2, MTU: homeLabMTU, Asynchronous: c.scheme == "async", Path: w})
 		if err != nil {
 			return err
 		}

@@ -10,14 +10,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // A map is the ratio of virtual times until the tolerance is met, synchronous to asynchronous, of a cluster with one
@@ -46,7 +45,7 @@ const mapMachines = 27
 
 // mapTrial is a place on the map: 12³ points, each standing for 21 a side, so that a
 // machine relaxes as many points and sends as many bytes as with 252³.
-func mapTrial(imbalance float64, latency time.Duration, s solver.Scheme) trial {
+func mapTrial(imbalance float64, latency time.Duration, s iterate.Scheme) trial {
 	return trial{
 		cluster: "graphene-ib", machines: mapMachines, side: 12, standing: 21, scheme: s,
 		change: func(m *cluster.Model) {
@@ -68,7 +67,7 @@ func (m *ratioMap) explore(ctx context.Context) error {
 	}
 	return each(ctx, len(m.latencies)*wide, func(ctx context.Context, i int) error {
 		l, k := i/wide, wide-1-i%wide
-		both := [2]solver.Scheme{solver.Synchronous(), solver.Asynchronous()}
+		both := [2]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()}
 		for s, into := range [2]*float64{&m.sync[l][k], &m.async[l][k]} {
 			t := mapTrial(m.imbalances[k], m.latencies[l], both[s])
 			r, err := t.play(ctx)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A mishap is what happens to a cluster.
@@ -41,7 +41,7 @@ func mishaps() []mishap {
 }
 
 // trial plays a mishap under a scheme.
-func (h *mishap) trial(s solver.Scheme, seed uint64) trial {
+func (h *mishap) trial(s iterate.Scheme, seed uint64) trial {
 	t := trial{cluster: h.cluster, machines: mapMachines, side: 12, standing: 21, scheme: s, seed: seed}
 	if t.cluster == "" {
 		t.cluster = "graphene-eth"
@@ -50,8 +50,8 @@ func (h *mishap) trial(s solver.Scheme, seed uint64) trial {
 		for i := range m.Networks {
 			m.Networks[i].Rate, m.Networks[i].Queue = faultLine, 4<<20
 		}
-		for i := range m.Wide {
-			m.Wide[i].Rate, m.Wide[i].Queue = faultLine, 64<<20
+		for i := range m.WAN {
+			m.WAN[i].Rate, m.WAN[i].Queue = faultLine, 64<<20
 		}
 		h.befalls(m)
 	}
@@ -59,8 +59,8 @@ func (h *mishap) trial(s solver.Scheme, seed uint64) trial {
 }
 
 // schemesOf a mishap: hybrid where there are sites.
-func (h *mishap) schemes() ([]solver.Scheme, error) {
-	out := []solver.Scheme{solver.Synchronous(), solver.Asynchronous()}
+func (h *mishap) schemes() ([]iterate.Scheme, error) {
+	out := []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()}
 	t := h.trial(nil, 0)
 	m, err := t.model()
 	if err != nil {
@@ -71,7 +71,7 @@ func (h *mishap) schemes() ([]solver.Scheme, error) {
 		for i := range m.Hosts {
 			sites = append(sites, m.Hosts[i].Site)
 		}
-		out = append(out, solver.Hybrid(sites))
+		out = append(out, iterate.Hybrid(sites))
 	}
 	return out, nil
 }
@@ -112,7 +112,7 @@ func (b *bench) faults(ctx context.Context) error {
 			}
 		}
 	}
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		after, err := lose(ctx, s)
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ const lostRank = 5
 
 // lose is how long a run goes on that loses a machine, in virtual seconds. Machines relax
 // slowly, so that there is little to play until somebody gives up waiting.
-func lose(ctx context.Context, s solver.Scheme) (seconds float64, err error) {
+func lose(ctx context.Context, s iterate.Scheme) (seconds float64, err error) {
 	const at = 100 * time.Millisecond
 	t := trial{cluster: "graphene-eth", machines: 8, side: 8, standing: 32, scheme: s, sweeps: 1 << 30}
 	t.change = func(m *cluster.Model) {

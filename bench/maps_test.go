@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // A machine 4 times slower costs the synchronous scheme more than the asynchronous one, and far more
@@ -59,7 +58,7 @@ func TestMapIsDrawnAndWritten(t *testing.T) {
 }
 
 func TestLostMachineEndsTheRun(t *testing.T) {
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		after, err := lose(context.Background(), s)
 		require.NoError(t, err)
 		require.Less(t, after, 12.0)

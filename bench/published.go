@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/bench/internal/published"
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	"github.com/p2pdc/p2pdc/internal/cluster/file"
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/simulate/cluster/file"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // calibration is what is not published and has to be fitted. Each number is fitted on one
@@ -48,7 +51,7 @@ func cubes(machines int) [3]int {
 type rehearsal struct {
 	ether, ib *file.File
 	cut       cut
-	from, to  solver.Iteration // between them an asynchronous cell is looked at
+	from, to  iterate.Iteration // between them an asynchronous cell is looked at
 }
 
 func newRehearsal(c cut) (*rehearsal, error) {
@@ -82,7 +85,7 @@ func (r *rehearsal) model(col published.Column, machines int, k calibration) (*c
 }
 
 // play runs so many sweeps of a cell on a grid of side points a side that stands for the published one.
-func (r *rehearsal) play(ctx context.Context, c published.Cell, k calibration, side int, sweeps solver.Iteration) (*virtual.Result, error) {
+func (r *rehearsal) play(ctx context.Context, c published.Cell, k calibration, side int, sweeps iterate.Iteration) (*simulate.Result, error) {
 	machines := published.Machines[c.Row]
 	m, err := r.model(c.Column, machines, k)
 	if err != nil {
@@ -92,18 +95,18 @@ func (r *rehearsal) play(ctx context.Context, c published.Cell, k calibration, s
 	if err != nil {
 		return nil, err
 	}
-	part, err := solver.GridOf(p.N, r.cut(machines))
+	part, err := problem.GridOf(p.N, r.cut(machines))
 	if err != nil {
 		return nil, err
 	}
-	run := virtual.Run{
-		Model: m, Standing: published.Side / side, Late: !c.Column.Async(), Sweeps: sweeps, Seed: 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-		Solver: solver.Config{Problem: p, Partition: part, Scheme: solver.Synchronous(), Tolerance: unreachable},
+	run := simulate.Config{
+		Model: m, Scale: published.Side / side, NoOverlap: !c.Column.Async(), Sweeps: sweeps, Seed: 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+		Solver: problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: unreachable},
 	}
 	if c.Column.Async() {
-		run.Solver.Scheme = solver.Asynchronous()
+		run.Solver.Scheme = iterate.Asynchronous()
 	}
-	res, err := virtual.Play(ctx, run)
+	res, err := simulate.Run(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", c, err)
 	}
@@ -140,7 +143,7 @@ type stale struct {
 func (r *rehearsal) stale(ctx context.Context, c published.Cell, k calibration, side int) (stale, error) {
 	var sweeps, same, seconds [2]float64
 	var s stale
-	for i, n := range []solver.Iteration{r.from, r.to} {
+	for i, n := range []iterate.Iteration{r.from, r.to} {
 		res, err := r.play(ctx, c, k, side, n)
 		if err != nil {
 			return stale{}, err
@@ -177,18 +180,18 @@ func equivalent(side int, residual float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	after, err := solver.SolveSequential(p, solver.Jacobi, residual, 1, 1, 0)
+	after, err := richardson.SolveSequential(p, problem.Jacobi, residual, 1, 1, 0)
 	if err != nil {
 		return 0, err
 	}
 	// The run ends a sweep after the one that was judged.
 	var at [2]float64
 	for i := range at {
-		s, err := solver.SolveSequential(p, solver.Jacobi, unreachable, 1, 1, after.Sweeps-2+solver.Iteration(i))
+		s, err := richardson.SolveSequential(p, problem.Jacobi, unreachable, 1, 1, after.Sweeps-2+iterate.Iteration(i))
 		if err != nil {
 			return 0, err
 		}
-		e, err := solver.Evaluate(p, s.U, nil)
+		e, err := verify.Evaluate(p, s.U, nil)
 		if err != nil {
 			return 0, err
 		}

@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/bench/internal/published"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 func TestCutsOfThePublishedRuns(t *testing.T) {
@@ -48,9 +49,9 @@ func TestExchangeOfFourMachines(t *testing.T) {
 func TestEquivalentSweeps(t *testing.T) {
 	p, err := membrane(16)
 	require.NoError(t, err)
-	s, err := solver.SolveSequential(p, solver.Jacobi, unreachable, 1, 1, 40)
+	s, err := richardson.SolveSequential(p, problem.Jacobi, unreachable, 1, 1, 40)
 	require.NoError(t, err)
-	e, err := solver.Evaluate(p, s.U, nil)
+	e, err := verify.Evaluate(p, s.U, nil)
 	require.NoError(t, err)
 	n, err := equivalent(16, e.RelativeResidual)
 	require.NoError(t, err)
@@ -159,9 +160,9 @@ func TestPlanesInTurn(t *testing.T) {
 	for _, side := range []int{8, 16} {
 		p, err := membrane(side)
 		require.NoError(t, err)
-		jacobi, err := solver.SolveSequential(p, solver.Jacobi, 1e-6, 1, 1, 0)
+		jacobi, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 1, 1, 0)
 		require.NoError(t, err)
-		turn, err := solver.SolveSequential(p, solver.InTurn, 1e-6, 1, 1, 0)
+		turn, err := richardson.SolveSequential(p, problem.InTurn, 1e-6, 1, 1, 0)
 		require.NoError(t, err)
 		ratio := float64(jacobi.Sweeps) / float64(turn.Sweeps)
 		require.Less(t, math.Abs(ratio-inTurn), off)

@@ -6,8 +6,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // scale is what simulating takes on this machine. The 4096 peers come first: the peak of the
@@ -19,7 +20,7 @@ func scale(ctx context.Context, b *bench) error {
 	if err := b.pace(ctx); err != nil {
 		return err
 	}
-	for _, method := range []string{solver.Multigrid, solver.SOR} {
+	for _, method := range []string{problem.Multigrid, problem.SOR} {
 		if err := b.numerics(ctx, method); err != nil {
 			return err
 		}
@@ -33,7 +34,7 @@ const scaleSweeps = 1000
 
 // sweeps plays some of Richardson's, with the relaxations themselves.
 func (b *bench) sweeps(ctx context.Context) error {
-	t := trial{cluster: "graphene-ib", machines: 64, side: 128, standing: 1, scheme: solver.Synchronous(), sweeps: scaleSweeps, crowd: true}
+	t := trial{cluster: "graphene-ib", machines: 64, side: 128, standing: 1, scheme: iterate.Synchronous(), sweeps: scaleSweeps, crowd: true}
 	began := time.Now()
 	if _, err := t.play(ctx); err != nil {
 		return err
@@ -45,7 +46,7 @@ func (b *bench) sweeps(ctx context.Context) error {
 
 // numerics plays 64 peers with the relaxations themselves, from the start to 1e-6.
 func (b *bench) numerics(ctx context.Context, method string) error {
-	t := trial{cluster: "graphene-ib", machines: 64, side: 128, standing: 1, scheme: solver.Synchronous(), method: solver.MethodConfig{Name: method}, crowd: true}
+	t := trial{cluster: "graphene-ib", machines: 64, side: 128, standing: 1, scheme: iterate.Synchronous(), method: problem.MethodConfig{Name: method}, crowd: true}
 	began := time.Now()
 	r, err := t.play(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func (b *bench) numerics(ctx context.Context, method string) error {
 // crowd plays some sweeps of very many peers with a stand-in.
 func (b *bench) crowd(ctx context.Context, machines int) error {
 	const sweeps = 12
-	t := trial{cluster: "graphene-ib", machines: machines, side: 64, standing: 16, scheme: solver.Synchronous(), sweeps: sweeps, crowd: true}
+	t := trial{cluster: "graphene-ib", machines: machines, side: 64, standing: 16, scheme: iterate.Synchronous(), sweeps: sweeps, crowd: true}
 	began := time.Now()
 	r, err := t.play(ctx)
 	if err != nil {
@@ -82,7 +83,7 @@ func (b *bench) crowd(ctx context.Context, machines int) error {
 // takes time, on Ethernet of 10 Gbit/s.
 func (b *bench) pace(ctx context.Context) error {
 	for _, standing := range []int{8, 16, 64} {
-		for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 			if err := b.paceOf(ctx, standing, s); err != nil {
 				return err
 			}
@@ -95,13 +96,13 @@ func (b *bench) pace(ctx context.Context) error {
 // those that are left, fewer where messages are longer.
 const paceConnect, paceSweeps = 10, 1600
 
-func (b *bench) paceOf(ctx context.Context, standing int, s solver.Scheme) error {
+func (b *bench) paceOf(ctx context.Context, standing int, s iterate.Scheme) error {
 	var rates, connecting []float64
 	for range min(b.rounds, 5) {
 		var took [2]float64
 		var sent [2]uint64
 		for i, sweeps := range []int{paceConnect, paceConnect + paceSweeps/standing} {
-			t := trial{cluster: "graphene-eth", machines: 64, side: 16, standing: standing, scheme: s, sweeps: solver.Iteration(sweeps)}
+			t := trial{cluster: "graphene-eth", machines: 64, side: 16, standing: standing, scheme: s, sweeps: iterate.Iteration(sweeps)}
 			t.change = func(m *cluster.Model) { m.Networks[0].Rate = 1.25e9 }
 			before := processorTime()
 			r, err := t.play(ctx)

@@ -10,7 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // pointTime is what a point costs a peer of these experiments: 0.4 GLUP/s, what the
@@ -26,8 +27,8 @@ type experiment struct {
 	near     time.Duration // one way within a site
 	jitter   time.Duration // on top of it, at random; 0: a quarter of it
 	slow     map[int]float64
-	scheme   func(clusters []int) solver.Scheme
-	method   solver.MethodConfig
+	scheme   func(clusters []int) iterate.Scheme
+	method   problem.MethodConfig
 	boxes    bool
 	tol      float64
 	seed     uint64
@@ -40,8 +41,8 @@ type played struct {
 	iterate float64 // largest number of iterates of a peer
 }
 
-func fixed(s solver.Scheme) func([]int) solver.Scheme {
-	return func([]int) solver.Scheme { return s }
+func fixed(s iterate.Scheme) func([]int) iterate.Scheme {
+	return func([]int) iterate.Scheme { return s }
 }
 
 func (e experiment) run() (played, error) {
@@ -53,9 +54,9 @@ func (e experiment) run() (played, error) {
 		Seed: 2*e.seed + 2, Problem: p, What: fmt.Sprintf("membrane %d³", e.n), Tolerance: e.tol, MTU: 9000, Method: e.method,
 		Repeat: 4 * max(e.near, e.apart), Patience: 24 * time.Hour, Large: true,
 	}
-	s.Partition, err = solver.Slabs(p.N, e.peers, nil)
+	s.Partition, err = problem.Slabs(p.N, e.peers, nil)
 	if e.boxes {
-		s.Partition, err = solver.Boxes(p.N, e.peers)
+		s.Partition, err = problem.Boxes(p.N, e.peers)
 	}
 	if err != nil {
 		return played{}, err
@@ -82,7 +83,7 @@ func (e experiment) run() (played, error) {
 	if err != nil {
 		return played{}, err
 	}
-	if r.Outcomes[0].Reason != solver.Converged {
+	if r.Outcomes[0].Reason != iterate.Converged {
 		return played{}, fmt.Errorf("the run ended because it %v", r.Outcomes[0].Reason)
 	}
 	v := played{seconds: r.Virtual.Seconds(), sweeps: float64(r.Points) / float64(p.Points())}
@@ -128,15 +129,15 @@ func (b *bench) pair(ctx context.Context, name string, one, two experiment, targ
 }
 
 // with changes what two experiments share.
-func (e experiment) with(scheme func([]int) solver.Scheme, m solver.MethodConfig) experiment {
+func (e experiment) with(scheme func([]int) iterate.Scheme, m problem.MethodConfig) experiment {
 	e.scheme, e.method = scheme, m
 	return e
 }
 
 // schemes compares the schemes of iteration in virtual time.
 func schemes(ctx context.Context, b *bench) error {
-	sync, async := fixed(solver.Synchronous()), fixed(solver.Asynchronous())
-	point := solver.MethodConfig{Name: solver.Richardson}
+	sync, async := fixed(iterate.Synchronous()), fixed(iterate.Asynchronous())
+	point := problem.MethodConfig{Name: problem.Richardson}
 	if err := b.staleness(ctx); err != nil {
 		return err
 	}
@@ -150,13 +151,13 @@ func schemes(ctx context.Context, b *bench) error {
 	}
 	boxes := imbalance
 	boxes.boxes = true
-	schwarz := solver.MethodConfig{Name: solver.Schwarz, Overlap: 2}
+	schwarz := problem.MethodConfig{Name: problem.Schwarz, Overlap: 2}
 	if err := b.pair(ctx, "64³, 16 peers, one in the middle 5 times slower, Schwarz", boxes.with(sync, schwarz), boxes.with(async, schwarz), 0); err != nil {
 		return err
 	}
 	far.tol = 1e-6
 	if err := b.pair(ctx, "128³, two sites, round trip 20 ms, 2 peers each, to 1e-6, best method: multigrid against Schwarz",
-		far.with(sync, solver.MethodConfig{Name: solver.Multigrid}), far.with(async, schwarz), 0); err != nil {
+		far.with(sync, problem.MethodConfig{Name: problem.Multigrid}), far.with(async, schwarz), 0); err != nil {
 		return err
 	}
 	return b.pair(ctx, "128³, two sites, round trip 20 ms, 2 peers each, to 1e-6, Schwarz", far.with(sync, schwarz), far.with(async, schwarz), 0)
@@ -166,22 +167,22 @@ func schemes(ctx context.Context, b *bench) error {
 // itself, every age from 0 to 4 as likely, and over a network whose way takes half a sweep
 // to three and a half.
 func (b *bench) staleness(ctx context.Context) error {
-	problem, err := membrane(64)
+	prob, err := membrane(64)
 	if err != nil {
 		return err
 	}
-	slabs, err := solver.Slabs(problem.N, 8, nil)
+	slabs, err := problem.Slabs(prob.N, 8, nil)
 	if err != nil {
 		return err
 	}
-	boxes, err := solver.Boxes(problem.N, 8)
+	boxes, err := problem.Boxes(prob.N, 8)
 	if err != nil {
 		return err
 	}
-	if err := b.stale(ctx, "64³, 8 slabs", problem, slabs); err != nil {
+	if err := b.stale(ctx, "64³, 8 slabs", prob, slabs); err != nil {
 		return err
 	}
-	if err := b.stale(ctx, "64³, 8 boxes", problem, boxes); err != nil {
+	if err := b.stale(ctx, "64³, 8 boxes", prob, boxes); err != nil {
 		return err
 	}
 	return b.delayed(ctx)
@@ -189,7 +190,7 @@ func (b *bench) staleness(ctx context.Context) error {
 
 // stale reports the sweeps of an iteration with values of ages that are drawn, against
 // those of the synchronous one, and the mean age.
-func (b *bench) stale(ctx context.Context, name string, p *solver.Problem, part solver.Partition) error {
+func (b *bench) stale(ctx context.Context, name string, p *problem.Problem, part problem.Partition) error {
 	var more, age []float64
 	fresh, err := (&sim.Stale{Problem: p, Partition: part, Tolerance: 1e-6}).Run()
 	if err != nil {
@@ -223,11 +224,11 @@ func (b *bench) delayed(ctx context.Context) error {
 				return ctx.Err()
 			}
 			e.near, e.jitter, e.seed = sweep/2, 3*sweep, uint64(seed)
-			one, err := e.with(fixed(solver.Synchronous()), solver.MethodConfig{}).run()
+			one, err := e.with(fixed(iterate.Synchronous()), problem.MethodConfig{}).run()
 			if err != nil {
 				return err
 			}
-			two, err := e.with(fixed(solver.BoundedDelay(4)), solver.MethodConfig{}).run()
+			two, err := e.with(fixed(iterate.BoundedDelay(4)), problem.MethodConfig{}).run()
 			if err != nil {
 				return err
 			}
@@ -242,7 +243,7 @@ func (b *bench) delayed(ctx context.Context) error {
 	return nil
 }
 
-func membrane(n int) (*solver.Problem, error) {
+func membrane(n int) (*problem.Problem, error) {
 	b, err := problems.Lookup("membrane")
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // exchangesN is the grid of the table of exchanges, and exchangesMost the bound of a run.
@@ -28,7 +30,7 @@ func exchanges(ctx context.Context, b *bench) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				m := solver.MethodConfig{Name: solver.Schwarz, Overlap: overlap, Work: 1, Coarse: coarse}
+				m := problem.MethodConfig{Name: problem.Schwarz, Overlap: overlap, Work: 1, Coarse: coarse}
 				o, err := countExchanges(parts, m)
 				if err != nil {
 					return err
@@ -58,8 +60,8 @@ func (b *bench) asynchronousExchanges(ctx context.Context) error {
 					return err
 				}
 				v, err := experiment{
-					n: 16 * parts, peers: parts * parts * parts, boxes: true, near: 50 * time.Microsecond, tol: 1e-6, seed: uint64(seed), scheme: fixed(solver.Asynchronous()),
-					method: solver.MethodConfig{Name: solver.Schwarz, Overlap: 4, Work: 1, Coarse: coarse},
+					n: 16 * parts, peers: parts * parts * parts, boxes: true, near: 50 * time.Microsecond, tol: 1e-6, seed: uint64(seed), scheme: fixed(iterate.Asynchronous()),
+					method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 4, Work: 1, Coarse: coarse},
 				}.run()
 				if err != nil {
 					return err
@@ -76,13 +78,13 @@ func (b *bench) asynchronousExchanges(ctx context.Context) error {
 }
 
 // exchangeLines are the exchanges of a run and, where it converged, its work.
-func exchangeLines(parts [3]int, m solver.MethodConfig, o solver.Outcome) (count, work measurement) {
+func exchangeLines(parts [3]int, m problem.MethodConfig, o iterate.Outcome) (count, work measurement) {
 	correction := "no coarse correction"
 	if m.Coarse == 0 {
 		correction = "coarse 1/64"
 	}
 	name := fmt.Sprintf("%d³, %d peers, overlap %d, %s: ", exchangesN, parts[0]*parts[1]*parts[2], m.Overlap, correction)
-	if o.Reason != solver.Converged {
+	if o.Reason != iterate.Converged {
 		name = "not solved, " + name
 	}
 	return over("schwarz", name+"exchanges with the neighbours", "exchanges", []float64{float64(o.Sweeps)}),
@@ -90,31 +92,31 @@ func exchangeLines(parts [3]int, m solver.MethodConfig, o solver.Outcome) (count
 }
 
 // countExchanges plays a run in one process, messages arriving at once.
-func countExchanges(parts [3]int, m solver.MethodConfig) (solver.Outcome, error) {
+func countExchanges(parts [3]int, m problem.MethodConfig) (iterate.Outcome, error) {
 	b, err := problems.Lookup("membrane")
 	if err != nil {
-		return solver.Outcome{}, err
+		return iterate.Outcome{}, err
 	}
 	p, err := b.Make([3]int{exchangesN, exchangesN, exchangesN})
 	if err != nil {
-		return solver.Outcome{}, err
+		return iterate.Outcome{}, err
 	}
-	part, err := solver.GridOf(p.N, parts)
+	part, err := problem.GridOf(p.N, parts)
 	if err != nil {
-		return solver.Outcome{}, err
+		return iterate.Outcome{}, err
 	}
-	peers := make([]solver.Peer, part.Peers())
+	peers := make([]problem.Peer, part.Peers())
 	for r := range peers {
-		peers[r], err = solver.New(solver.Config{
-			Problem: p, Partition: part, Rank: solver.Rank(r), Scheme: solver.Synchronous(), Method: m,
+		peers[r], err = solver.New(problem.Config{
+			Problem: p, Partition: part, Rank: iterate.Rank(r), Scheme: iterate.Synchronous(), Method: m,
 			Tolerance: 1e-6, MaxSweeps: exchangesMost,
 		})
 		if err != nil {
-			return solver.Outcome{}, err
+			return iterate.Outcome{}, err
 		}
 	}
 	if err := takeTurns(peers); err != nil {
-		return solver.Outcome{}, err
+		return iterate.Outcome{}, err
 	}
 	out := peers[0].Outcome()
 	for _, q := range peers { // the peer that does most
@@ -124,18 +126,18 @@ func countExchanges(parts [3]int, m solver.MethodConfig) (solver.Outcome, error)
 }
 
 // takeTurns lets the peers go on in turn, each until it waits, until all are done.
-func takeTurns(peers []solver.Peer) error {
+func takeTurns(peers []problem.Peer) error {
 	for done := 0; done < len(peers); {
 		done = 0
 		moved := false
 		for r, p := range peers {
-			for op := p.Next(0); op.Kind != solver.OpWait; op = p.Next(0) {
-				if op.Kind == solver.OpDone {
+			for op := p.Next(0); op.Kind != iterate.OpWait; op = p.Next(0) {
+				if op.Kind == iterate.OpDone {
 					done++
 					break
 				}
 				moved = true
-				if err := obey(peers, solver.Rank(r), op); err != nil {
+				if err := obey(peers, iterate.Rank(r), op); err != nil {
 					return err
 				}
 			}
@@ -148,17 +150,17 @@ func takeTurns(peers []solver.Peer) error {
 }
 
 // obey does an operation of peer r.
-func obey(peers []solver.Peer, r solver.Rank, op solver.Op) error {
+func obey(peers []problem.Peer, r iterate.Rank, op iterate.Op) error {
 	switch op.Kind {
-	case solver.OpRelax:
+	case iterate.OpRelax:
 		peers[r].Relax(op)
-	case solver.OpSend:
+	case iterate.OpSend:
 		buf := make([]byte, op.Bytes)
 		peers[r].Pack(op, buf)
 		return peers[op.To].Halo(0, r, op.Tag, op.Label, buf)
-	case solver.OpAgree:
+	case iterate.OpAgree:
 		return peers[op.To].Agree(0, r, op.Message)
-	case solver.OpFail:
+	case iterate.OpFail:
 		return op.Err
 	}
 	return nil

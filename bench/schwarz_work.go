@@ -6,13 +6,14 @@ import (
 	"math"
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // workTold are the fixed amounts of work that the measured one is compared with.
 var workTold = map[string][]int{
-	solver.Multigrid: {1, 2, 3, 4},
-	solver.SOR:       {2, 4, 8, 16, 32},
+	problem.Multigrid: {1, 2, 3, 4},
+	problem.SOR:       {2, 4, 8, 16, 32},
 }
 
 // chosenWork tells what measuring how many cycles pay between two exchanges is worth: the
@@ -23,9 +24,9 @@ func (b *bench) chosenWork(ctx context.Context) error {
 		name string
 		way  time.Duration
 	}{{"a way of 5 µs", 5 * time.Microsecond}, {"a way of 1 ms", time.Millisecond}}
-	for _, local := range []string{solver.Multigrid, solver.SOR} {
+	for _, local := range []string{problem.Multigrid, problem.SOR} {
 		for _, net := range networks {
-			for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+			for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 				name := fmt.Sprintf("32³, 8 peers, overlap 2, %s, %s, %s: ", local, net.name, scheme.Name())
 				if err := b.compareWork(ctx, workOf(local, net.way, scheme), name); err != nil {
 					return err
@@ -37,10 +38,10 @@ func (b *bench) chosenWork(ctx context.Context) error {
 }
 
 // workOf is an experiment of the comparison, whose work is not set.
-func workOf(local string, way time.Duration, s solver.Scheme) experiment {
+func workOf(local string, way time.Duration, s iterate.Scheme) experiment {
 	return experiment{
 		n: 32, peers: 8, boxes: true, near: way, tol: 1e-6, scheme: fixed(s),
-		method: solver.MethodConfig{Name: solver.Schwarz, Local: local, Overlap: 2},
+		method: problem.MethodConfig{Name: problem.Schwarz, Local: local, Overlap: 2},
 	}
 }
 

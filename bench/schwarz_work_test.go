@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Work that is measured costs little more than the best fixed amount, where that is small
@@ -16,12 +16,12 @@ func TestMeasuredWorkIsAboutTheBest(t *testing.T) {
 	for name, c := range map[string]struct {
 		local string
 		way   time.Duration
-		s     solver.Scheme
+		s     iterate.Scheme
 		best  int
 	}{
-		"news at every relaxation": {solver.Multigrid, 5 * time.Microsecond, solver.Asynchronous(), 1},
-		"costly relaxations":       {solver.SOR, 5 * time.Microsecond, solver.Asynchronous(), 8},
-		"a long way":               {solver.SOR, time.Millisecond, solver.Synchronous(), 16},
+		"news at every relaxation": {problem.Multigrid, 5 * time.Microsecond, iterate.Asynchronous(), 1},
+		"costly relaxations":       {problem.SOR, 5 * time.Microsecond, iterate.Asynchronous(), 8},
+		"a long way":               {problem.SOR, time.Millisecond, iterate.Synchronous(), 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := workOf(c.local, c.way, c.s)

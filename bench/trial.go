@@ -6,12 +6,13 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	"github.com/p2pdc/p2pdc/internal/cluster/file"
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/simulate/cluster/file"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // trial is a run on the model of a cluster: the membrane on side³ points, each of which
@@ -23,11 +24,11 @@ type trial struct {
 	side     int
 	standing int
 	parts    [3]int // boxes along each axis; zero: those with the least surface
-	scheme   solver.Scheme
-	method   solver.MethodConfig
+	scheme   iterate.Scheme
+	method   problem.MethodConfig
 	late     bool
-	sweeps   solver.Iteration // the run ends after so many, whatever its residual; 0: when it has converged to tolerance
-	tol      float64          // 0: 1e-6
+	sweeps   iterate.Iteration // the run ends after so many, whatever its residual; 0: when it has converged to tolerance
+	tol      float64           // 0: 1e-6
 	seed     uint64
 	crowd    bool // the run may have all processors; without it there is one run a processor
 }
@@ -52,7 +53,7 @@ func (t *trial) model() (*cluster.Model, error) {
 }
 
 // play simulates it. With an error comes the result as far as the run got, if it began.
-func (t *trial) play(ctx context.Context) (*virtual.Result, error) {
+func (t *trial) play(ctx context.Context) (*simulate.Result, error) {
 	m, err := t.model()
 	if err != nil {
 		return nil, err
@@ -61,16 +62,16 @@ func (t *trial) play(ctx context.Context) (*virtual.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	part, err := solver.Boxes(p.N, t.machines)
+	part, err := problem.Boxes(p.N, t.machines)
 	if t.parts != [3]int{} {
-		part, err = solver.GridOf(p.N, t.parts)
+		part, err = problem.GridOf(p.N, t.parts)
 	}
 	if err != nil {
 		return nil, err
 	}
-	run := virtual.Run{
-		Model: m, Standing: t.standing, Late: t.late, Sweeps: t.sweeps, Seed: t.seed + 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-		Solver: solver.Config{Problem: p, Partition: part, Scheme: t.scheme, Method: t.method, Tolerance: t.tol},
+	run := simulate.Config{
+		Model: m, Scale: t.standing, NoOverlap: t.late, Sweeps: t.sweeps, Seed: t.seed + 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+		Solver: problem.Config{Problem: p, Partition: part, Scheme: t.scheme, Method: t.method, Tolerance: t.tol},
 	}
 	if !t.crowd {
 		run.Threads = 1
@@ -81,9 +82,9 @@ func (t *trial) play(ctx context.Context) (*virtual.Result, error) {
 	case t.tol == 0:
 		run.Solver.Tolerance = 1e-6
 	}
-	run.Judge = t.sweeps == 0
-	r, err := virtual.Play(ctx, run)
-	if err == nil && t.sweeps == 0 && r.Reason != solver.Converged {
+	run.Evaluate = t.sweeps == 0
+	r, err := simulate.Run(ctx, run)
+	if err == nil && t.sweeps == 0 && r.Reason != iterate.Converged {
 		err = fmt.Errorf("the run ended because it %v", r.Reason)
 	}
 	if err != nil {
@@ -122,7 +123,7 @@ func each(ctx context.Context, n int, f func(ctx context.Context, i int) error) 
 }
 
 // relaxations of a run, by the points of its grid.
-func relaxations(r *virtual.Result) float64 {
+func relaxations(r *simulate.Result) float64 {
 	sum := 0.0
 	for i := range r.Ranks {
 		sum += r.Ranks[i].Sweeps
@@ -131,7 +132,7 @@ func relaxations(r *virtual.Result) float64 {
 }
 
 // segments that all ranks of a run have sent.
-func segments(r *virtual.Result) uint64 {
+func segments(r *simulate.Result) uint64 {
 	var n uint64
 	for i := range r.Ranks {
 		n += r.Ranks[i].Segments

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // The published run: 256³ points, 9523 s on one machine.
@@ -82,10 +82,10 @@ func refinements() []refinement {
 func (r *refinement) trial(network string) trial {
 	t := trial{
 		cluster: "graphene-" + network, machines: 64, side: 64, standing: publishedSide / 64, parts: cutsOf64()[r.cut],
-		scheme: solver.Synchronous(), late: r.late, change: r.change, sweeps: steadySweepsOf,
+		scheme: iterate.Synchronous(), late: r.late, change: r.change, sweeps: steadySweepsOf,
 	}
 	if r.async {
-		t.scheme = solver.Asynchronous()
+		t.scheme = iterate.Asynchronous()
 	}
 	return t
 }
@@ -109,7 +109,7 @@ func project(ctx context.Context, t trial) (projection, error) {
 		return projection{}, err
 	}
 	p := projection{sweep: r.Steady, more: 1}
-	if !solver.Lockstep(t.scheme) {
+	if !t.scheme.Lockstep() {
 		if p.more, err = staleness(ctx, t); err != nil {
 			return projection{}, err
 		}
@@ -153,7 +153,7 @@ const validatedSide = 64
 // standing holds stand-ins against what they stand for: a sweep's time at 256³, and whole
 // runs, whose sweeps go with the square of the points a side.
 func (b *bench) standing(ctx context.Context) error {
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		sweep, err := compareSweeps(ctx, s, publishedSide, 4)
 		if err != nil {
 			return err
@@ -173,7 +173,7 @@ func (b *bench) standing(ctx context.Context) error {
 
 // compareSweeps is the steady time of a sweep on a grid whose points stand for so many a
 // side, by that on the grid it stands for.
-func compareSweeps(ctx context.Context, s solver.Scheme, side, standing int) (float64, error) {
+func compareSweeps(ctx context.Context, s iterate.Scheme, side, standing int) (float64, error) {
 	var steady [2]float64
 	for i, k := range []int{1, standing} {
 		t := trial{cluster: "graphene-ib", machines: 64, side: side / k, standing: k, scheme: s, sweeps: steadySweepsOf}
@@ -194,7 +194,7 @@ type likeness struct {
 }
 
 // compareRuns is the same of whole runs.
-func compareRuns(ctx context.Context, s solver.Scheme, side, standing, machines int) (likeness, error) {
+func compareRuns(ctx context.Context, s iterate.Scheme, side, standing, machines int) (likeness, error) {
 	var l [2]likeness
 	for i, k := range []int{1, standing} {
 		t := trial{cluster: "graphene-ib", machines: machines, side: side / k, standing: k, scheme: s}
@@ -202,7 +202,7 @@ func compareRuns(ctx context.Context, s solver.Scheme, side, standing, machines 
 		if err != nil {
 			return likeness{}, err
 		}
-		one := trial{cluster: "graphene-ib", machines: 1, side: side / k, standing: k, scheme: solver.Synchronous()}
+		one := trial{cluster: "graphene-ib", machines: 1, side: side / k, standing: k, scheme: iterate.Synchronous()}
 		alone, err := one.play(ctx)
 		if err != nil {
 			return likeness{}, err

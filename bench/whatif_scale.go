@@ -9,12 +9,13 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/bench/internal/published"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // lookFor is how many sweeps an asynchronous run does until its residual is compared.
-func lookFor(machines int) solver.Iteration {
-	return solver.Iteration(max(60, 240/max(1, machines/64)))
+func lookFor(machines int) iterate.Iteration {
+	return iterate.Iteration(max(60, 240/max(1, machines/64)))
 }
 
 // staleness is how many relaxations a run out of lockstep does by those of the synchronous
@@ -52,17 +53,17 @@ func divides(side int, t trial) bool {
 
 // methods are the best ones beside Richardson, on 64 machines, to 1e-6.
 func (b *bench) methods(ctx context.Context) error {
-	schwarz := solver.MethodConfig{Name: solver.Schwarz, Overlap: 1, Work: 1}
+	schwarz := problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, Work: 1}
 	list := []struct {
 		name   string
-		scheme solver.Scheme
-		method solver.MethodConfig
+		scheme iterate.Scheme
+		method problem.MethodConfig
 	}{
-		{"Richardson, synchronous", solver.Synchronous(), solver.MethodConfig{}},
-		{"Richardson, asynchronous", solver.Asynchronous(), solver.MethodConfig{}},
-		{"multigrid, synchronous", solver.Synchronous(), solver.MethodConfig{Name: solver.Multigrid}},
-		{"Schwarz, synchronous", solver.Synchronous(), schwarz},
-		{"Schwarz, asynchronous", solver.Asynchronous(), schwarz},
+		{"Richardson, synchronous", iterate.Synchronous(), problem.MethodConfig{}},
+		{"Richardson, asynchronous", iterate.Asynchronous(), problem.MethodConfig{}},
+		{"multigrid, synchronous", iterate.Synchronous(), problem.MethodConfig{Name: problem.Multigrid}},
+		{"Schwarz, synchronous", iterate.Synchronous(), schwarz},
+		{"Schwarz, asynchronous", iterate.Asynchronous(), schwarz},
 	}
 	seconds := make([]float64, len(list))
 	err := each(ctx, len(list), func(ctx context.Context, i int) error {
@@ -95,13 +96,13 @@ type scaling struct {
 	cluster  string
 	side     int
 	machines []int
-	scheme   func(machines int) solver.Scheme
+	scheme   func(machines int) iterate.Scheme
 }
 
 // scalings are those of Richardson with boxes and overlap.
 func scalings() []scaling {
-	sync := func(int) solver.Scheme { return solver.Synchronous() }
-	async := func(int) solver.Scheme { return solver.Asynchronous() }
+	sync := func(int) iterate.Scheme { return iterate.Synchronous() }
+	async := func(int) iterate.Scheme { return iterate.Asynchronous() }
 	all, few := []int{64, 256, 1024, 4096}, []int{64, 256}
 	return []scaling{
 		{"graphene-ib", publishedSide, all, sync}, {"graphene-ib", publishedSide, all, async},
@@ -149,17 +150,17 @@ func efficiencies(ctx context.Context, b *bench) error {
 }
 
 // hybridOf is the scheme of so many machines in two sites.
-func hybridOf(machines int) solver.Scheme {
+func hybridOf(machines int) iterate.Scheme {
 	sites := make([]int, machines)
 	for r := machines / 2; r < machines; r++ {
 		sites[r] = 1
 	}
-	return solver.Hybrid(sites)
+	return iterate.Hybrid(sites)
 }
 
 // efficiency is what the machines of a cluster would take together without each other, by
 // what they take: relaxing alone is what one machine does.
-func efficiency(ctx context.Context, cluster string, side, machines int, s solver.Scheme) (float64, error) {
+func efficiency(ctx context.Context, cluster string, side, machines int, s iterate.Scheme) (float64, error) {
 	t := trial{cluster: cluster, machines: machines, side: 32, scheme: s, sweeps: 12}
 	if machines > 512 {
 		t.side = 64

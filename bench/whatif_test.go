@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // A stand-in takes the time of what it stands for.
@@ -20,7 +19,7 @@ func TestStandInIsValid(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of simulated clusters: without -short")
 	}
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		sweep, err := compareSweeps(context.Background(), s, 64, 2)
 		require.NoError(t, err)
 		require.InDelta(t, 1, sweep, 0.03)
@@ -33,11 +32,11 @@ func TestStaleValuesOnAStandIn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of simulated clusters: without -short")
 	}
-	l, err := compareRuns(context.Background(), solver.Asynchronous(), 32, 2, 8)
+	l, err := compareRuns(context.Background(), iterate.Asynchronous(), 32, 2, 8)
 	require.NoError(t, err)
 	require.Greater(t, l.met, 1.15)
 	require.InDelta(t, 1, l.comparable, 0.08)
-	l, err = compareRuns(context.Background(), solver.Synchronous(), 32, 2, 8)
+	l, err = compareRuns(context.Background(), iterate.Synchronous(), 32, 2, 8)
 	require.NoError(t, err)
 	require.InDelta(t, l.met, l.comparable, 0.01)
 }
@@ -70,11 +69,11 @@ func TestStaleness(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of simulated clusters: without -short")
 	}
-	x := trial{cluster: "graphene-ib", machines: 8, side: 16, standing: 16, scheme: solver.Synchronous()}
+	x := trial{cluster: "graphene-ib", machines: 8, side: 16, standing: 16, scheme: iterate.Synchronous()}
 	more, err := staleness(context.Background(), x)
 	require.NoError(t, err)
 	require.InDelta(t, 1, more, 0.03)
-	x.scheme = solver.Asynchronous()
+	x.scheme = iterate.Asynchronous()
 	old, err := staleness(context.Background(), x)
 	require.NoError(t, err)
 	require.InDelta(t, 1, old, 0.1)

@@ -55,7 +55,9 @@ func TestExamplesOutside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
-	for name, want := range map[string]string{"fec": "with FEC", "congestion": "Vegas"} {
+	for name, want := range map[string]string{
+		"fec": "with FEC", "congestion": "Vegas", "own-obstacle": "obstacle [flags]",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Parameter is a number of a built-in problem that a user may set.
@@ -31,7 +31,7 @@ type Builtin struct {
 	Parameters []Parameter `json:"parameters"`
 	Exact      bool        `json:"exact"` // the exact solution is known
 
-	build        func(p *solver.Problem, v []float64) error
+	build        func(p *problem.Problem, v []float64) error
 	enumerations []enumeration                    // parameters whose value is a word
 	option       func(v []float64) *option.Option // the contract of an American option, or nil
 }
@@ -77,20 +77,6 @@ func All() []Builtin {
 		american(option.Put), american(option.Call), americanBasket(2), americanBasket(3),
 		perpetual(option.Put), perpetual(option.Call), perpetualGeometric(),
 	}
-}
-
-// Lookup returns the built-in of that name. Its error suggests a similar name and lists all names.
-func Lookup(name string) (Builtin, error) {
-	all := All()
-	names := make([]string, len(all))
-	for i, b := range all {
-		if b.Name == name {
-			return b, nil
-		}
-		names[i] = b.Name
-	}
-	return Builtin{}, fmt.Errorf("no built-in problem %q%s; there are %s",
-		name, spelling.Suggest(name, names), strings.Join(names, ", "))
 }
 
 // With returns a copy of b with parameters changed. Each setting has the form "name=value".
@@ -152,15 +138,15 @@ func (b Builtin) listParameters(wrong string) string {
 
 // Make returns the problem on a grid of n interior points per axis, with 1 on unused axes. A parameter out of
 // range is an error.
-func (b Builtin) Make(n [3]int) (*solver.Problem, error) {
+func (b Builtin) Make(n [3]int) (*problem.Problem, error) {
 	if err := CheckGrid(b.Dimension, n); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", b.Name, err)
 	}
-	p := &solver.Problem{
+	p := &problem.Problem{
 		Name:      b.Name,
 		Dimension: b.Dimension,
 		N:         n,
-		Diffusion: solver.Coefficient{Value: 1},
+		Diffusion: problem.Coefficient{Value: 1},
 	}
 	if err := b.build(p, b.values()); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", b.Name, err)
@@ -169,13 +155,13 @@ func (b Builtin) Make(n [3]int) (*solver.Problem, error) {
 }
 
 // box sets the domain (lo, hi)^d.
-func box(p *solver.Problem, lo, hi float64) {
+func box(p *problem.Problem, lo, hi float64) {
 	for a := range p.Dimension {
 		p.Lo[a], p.Hi[a] = lo, hi
 	}
 }
 
 // zero returns homogeneous Dirichlet data.
-func zero(solver.Point) float64 { return 0 }
+func zero(problem.Point) float64 { return 0 }
 
 func zeroRow(dst, _ []float64, _, _ float64) { clear(dst) }

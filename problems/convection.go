@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // convection is an obstacle problem with a nonsymmetric operator.
@@ -24,7 +24,7 @@ func convection(d int) Builtin {
 			{"lambda", 8, "load λ, positive"},
 			{"at", 0.4, "distance of the free boundary from the origin, not negative"},
 		},
-		build: func(p *solver.Problem, v []float64) error { return buildConvection(p, v) },
+		build: func(p *problem.Problem, v []float64) error { return buildConvection(p, v) },
 	}
 	if d < 3 {
 		b.Name = fmt.Sprintf("convection%dd", d)
@@ -33,7 +33,7 @@ func convection(d int) Builtin {
 	return b
 }
 
-func buildConvection(p *solver.Problem, v []float64) error {
+func buildConvection(p *problem.Problem, v []float64) error {
 	eta, speed, c, lambda, at := v[0], v[1], v[2], v[3], v[4]
 	for i, name := range []string{"eta", "", "c", "lambda"} {
 		if name != "" && !(v[i] > 0) {
@@ -64,7 +64,7 @@ func buildConvection(p *solver.Problem, v []float64) error {
 		return fmt.Errorf("the solution is too large for float64 (exp(%.3g)): increase eta or reverse speed", r1)
 	}
 	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
-	p.Exact = func(q solver.Point) float64 { return value(float64(along*(q[0]+q[1]+q[2])) - at) }
+	p.Exact = func(q problem.Point) float64 { return value(float64(along*(q[0]+q[1]+q[2])) - at) }
 	p.Boundary = p.Exact
 	return nil
 }
@@ -82,7 +82,7 @@ func varying(d int) Builtin {
 			{"r0", 0.7, "radius of the contact set, between 0 and 1"},
 			{"k", 4, "growth of the diffusion, not negative"},
 		},
-		build: func(p *solver.Problem, v []float64) error {
+		build: func(p *problem.Problem, v []float64) error {
 			r0, k := v[0], v[1]
 			if r0 <= 0 || r0 >= 1 {
 				return fmt.Errorf("r0 = %g: it must be between 0 and 1", r0)
@@ -93,9 +93,9 @@ func varying(d int) Builtin {
 			box(p, -1, 1)
 			dim, r02 := float64(d), r0*r0
 			kappa := func(r2 float64) float64 { return 1 + float64(k*r2/2) }
-			p.Diffusion.Of = func(q solver.Point) float64 { return kappa(squares(q)) }
+			p.Diffusion.Of = func(q problem.Point) float64 { return kappa(squares(q)) }
 			p.Obstacle, p.Rows.Obstacle = zero, zeroRow
-			p.Source.Of = func(q solver.Point) float64 {
+			p.Source.Of = func(q problem.Point) float64 {
 				r2 := squares(q)
 				s := r2 - r02
 				if s <= 0 {
@@ -104,7 +104,7 @@ func varying(d int) Builtin {
 				// div(κ∇u) = κΔu + ∇κ·∇u with ∇u = 4s·x, ∇κ = k·x.
 				return -float64(kappa(r2)*4*(2*r2+float64(dim*s))) - float64(4*k*float64(s*r2))
 			}
-			p.Exact = func(q solver.Point) float64 {
+			p.Exact = func(q problem.Point) float64 {
 				s := max(squares(q)-r02, 0)
 				return s * s
 			}

@@ -1,11 +1,11 @@
 package problems
 
 import (
+	"github.com/p2pdc/p2pdc/solver/problem"
+
 	_ "embed"
 	"errors"
 	"strings"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // terrain is the file terrain/jacksboro_fault.npy: a header, then terrainRows rows from north to south with
@@ -30,14 +30,14 @@ func jacksboro() Builtin {
 			"--n 401,342 is the grid of the data",
 		Reference: "NASA SRTM elevations distributed by the USGS, public domain (problems/terrain)",
 		Dimension: 2,
-		build: func(p *solver.Problem, _ []float64) error {
+		build: func(p *problem.Problem, _ []float64) error {
 			// The file is embedded, so its header is compared instead of parsed.
 			if len(terrain) != terrainHeaderBytes+2*terrainRows*terrainColumns ||
 				!strings.Contains(terrain[:terrainHeaderBytes], terrainDescription) {
 				return errors.New("the embedded terrain is not an array of 344 × 403 int16")
 			}
 			metres := terrain[terrainHeaderBytes:]
-			p.Hi = solver.Point{terrainWidth, terrainHeight}
+			p.Hi = problem.Point{terrainWidth, terrainHeight}
 			f, err := Raster{
 				Lo: p.Lo, Hi: p.Hi,
 				Size: [3]int{terrainColumns, terrainRows, 1},

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Raster is a function defined by its values at the nodes of a regular grid on the closed box from Lo to
@@ -12,7 +12,7 @@ import (
 // that of the node, so an array of the size of a solver's grid with its boundary is not interpolated. Points
 // outside the box get the value of the nearest point inside.
 type Raster struct {
-	Lo, Hi solver.Point
+	Lo, Hi problem.Point
 	Size   [3]int            // nodes per axis, x first; 1 on unused axes, at least 2 on used axes
 	Flip   [3]bool           // whether the first entry along the axis is at Hi
 	Node   func(int) float64 // value of entry (k·Size[1] + j)·Size[0] + i; a pure function
@@ -23,7 +23,7 @@ type Raster struct {
 const nodeTolerance = 1e-9
 
 // Function returns the interpolating function, or an error for an invalid size or box.
-func (r Raster) Function() (solver.Function, error) {
+func (r Raster) Function() (problem.Function, error) {
 	for a := range 3 {
 		if r.Size[a] < 1 || (r.Size[a] > 1) != (r.Hi[a] > r.Lo[a]) {
 			return nil, fmt.Errorf("axis %d of a raster has %d nodes from %g to %g; "+
@@ -34,7 +34,7 @@ func (r Raster) Function() (solver.Function, error) {
 	return r.value, nil
 }
 
-func (r *Raster) value(p solver.Point) float64 {
+func (r *Raster) value(p problem.Point) float64 {
 	var base [3]int
 	var part [3]float64 // weights of the next nodes
 	for a := range 3 {

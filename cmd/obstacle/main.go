@@ -1,18 +1,12 @@
-// Command obstacle solves obstacle problems with peers that exchange halos over
-// P2PSAP. See docs/cli.md, or obstacle --help.
+// Command obstacle solves obstacle problems with peers that exchange halos over P2PSAP. See docs/cli.md, or
+// obstacle --help. examples/own-obstacle shows how to build it with micro-protocols, problems and links of your own.
 package main
 
 import (
-	"context"
 	"os"
 
-	"github.com/p2pdc/p2pdc/cmd/obstacle/internal/cli"
-	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/obstacle"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 )
 
-func main() {
-	// The micro-protocols that channels are composed of. One of your own joins
-	// them here, by catalog.Add.
-	catalog := ctp.Catalog()
-	os.Exit(cli.Main(context.Background(), os.Args[1:], catalog, os.Stdin, os.Stdout, os.Stderr))
-}
+func main() { os.Exit(obstacle.Main(catalog.New())) }

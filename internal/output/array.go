@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/npy"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // writeNPY writes a float64 array [z][y][x] with the boundary: N+2 values along every used axis. Unused
@@ -29,7 +29,7 @@ func writeNPY(w io.Writer, g *grid) error {
 // ReadInitial reads an initial iterate for the problem from a .npy file and returns the interior values
 // [z][y][x]. The array contains the grid without its boundary (N values along each used axis) or with it
 // (N+2, as Write writes it; boundary values are ignored).
-func ReadInitial(path string, p *solver.Problem) ([]float64, error) {
+func ReadInitial(path string, p *problem.Problem) ([]float64, error) {
 	u, err := readInitial(path, p)
 	if err != nil {
 		return nil, fmt.Errorf("initial iterate %s: %w", path, err)
@@ -37,7 +37,7 @@ func ReadInitial(path string, p *solver.Problem) ([]float64, error) {
 	return u, nil
 }
 
-func readInitial(path string, p *solver.Problem) ([]float64, error) {
+func readInitial(path string, p *problem.Problem) ([]float64, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -71,7 +71,7 @@ func readInitial(path string, p *solver.Problem) ([]float64, error) {
 }
 
 // interior returns the interior values of the array.
-func interior(array npy.Array, p *solver.Problem, boundary int) ([]float64, error) {
+func interior(array npy.Array, p *problem.Problem, boundary int) ([]float64, error) {
 	var skip, width [3]int
 	for a := range 3 {
 		width[a] = p.N[a]

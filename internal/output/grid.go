@@ -3,13 +3,13 @@ package output
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // grid is a solution on the closed grid. Indices run from 0 (low boundary) to N+1 along a used axis. An
 // unused axis has the index 1 only, as in package solver.
 type grid struct {
-	p           *solver.Problem
+	p           *problem.Problem
 	u           []float64
 	force       []float64
 	extra       []Extra
@@ -35,7 +35,7 @@ func newGrid(s Solution) (*grid, error) {
 // node is a point of the closed grid.
 type node struct {
 	idx      [3]int
-	at       solver.Point
+	at       problem.Point
 	u        float64
 	boundary bool
 }

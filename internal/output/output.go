@@ -19,12 +19,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Solution is a problem with the interior values of u, [z][y][x], x fastest. Writers only read it.
 type Solution struct {
-	Problem *solver.Problem
+	Problem *problem.Problem
 	U       []float64
 	Force   []float64 // contact force at interior points (solver.ContactForce), or nil
 	Extra   []Extra   // additional arrays of .vti and columns of .csv
@@ -33,7 +33,7 @@ type Solution struct {
 // Extra is a named function of position.
 type Extra struct {
 	Name string
-	Of   solver.Function
+	Of   problem.Function
 }
 
 type writer func(w io.Writer, g *grid) error
@@ -55,7 +55,7 @@ func formats() []format {
 func HoldsForce(path string) bool { return strings.ToLower(filepath.Ext(path)) == ".vti" }
 
 // CheckProblem returns an error if the format of the file cannot represent a solution of the problem.
-func CheckProblem(path string, p *solver.Problem) error {
+func CheckProblem(path string, p *problem.Problem) error {
 	name := strings.ToLower(path)
 	switch {
 	case strings.HasSuffix(name, ContourExtension) && p.Dimension != 2:

@@ -17,19 +17,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/internal/npy"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/internal/npy"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // sample returns a problem on an uneven grid with a distinct value at every point.
 func sample(dimension int) Solution {
-	p := &solver.Problem{
+	p := &problem.Problem{
 		Name: "sample", Dimension: dimension, N: [3]int{1, 1, 1},
-		Obstacle: func(q solver.Point) float64 { return q[0] },
-		Boundary: func(q solver.Point) float64 { return 10 + q[0] + 2*q[1] + 3*q[2] },
+		Obstacle: func(q problem.Point) float64 { return q[0] },
+		Boundary: func(q problem.Point) float64 { return 10 + q[0] + 2*q[1] + 3*q[2] },
 	}
 	for a := range dimension {
 		p.N[a], p.Lo[a], p.Hi[a] = 3+a, -1, float64(1+a)
@@ -42,7 +41,7 @@ func sample(dimension int) Solution {
 }
 
 // closed returns the values and positions on the closed grid, computed independently.
-func closed(s Solution) (values []float64, at []solver.Point) {
+func closed(s Solution) (values []float64, at []problem.Point) {
 	p := s.Problem
 	lo, hi := [3]int{1, 1, 1}, [3]int{1, 1, 1}
 	for a := range p.Dimension {
@@ -118,12 +117,12 @@ func TestVTI(t *testing.T) {
 	s := sample(3)
 	s.U[7] = -1e9 // below φ: in contact
 	s.U[8] = 1e9
-	s.Problem.Upper = func(solver.Point) float64 { return 1e8 }
+	s.Problem.Upper = func(problem.Point) float64 { return 1e8 }
 	for i := range s.U {
 		s.Force = append(s.Force, 0.5+float64(i))
 	}
 	zero := *s.Problem
-	zero.Boundary = func(solver.Point) float64 { return 0 }
+	zero.Boundary = func(problem.Point) float64 { return 0 }
 	force, _ := closed(Solution{Problem: &zero, U: s.Force})
 	_, content := write(t, "u.vti", s)
 	mark := bytes.Index(content, []byte("\n_")) + 1 // of the appended data
@@ -213,10 +212,10 @@ func decode(t *testing.T, content []byte) image.Image {
 
 // The picture of a step is dark below and light above, with a red outline around the contact set.
 func TestPNG(t *testing.T) {
-	p := &solver.Problem{
-		Name: "step", Dimension: 2, Hi: solver.Point{1, 1}, N: [3]int{40, 40, 1},
-		Obstacle: func(q solver.Point) float64 { return map[bool]float64{true: 0, false: -1}[q[1] < 0.5] },
-		Boundary: func(solver.Point) float64 { return 0 },
+	p := &problem.Problem{
+		Name: "step", Dimension: 2, Hi: problem.Point{1, 1}, N: [3]int{40, 40, 1},
+		Obstacle: func(q problem.Point) float64 { return map[bool]float64{true: 0, false: -1}[q[1] < 0.5] },
+		Boundary: func(problem.Point) float64 { return 0 },
 	}
 	u := make([]float64, p.Points())
 	for i := range u {
@@ -252,7 +251,7 @@ func TestPicturesOfEveryDimension(t *testing.T) {
 		decode(t, content)
 	}
 	flat := sample(2)
-	flat.Problem.Boundary = func(solver.Point) float64 { return 20 }
+	flat.Problem.Boundary = func(problem.Point) float64 { return 20 }
 	for i := range flat.U {
 		flat.U[i] = 20
 	}

@@ -6,9 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // collection is the part of a .pvd file that ParaView reads.
@@ -25,8 +24,8 @@ func TestSeries(t *testing.T) {
 	path := filepath.Join(folder, `a "b" & c.pvd`)
 	s, err := CreateSeries(path, 300)
 	require.NoError(t, err)
-	p := &solver.Problem{Name: "x", Dimension: 1, N: [3]int{2, 1, 1}, Hi: solver.Point{1},
-		Boundary: func(solver.Point) float64 { return 0 }}
+	p := &problem.Problem{Name: "x", Dimension: 1, N: [3]int{2, 1, 1}, Hi: problem.Point{1},
+		Boundary: func(problem.Point) float64 { return 0 }}
 	read := func() collection {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)

@@ -3,7 +3,7 @@ package output
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // surface is the free boundary, that is, the border between points in contact with an obstacle and free
@@ -14,7 +14,7 @@ import (
 // two triangles, in opposite directions. Normals point away from the contact set. In 2-D the cells are
 // segments with the contact set on their left, in 1-D points.
 type surface struct {
-	points []solver.Point
+	points []problem.Point
 	value  []float64 // values of the obstacle at the points, which u equals
 	cells  [][3]int  // indices of points, as many as axes
 	side   []byte    // obstacle of each cell: onObstacle or onUpper
@@ -172,7 +172,7 @@ func (m *marcher) vertex(a, b [3]int) int {
 	}
 	t := m.crossing(a, b)
 	p, q := m.node(a), m.node(b)
-	var at solver.Point
+	var at problem.Point
 	for x := range at {
 		at[x] = p.at[x] + t*(q.at[x]-p.at[x])
 	}
@@ -186,7 +186,7 @@ func (m *marcher) node(n [3]int) node {
 	return m.g.node(n[0]+m.g.first[0], n[1]+m.g.first[1], n[2]+m.g.first[2])
 }
 
-func (m *marcher) obstacle(at solver.Point) float64 {
+func (m *marcher) obstacle(at problem.Point) float64 {
 	if m.side == onUpper {
 		return m.g.p.Upper(at)
 	}

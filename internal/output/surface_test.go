@@ -9,16 +9,15 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // polyData is a .vtp file read back.
 type polyData struct {
-	points  []solver.Point
+	points  []problem.Point
 	u       []float64
 	cells   [][]int
 	contact []byte
@@ -71,7 +70,7 @@ func readVTP(t *testing.T, content []byte) polyData {
 	xyz := numbers(f.Piece.Coordinates.Arrays[0], "Float64")
 	require.Len(t, xyz, 3*f.Piece.Points)
 	for i := 0; i < len(xyz); i += 3 {
-		p.points = append(p.points, solver.Point{math.Float64frombits(xyz[i]), math.Float64frombits(xyz[i+1]),
+		p.points = append(p.points, problem.Point{math.Float64frombits(xyz[i]), math.Float64frombits(xyz[i+1]),
 			math.Float64frombits(xyz[i+2])})
 	}
 	for _, b := range numbers(f.Piece.PointData.Arrays[0], "Float64") {
@@ -138,7 +137,7 @@ func requireClosed(t require.TestingT, cells [][]int) int {
 }
 
 // measure returns the area of triangles and the volume that they enclose.
-func measure(points []solver.Point, cells [][]int) (area, volume float64) {
+func measure(points []problem.Point, cells [][]int) (area, volume float64) {
 	for _, c := range cells {
 		a, b, d := points[c[0]], points[c[1]], points[c[2]]
 		u, v := minus(b, a), minus(d, a)
@@ -217,8 +216,8 @@ func TestFreeBoundaryIsClosed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.IntRange(1, 3).Draw(t, "dimension")
 		s := sample(d)
-		s.Problem.Obstacle = func(solver.Point) float64 { return 0 }
-		s.Problem.Upper = func(solver.Point) float64 { return 100 }
+		s.Problem.Obstacle = func(problem.Point) float64 { return 0 }
+		s.Problem.Upper = func(problem.Point) float64 { return 100 }
 		contacts := [3]int{}
 		for i := range s.U {
 			which := rapid.SampledFrom([]int{free, free, onObstacle, onUpper}).Draw(t, "contact")

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Description describes a problem, as text (String) or JSON.
@@ -29,10 +29,10 @@ type Entry struct {
 	Text string `json:"text"`
 }
 
-// Check reads a problem file or a built-in and returns its description. It returns the errors of Open and, on a
-// coarse grid, of Validate.
-func Check(ref string) (Description, error) {
-	s, err := Open(ref, nil)
+// Check reads a problem file or a problem of the catalog and returns its description. It returns the errors of
+// Open and, on a coarse grid, of Validate.
+func Check(c *problems.Catalog, ref string) (Description, error) {
+	s, err := Open(c, ref, nil)
 	if err != nil {
 		return Description{}, err
 	}
@@ -113,7 +113,7 @@ func (s *Spec) describeBuiltin(d *Description) {
 	}
 }
 
-func (d *Description) setDomain(lo, hi solver.Point) {
+func (d *Description) setDomain(lo, hi problem.Point) {
 	for a := range d.Dimension {
 		d.Domain = append(d.Domain, [2]float64{lo[a], hi[a]})
 	}

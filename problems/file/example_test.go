@@ -23,7 +23,7 @@ f: -1
 	if err != nil {
 		panic(err)
 	}
-	atPeer, err := file.UnmarshalSpec(s.Marshal())
+	atPeer, err := file.UnmarshalSpec(nil, s.Marshal())
 	if err != nil {
 		panic(err)
 	}

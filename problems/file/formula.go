@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
+	"github.com/p2pdc/p2pdc/solver/problem"
+
 	exprconf "github.com/expr-lang/expr/conf"
+
 	exprfile "github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
-
 	"github.com/p2pdc/p2pdc/internal/spelling"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // maxFormulaBytes and maxFormulaNodes bound formulas, and with them the depth of the parser's recursion. They
@@ -40,24 +41,24 @@ type formula struct {
 }
 
 // coefficient returns the formula at time t as a coefficient, which is constant if the formula is not spatial.
-func (f formula) coefficient(t float64) solver.Coefficient {
+func (f formula) coefficient(t float64) problem.Coefficient {
 	if f.constant {
-		return solver.Coefficient{Value: f.value}
+		return problem.Coefficient{Value: f.value}
 	}
 	if v := f.eval(0, 0, 0, t); !f.spatial && finite(v) { // validation finds values that are not finite
-		return solver.Coefficient{Value: v}
+		return problem.Coefficient{Value: v}
 	}
-	return solver.Coefficient{Of: f.function(t)}
+	return problem.Coefficient{Of: f.function(t)}
 }
 
 // function returns the formula at time t as a function of the point.
-func (f formula) function(t float64) solver.Function {
+func (f formula) function(t float64) problem.Function {
 	if f.constant {
 		v := f.value
-		return func(solver.Point) float64 { return v }
+		return func(problem.Point) float64 { return v }
 	}
 	eval := f.eval
-	return func(p solver.Point) float64 { return eval(p[0], p[1], p[2], t) }
+	return func(p problem.Point) float64 { return eval(p[0], p[1], p[2], t) }
 }
 
 // scope is the set of names that a formula may use: the coordinates of a dimension, and the time.

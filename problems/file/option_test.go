@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 const everyOptionKey = `
@@ -40,7 +39,7 @@ func TestEveryOptionKey(t *testing.T) {
 	p, err := s.BuildValid([]int{9})
 	require.NoError(t, err)
 	require.Equal(t, 20, p.Steps())
-	require.Positive(t, p.Obstacle(solver.Point{}))
+	require.Positive(t, p.Obstacle(problem.Point{}))
 
 	text := s.Describe().String()
 	for _, line := range []string{
@@ -51,7 +50,7 @@ func TestEveryOptionKey(t *testing.T) {
 		require.Contains(t, text, line)
 	}
 	// It is marshalled as its text.
-	again, err := UnmarshalSpec(s.Marshal())
+	again, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	require.Equal(t, s.Option(), again.Option())
 	require.Equal(t, s.Fingerprint(), again.Fingerprint())
@@ -77,7 +76,7 @@ func TestBuiltinOptions(t *testing.T) {
 	require.Equal(t, option.Call, o.Payoff)
 	require.Equal(t, option.Maximum, o.Basket)
 	require.Len(t, o.Assets, 3)
-	again, err := UnmarshalSpec(s.Marshal())
+	again, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	require.Equal(t, o, again.Option())
 	require.Contains(t, s.Describe().String(), "basket       max: min, max, arithmetic or geometric")

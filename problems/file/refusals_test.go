@@ -109,15 +109,16 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		dir:               dir + ": it is not a regular file",
 		"/dev/zero":       "/dev/zero: it is not a regular file",
 		long:              long + ": its 65537 bytes are more than the 65536 allowed",
-		"membrain": `no built-in problem "membrain" (did you mean "membrane"?); there are ` + strings.Join(names, ", ") +
+		"membrain": `no built-in problem "membrain" (did you mean "membrane"?); there are ` + strings.Join(names,
+			", ") +
 			"; and no problem file of that name",
 	} {
-		_, err := Open(ref, nil)
+		_, err := Open(nil, ref, nil)
 		require.EqualError(t, err, want)
 	}
-	_, err := Open(long, []string{"k=4"})
+	_, err := Open(nil, long, []string{"k=4"})
 	require.EqualError(t, err, long+": parameters belong to built-in problems; edit the problem file instead")
-	_, err = Open("membrane", []string{"k=-4"})
+	_, err = Open(nil, "membrane", []string{"k=-4"})
 	require.ErrorContains(t, err, "problem membrane: c0 = 0.5, k = -4")
 }
 

@@ -1,5 +1,5 @@
 // Package file reads problems by name: the name of a built-in problem or the path of a YAML problem file. It
-// builds a solver.Problem from them, and marshals them for peers on other machines. docs/problems.md describes
+// builds a problem.Problem from them, and marshals them for peers on other machines. docs/problems.md describes
 // problem files.
 //
 // Errors in problem files are of type *Error, with the file, the line, the key and the reason.
@@ -16,7 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // MaxTextBytes and MaxArrayBytes bound the sizes of problem files and arrays.
@@ -46,12 +46,12 @@ type attachment struct {
 	data []byte // bytes of the .npy file
 }
 
-// Open returns the problem of that name: a built-in problem or the path of a problem file. settings of the form
-// "name=value" change parameters of a built-in.
-func Open(ref string, settings []string) (*Spec, error) {
-	b, unknown := problems.Lookup(ref)
+// Open returns the problem of that name: a problem of the catalog or the path of a problem file. settings of the
+// form "name=value" change parameters of a problem of the catalog. A nil catalog contains the built-in problems.
+func Open(c *problems.Catalog, ref string, settings []string) (*Spec, error) {
+	b, unknown := lookup(c, ref)
 	if unknown == nil {
-		return Builtin(b.Name, settings)
+		return configured(b, settings)
 	}
 	ext := filepath.Ext(ref)
 	_, err := os.Stat(ref)
@@ -70,7 +70,20 @@ func Builtin(name string, settings []string) (*Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b, err = b.With(settings); err != nil {
+	return configured(b, settings)
+}
+
+func lookup(c *problems.Catalog, name string) (problems.Builtin, error) {
+	if c == nil {
+		c = problems.Builtins()
+	}
+	return c.Lookup(name)
+}
+
+// configured returns the Spec of a catalog's problem with parameters changed.
+func configured(b problems.Builtin, settings []string) (*Spec, error) {
+	b, err := b.With(settings)
+	if err != nil {
 		return nil, err
 	}
 	if _, err := b.Make(smallest(b.Dimension)); err != nil { // parameters out of range
@@ -166,7 +179,7 @@ func (s *Spec) Fingerprint() [sha256.Size]byte {
 
 // Build returns the problem on a grid of n interior points per axis, with 1 on unused axes (see problems.Grid).
 // It does not check the values at the points of the grid (see Validate).
-func (s *Spec) Build(n [3]int) (*solver.Problem, error) {
+func (s *Spec) Build(n [3]int) (*problem.Problem, error) {
 	if s.builtin != nil {
 		return s.builtin.Make(n)
 	}
@@ -175,8 +188,8 @@ func (s *Spec) Build(n [3]int) (*solver.Problem, error) {
 
 // Load opens a built-in or a problem file, builds it on a grid (one number for all axes, or one per axis) and
 // validates it.
-func Load(ref string, n []int) (*solver.Problem, Description, error) {
-	s, err := Open(ref, nil)
+func Load(ref string, n []int) (*problem.Problem, Description, error) {
+	s, err := Open(nil, ref, nil)
 	if err != nil {
 		return nil, Description{}, err
 	}
@@ -185,7 +198,7 @@ func Load(ref string, n []int) (*solver.Problem, Description, error) {
 }
 
 // BuildValid combines problems.Grid, Build and Validate.
-func (s *Spec) BuildValid(n []int) (*solver.Problem, error) {
+func (s *Spec) BuildValid(n []int) (*problem.Problem, error) {
 	grid, err := problems.Grid(s.Dimension(), n)
 	if err != nil {
 		return nil, fmt.Errorf("problem %s: %w", s.Name(), err)

@@ -8,11 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 const everyKey = `# every key
@@ -56,33 +57,33 @@ func TestEveryKey(t *testing.T) {
 	require.Equal(t, 2, s.Dimension())
 	p, err := s.Build([3]int{2, 5, 1})
 	require.NoError(t, err)
-	require.Equal(t, solver.Point{-1, 0}, p.Lo)
-	require.Equal(t, solver.Point{1, 2 * math.Pi}, p.Hi)
-	q := solver.Point{0.5, 1}
+	require.Equal(t, problem.Point{-1, 0}, p.Lo)
+	require.Equal(t, problem.Point{1, 2 * math.Pi}, p.Hi)
+	q := problem.Point{0.5, 1}
 	require.Equal(t, 0.0, p.Obstacle(q))
-	require.Equal(t, -0.5, p.Boundary(solver.Point{1, 1}))
+	require.Equal(t, -0.5, p.Boundary(problem.Point{1, 1}))
 	require.InDelta(t, math.Sin(0.5)+1, p.Source.At(q), 1e-15)
 	require.Equal(t, 1.25, p.Diffusion.At(q))
 	require.Equal(t, 1.0, p.Velocity[0].Value)
 	require.True(t, p.Upwind)
 	require.Equal(t, 1.0, p.Velocity[1].At(q))
 	require.True(t, p.Velocity[2].Constant())
-	require.Equal(t, solver.Coefficient{Value: 16}, p.Reaction)
+	require.Equal(t, problem.Coefficient{Value: 16}, p.Reaction)
 	require.Equal(t, 0.5, p.Exact(q))
 	// square.npy contains 10·row + column; row 0 is at the largest y.
-	require.Equal(t, 200.0, p.Upper(solver.Point{-1, 0}))
-	require.Equal(t, 30.0, p.Upper(solver.Point{1, 2 * math.Pi}))
-	require.InDelta(t, 115, p.Upper(solver.Point{0, math.Pi}), 1e-12)
+	require.Equal(t, 200.0, p.Upper(problem.Point{-1, 0}))
+	require.Equal(t, 30.0, p.Upper(problem.Point{1, 2 * math.Pi}))
+	require.InDelta(t, 115, p.Upper(problem.Point{0, math.Pi}), 1e-12)
 }
 
 func TestDefaults(t *testing.T) {
 	p, err := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n").BuildValid([]int{7})
 	require.NoError(t, err)
-	require.Equal(t, solver.Coefficient{Value: 1}, p.Diffusion)
-	require.Equal(t, solver.Coefficient{}, p.Source)
-	require.Equal(t, [3]solver.Coefficient{}, p.Velocity)
-	require.Equal(t, solver.Coefficient{}, p.Reaction)
-	require.Equal(t, 0.0, p.Boundary(solver.Point{1}))
+	require.Equal(t, problem.Coefficient{Value: 1}, p.Diffusion)
+	require.Equal(t, problem.Coefficient{}, p.Source)
+	require.Equal(t, [3]problem.Coefficient{}, p.Velocity)
+	require.Equal(t, problem.Coefficient{}, p.Reaction)
+	require.Equal(t, 0.0, p.Boundary(problem.Point{1}))
 	require.Nil(t, p.Upper)
 	require.Nil(t, p.Exact)
 	p, err = parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: null\nupper: 1\n").BuildValid([]int{7})
@@ -95,10 +96,10 @@ func TestArraysOnTheirOwnGrid(t *testing.T) {
 	p, err := parse(t, "dimension: 3\ndomain: [[0, 1], [0, 1], [0, 1]]\nobstacle: {npy: cube.npy}\nboundary: obstacle\n").BuildValid([]int{1})
 	require.NoError(t, err)
 	for i := range 8 {
-		q := solver.Point{float64(i & 1), float64(i >> 1 & 1), float64(i >> 2)}
+		q := problem.Point{float64(i & 1), float64(i >> 1 & 1), float64(i >> 2)}
 		require.Equal(t, float64(i), p.Obstacle(q))
 	}
-	require.Equal(t, 3.5, p.Obstacle(solver.Point{0.5, 0.5, 0.5}))
+	require.Equal(t, 3.5, p.Obstacle(problem.Point{0.5, 0.5, 0.5}))
 
 	p, err = parse(t, "dimension: 1\ndomain: [[0, 0.3]]\nobstacle: {npy: row.npy, flip: [x]}\nboundary: obstacle\n").BuildValid([]int{3})
 	require.NoError(t, err)
@@ -117,38 +118,38 @@ func TestReadFindsArraysBesideTheFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "p", d.Name)
 	require.Equal(t, 11.0, p.Obstacle(p.At(1, 1, 1)))
-	d, err = Check(path)
+	d, err = Check(nil, path)
 	require.NoError(t, err)
 	require.Contains(t, d.String(), "a.npy, 3 × 4 of int16")
 }
 
 func TestBuiltinsAreValidAndMarshal(t *testing.T) {
 	for _, b := range problems.All() {
-		s, err := Open(b.Name, nil)
+		s, err := Open(nil, b.Name, nil)
 		require.NoError(t, err)
 		_, err = s.BuildValid([]int{15})
 		require.NoError(t, err)
-		back, err := UnmarshalSpec(s.Marshal())
+		back, err := UnmarshalSpec(nil, s.Marshal())
 		require.NoError(t, err)
 		require.Equal(t, s.Fingerprint(), back.Fingerprint())
 		require.Equal(t, b.Name, back.Name())
 		require.Equal(t, b.Dimension, back.Dimension())
-		_, err = Check(b.Name)
+		_, err = Check(nil, b.Name)
 		require.NoError(t, err)
 	}
 }
 
 func TestParametersAreMarshalled(t *testing.T) {
-	s, err := Open("membrane", []string{"c0=0.3"})
+	s, err := Open(nil, "membrane", []string{"c0=0.3"})
 	require.NoError(t, err)
-	back, err := UnmarshalSpec(s.Marshal())
+	back, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	p, err := back.Build([3]int{3, 3, 3})
 	require.NoError(t, err)
-	require.Equal(t, 0.3, p.Obstacle(solver.Point{0.5, 0.5, 0.5}))
-	plain, err := Open("membrane", nil)
+	require.Equal(t, 0.3, p.Obstacle(problem.Point{0.5, 0.5, 0.5}))
+	plain, err := Open(nil, "membrane", nil)
 	require.NoError(t, err)
-	spelt, err := Open("membrane", []string{"k=4.0", "c0=5e-1"})
+	spelt, err := Open(nil, "membrane", []string{"k=4.0", "c0=5e-1"})
 	require.NoError(t, err)
 	require.NotEqual(t, plain.Fingerprint(), s.Fingerprint())
 	require.Equal(t, plain.Fingerprint(), spelt.Fingerprint())
@@ -156,11 +157,11 @@ func TestParametersAreMarshalled(t *testing.T) {
 
 func TestFilesAreMarshalledWithTheirArrays(t *testing.T) {
 	s := parse(t, everyKey)
-	back, err := UnmarshalSpec(s.Marshal())
+	back, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	require.Equal(t, s.Marshal(), back.Marshal())
 	require.Equal(t, s.Describe(), back.Describe())
-	q := solver.Point{0.1, 0.7}
+	q := problem.Point{0.1, 0.7}
 	a, err := s.Build([3]int{3, 3, 1})
 	require.NoError(t, err)
 	b, err := back.Build([3]int{3, 3, 1})
@@ -190,7 +191,7 @@ func TestDamagedBytesAreRefused(t *testing.T) {
 		} else {
 			b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		}
-		_, err := UnmarshalSpec(b)
+		_, err := UnmarshalSpec(nil, b)
 		require.Error(t, err)
 	})
 }
@@ -212,44 +213,44 @@ func TestMalformedBytesAreRefused(t *testing.T) {
 		magic + "f\x01a\x00\x00":                   "a: the problem file is empty",
 		magic + "f\x01a\xff\xff\xff\xff\xff\x01ab": "the problem's bytes are malformed",
 	} {
-		_, err := UnmarshalSpec(withChecksum(body))
+		_, err := UnmarshalSpec(nil, withChecksum(body))
 		require.ErrorContains(t, err, want)
 	}
-	_, err := UnmarshalSpec([]byte("p2pdc.problem.2\n" + strings.Repeat("x", 40)))
+	_, err := UnmarshalSpec(nil, []byte("p2pdc.problem.2\n"+strings.Repeat("x", 40)))
 	require.EqualError(t, err, "the bytes are not a problem of this program's version")
 	s := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n")
 	s.arrays = []attachment{{"row.npy", nil}}
-	_, err = UnmarshalSpec(s.Marshal())
+	_, err = UnmarshalSpec(nil, s.Marshal())
 	require.EqualError(t, err, "the problem's bytes contain an array that the problem file does not name")
 	s = parse(t, everyKey)
 	s.arrays = nil
-	_, err = UnmarshalSpec(s.Marshal())
+	_, err = UnmarshalSpec(nil, s.Marshal())
 	require.EqualError(t, err, `some/test.yaml:5: upper.npy: square.npy: the problem's bytes do not contain the array`)
 }
 
 func TestValidateChecksProblemsWrittenInGo(t *testing.T) {
-	p := &solver.Problem{
-		Dimension: 3, Hi: solver.Point{1, 1, 1}, N: [3]int{7, 7, 7},
-		Diffusion: solver.Coefficient{Value: 1},
-		Obstacle:  func(q solver.Point) float64 { return 1 - q[0] },
-		Boundary:  func(solver.Point) float64 { return 0.25 },
+	p := &problem.Problem{
+		Dimension: 3, Hi: problem.Point{1, 1, 1}, N: [3]int{7, 7, 7},
+		Diffusion: problem.Coefficient{Value: 1},
+		Obstacle:  func(q problem.Point) float64 { return 1 - q[0] },
+		Boundary:  func(problem.Point) float64 { return 0.25 },
 	}
 	var v *ValueError
 	require.ErrorAs(t, Validate(p), &v)
 	require.Equal(t, "obstacle", v.Key)
-	require.Equal(t, solver.Point{}, v.At, "the worst point, not the first")
+	require.Equal(t, problem.Point{}, v.At, "the worst point, not the first")
 	require.EqualError(t, v, "obstacle: the value 1 is above the boundary data's 0.25, by 0.75, at (x, y, z) = (0, 0, 0)")
 	// The result does not depend on the core that finds the point.
 	for _, slope := range []float64{-0.1, 0.1} {
-		p.Obstacle = func(q solver.Point) float64 { return 1 - q[0] + slope*q[2] }
+		p.Obstacle = func(q problem.Point) float64 { return 1 - q[0] + slope*q[2] }
 		require.ErrorAs(t, Validate(p), &v)
-		require.Equal(t, solver.Point{0, 0, max(0, 10*slope)}, v.At)
+		require.Equal(t, problem.Point{0, 0, max(0, 10*slope)}, v.At)
 	}
 	p.Boundary = nil
 	require.ErrorContains(t, Validate(p), "the problem has no boundary data")
 	p.Boundary = p.Obstacle
 	require.NoError(t, Validate(p))
-	p.Velocity[2].Of = func(q solver.Point) float64 { return math.Log(q[2] - 0.5) }
+	p.Velocity[2].Of = func(q problem.Point) float64 { return math.Log(q[2] - 0.5) }
 	require.EqualError(t, Validate(p), "velocity: the value NaN is not finite, at (x, y, z) = (0.125, 0.125, 0.125)")
 }
 
@@ -263,7 +264,7 @@ func TestDiffusionIsCheckedBetweenPoints(t *testing.T) {
 func TestDescription(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "description.txt"))
 	require.NoError(t, err)
-	s, err := Open("membrane", nil)
+	s, err := Open(nil, "membrane", nil)
 	require.NoError(t, err)
 	require.Equal(t, string(golden), parse(t, everyKey).Describe().String()+"\n"+s.Describe().String())
 }
@@ -285,7 +286,7 @@ func FuzzParse(f *testing.F) {
 		if _, err := s.BuildValid([]int{2}); err != nil {
 			return
 		}
-		back, err := UnmarshalSpec(s.Marshal())
+		back, err := UnmarshalSpec(nil, s.Marshal())
 		if err != nil || back.Fingerprint() != s.Fingerprint() {
 			t.Fatalf("the problem does not survive marshalling: %v", err)
 		}
@@ -299,7 +300,7 @@ func FuzzFormula(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		g, err := parseFormula(text, scope{dimension: 2})
 		if err == nil {
-			g.function(0)(solver.Point{0.5, 0.25})
+			g.function(0)(problem.Point{0.5, 0.25})
 		}
 	})
 }
@@ -317,7 +318,7 @@ func FuzzUnmarshalSpec(f *testing.F) {
 	}
 	f.Add(body(b.Marshal()))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		if s, err := UnmarshalSpec(withChecksum(string(b))); err == nil {
+		if s, err := UnmarshalSpec(nil, withChecksum(string(b))); err == nil {
 			_ = s.Describe().String()
 		}
 	})
@@ -338,16 +339,16 @@ func TestTimeSteps(t *testing.T) {
 	p, err := s.BuildValid([]int{31})
 	require.NoError(t, err)
 	require.Equal(t, 16, p.Steps())
-	require.InDelta(t, 4*(math.Exp(0.7)-1.7), p.Boundary(solver.Point{}), 1e-12, "the functions are those at the end")
+	require.InDelta(t, 4*(math.Exp(0.7)-1.7), p.Boundary(problem.Point{}), 1e-12, "the functions are those at the end")
 	b, err := Builtin("front1d", nil)
 	require.NoError(t, err)
 	q, err := b.BuildValid([]int{31})
 	require.NoError(t, err)
-	maxError := func(p *solver.Problem) float64 {
-		u, err := solver.SolveSequential(p, solver.Jacobi, 1e-8, 0, 0, 0)
+	maxError := func(p *problem.Problem) float64 {
+		u, err := richardson.SolveSequential(p, problem.Jacobi, 1e-8, 0, 0, 0)
 		require.NoError(t, err)
 		require.Len(t, u.Steps, 16)
-		e, err := solver.EvaluateStep(p, 16, u.U, u.U, nil) // MaxError does not depend on the start
+		e, err := verify.EvaluateStep(p, 16, u.U, u.U, nil) // MaxError does not depend on the start
 		require.NoError(t, err)
 		return e.MaxError
 	}
@@ -357,23 +358,24 @@ func TestTimeSteps(t *testing.T) {
 	require.Contains(t, text, "0 < t ≤ 0.4 in 16 steps of implicit Euler, Δt = 0.025; u = 0.3 - x > 0")
 	require.Contains(t, b.Describe().String(), "u_t − κΔu ≥ f")
 
-	arrived, err := UnmarshalSpec(s.Marshal())
+	arrived, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	p2, err := arrived.Build([3]int{31, 1, 1})
 	require.NoError(t, err)
-	require.Equal(t, p.Evolution.At(0.2).Boundary(solver.Point{0.1}), p2.Evolution.At(0.2).Boundary(solver.Point{0.1}))
+	require.Equal(t, p.Evolution.At(0.2).Boundary(problem.Point{0.1}),
+		p2.Evolution.At(0.2).Boundary(problem.Point{0.1}))
 }
 
 // u(0) may be an array, and absent is max(obstacle, 0).
 func TestTimeStepsFromAnArray(t *testing.T) {
 	p, err := parse(t, "dimension: 1\ndomain: [[0, 4]]\nobstacle: \"t - 1\"\nboundary: \"16\"\ntime: {end: 1, steps: 2, initial: {npy: row.npy}}\n").Build([3]int{3, 1, 1})
 	require.NoError(t, err)
-	u, err := solver.AtStart(p, nil)
+	u, err := verify.AtStart(p, nil)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, 4, 9}, u)
 	p, err = parse(t, "dimension: 1\ndomain: [[0, 4]]\nobstacle: \"x - 1\"\nboundary: \"16\"\ntime: {end: 1, steps: 2}\n").Build([3]int{3, 1, 1})
 	require.NoError(t, err)
-	u, err = solver.AtStart(p, nil)
+	u, err = verify.AtStart(p, nil)
 	require.NoError(t, err)
 	require.Equal(t, []float64{0, 1, 2}, u)
 }
@@ -383,9 +385,9 @@ func TestCoefficientsOfTime(t *testing.T) {
 	p, err := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"-1\"\ndiffusion: \"1 + t\"\nreaction: \"t*x\"\ntime: {end: 1, steps: 4}\n").BuildValid([]int{3})
 	require.NoError(t, err)
 	q := p.Evolution.At(0.5)
-	require.Equal(t, solver.Coefficient{Value: 1.5}, q.Diffusion)
+	require.Equal(t, problem.Coefficient{Value: 1.5}, q.Diffusion)
 	require.False(t, q.Reaction.Constant())
-	require.Equal(t, 0.25, q.Reaction.At(solver.Point{0.5}))
+	require.Equal(t, 0.25, q.Reaction.At(problem.Point{0.5}))
 	_, err = parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"-1\"\ndiffusion: \"0.6 - t\"\ntime: {end: 1, steps: 4}\n").BuildValid([]int{3})
 	require.ErrorContains(t, err, "some/test.yaml:4: diffusion: the value -0.4 is not positive, at x = 0, at t = 1")
 }

@@ -9,13 +9,13 @@ import (
 	"sync"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // ValueError reports an inadmissible value of a function of a problem at a point of the grid.
 type ValueError struct {
 	Key    string // key in a problem file, such as "obstacle", "f" or "boundary"
-	At     solver.Point
+	At     problem.Point
 	Reason string
 }
 
@@ -28,7 +28,7 @@ func (e *ValueError) Error() string { return e.Key + ": " + e.Reason }
 //
 // A nonstationary problem is checked in its first, middle and last step. Invalid values in other steps are
 // detected during the run.
-func (s *Spec) Validate(p *solver.Problem) error {
+func (s *Spec) Validate(p *problem.Problem) error {
 	if p.Evolution == nil {
 		return s.validate(p, "")
 	}
@@ -42,7 +42,7 @@ func (s *Spec) Validate(p *solver.Problem) error {
 }
 
 // validate checks a stationary problem and appends when to its error messages.
-func (s *Spec) validate(p *solver.Problem, when string) error {
+func (s *Spec) validate(p *problem.Problem, when string) error {
 	thin := 1
 	if s.document == nil && p.Points() > largeGrid {
 		thin = max(16, p.Points()/(largeGrid/4))
@@ -65,14 +65,14 @@ func (s *Spec) validate(p *solver.Problem, when string) error {
 }
 
 // Validate is Spec.Validate for a problem without a Spec, such as one written in Go.
-func Validate(p *solver.Problem) error { return inspect(p, 1) }
+func Validate(p *problem.Problem) error { return inspect(p, 1) }
 
 // largeGrid is the number of points above which only some interior points of a built-in problem are checked:
 // its formulas are trusted, and the peers check every value again.
 const largeGrid = 1 << 20
 
 // inspect checks all points of the boundary and one of every thin points of the interior.
-func inspect(p *solver.Problem, thin int) error {
+func inspect(p *problem.Problem, thin int) error {
 	if err := problems.CheckGrid(p.Dimension, p.N); err != nil {
 		return err
 	}
@@ -105,12 +105,12 @@ func inspect(p *solver.Problem, thin int) error {
 
 // inspection checks some layers of the grid until the first error.
 type inspection struct {
-	p    *solver.Problem
+	p    *problem.Problem
 	thin int
 	err  error // nil or a *ValueError
 
 	excess          float64 // largest excess of φ above the boundary data
-	at              solver.Point
+	at              problem.Point
 	obstacle, datum float64
 
 	coordinates [3][]float64 // coordinates of grid points 0 to N+1 on each axis; 0 on unused axes
@@ -166,7 +166,7 @@ func (s *inspection) point(i, j, k int) {
 	boundary := i == 0 || i > p.N[0] || p.Dimension > 1 && (j == 0 || j > p.N[1]) ||
 		p.Dimension > 2 && (k == 0 || k > p.N[2])
 	x, y, z := s.coordinates[0][i], s.coordinates[1][j], s.coordinates[2][k]
-	q := solver.Point{x, y, z}
+	q := problem.Point{x, y, z}
 	phi, psi := math.Inf(-1), math.Inf(1)
 	if p.Obstacle != nil {
 		phi = s.valueAt("obstacle", x, y, z, p.Obstacle)
@@ -206,7 +206,7 @@ func (s *inspection) point(i, j, k int) {
 }
 
 // diffusion checks κ at the point and half a cell further along each axis, where fluxes are computed.
-func (s *inspection) diffusion(q solver.Point, boundary bool) {
+func (s *inspection) diffusion(q problem.Point, boundary bool) {
 	if s.p.Diffusion.Of == nil {
 		if k := s.p.Diffusion.Value; k <= 0 { // from a formula of the time alone
 			s.refuse("diffusion", q, "%g is not positive", k)
@@ -230,7 +230,7 @@ func (s *inspection) diffusion(q solver.Point, boundary bool) {
 const roundingTolerance = 1e-12
 
 func (s *inspection) boundaryValue(x, y, z, phi, psi float64) {
-	q := solver.Point{x, y, z}
+	q := problem.Point{x, y, z}
 	if s.p.Boundary == nil {
 		s.refuse("boundary", q, "the problem has no boundary data")
 		return
@@ -251,27 +251,27 @@ func (s *inspection) excessError() error {
 }
 
 // value returns the value of f at q. It passes numbers, because copying a Point is slower.
-func (s *inspection) value(key string, q solver.Point, f solver.Function) float64 {
+func (s *inspection) value(key string, q problem.Point, f problem.Function) float64 {
 	return s.valueAt(key, q[0], q[1], q[2], f)
 }
 
-func (s *inspection) valueAt(key string, x, y, z float64, f solver.Function) float64 {
-	v := f(solver.Point{x, y, z})
+func (s *inspection) valueAt(key string, x, y, z float64, f problem.Function) float64 {
+	v := f(problem.Point{x, y, z})
 	if !finite(v) {
-		s.refuse(key, solver.Point{x, y, z}, "%g is not finite", v)
+		s.refuse(key, problem.Point{x, y, z}, "%g is not finite", v)
 	}
 	return v
 }
 
 // refuse records the first error.
-func (s *inspection) refuse(key string, q solver.Point, format string, args ...any) {
+func (s *inspection) refuse(key string, q problem.Point, format string, args ...any) {
 	if s.err == nil {
 		s.err = &ValueError{key, q, "the value " + fmt.Sprintf(format, args...) + ", at " + s.pointText(q)}
 	}
 }
 
 // pointText returns coordinates as text, such as "(x, y) = (0.5, 1)".
-func (s *inspection) pointText(q solver.Point) string {
+func (s *inspection) pointText(q problem.Point) string {
 	names, numbers := "x", fmt.Sprintf("%.6g", q[0])
 	for a := 1; a < s.p.Dimension; a++ {
 		names += ", " + "xyz"[a:a+1]

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/p2pdc/p2pdc/problems"
 )
 
 // The encoding of a Spec is magic, a kind, fields with their lengths as uvarint before them, and the SHA-256 of
@@ -56,8 +58,9 @@ func appendField(b, field []byte) []byte {
 }
 
 // UnmarshalSpec decodes the bytes of Marshal. The Spec refers to b, which must not change afterwards. Invalid or
-// malicious bytes result in an error.
-func UnmarshalSpec(b []byte) (*Spec, error) {
+// malicious bytes result in an error. Problems that are not files are looked up in the catalog; a nil catalog
+// contains the built-in problems.
+func UnmarshalSpec(c *problems.Catalog, b []byte) (*Spec, error) {
 	body := len(b) - sha256.Size
 	if body < len(magic)+1 || !bytes.HasPrefix(b, []byte(magic)) {
 		return nil, errors.New("the bytes are not a problem of this program's version")
@@ -76,7 +79,11 @@ func UnmarshalSpec(b []byte) (*Spec, error) {
 		if err := r.end(); err != nil {
 			return nil, err
 		}
-		return Builtin(name, settings)
+		named, err := lookup(c, name)
+		if err != nil {
+			return nil, err
+		}
+		return configured(named, settings)
 	case kindFile:
 		return r.file()
 	default:

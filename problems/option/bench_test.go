@@ -3,7 +3,7 @@ package option
 import (
 	"testing"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // BenchmarkPoint measures the payoff, the initial value and the boundary data at a grid point of three assets.
@@ -14,7 +14,7 @@ func BenchmarkPoint(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for name, f := range map[string]solver.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial,
+		for name, f := range map[string]problem.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial,
 			"boundary": p.Evolution.At(0.5).Boundary} {
 			b.Run(basket.String()+"/"+name, func(b *testing.B) {
 				sum := 0.0

@@ -3,7 +3,9 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/multilevel"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 const (
@@ -52,7 +54,7 @@ func (o *Option) coarser(n [3]int) (c Option, m [3]int, by float64) {
 // of the two estimates counts.
 //
 // The result is an estimate, not a bound. If there is none, it is NaN and why is the reason.
-func (o *Option) PriceError(price float64, n [3]int, e solver.Executor) (estimate float64, why string, err error) {
+func (o *Option) PriceError(price float64, n [3]int, e problem.Executor) (estimate float64, why string, err error) {
 	finer, scale := price, 1.0
 	for level := range 2 {
 		c, m, by := o.coarser(n)
@@ -74,16 +76,16 @@ func (o *Option) PriceError(price float64, n [3]int, e solver.Executor) (estimat
 }
 
 // priceOn returns today's price on a grid of n points.
-func (o *Option) priceOn(n [3]int, e solver.Executor) (price float64, why string, err error) {
+func (o *Option) priceOn(n [3]int, e problem.Executor) (price float64, why string, err error) {
 	p, err := o.Problem("coarser", n)
 	if err != nil {
 		return 0, "", err
 	}
-	s, err := solver.SolveBy(p, solver.MethodConfig{Name: solver.Multigrid}, estimateTolerance, estimateCycles, e)
+	s, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, estimateTolerance, estimateCycles, e)
 	if err != nil {
 		return 0, "", err
 	}
-	if s.Reason != solver.Converged {
+	if s.Reason != iterate.Converged {
 		return 0, "the contract could not be priced on a coarser grid: " + s.Reason.String(), nil
 	}
 	q, err := o.Quote(p.AtStep(p.Steps()), s.U)

@@ -3,7 +3,7 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // european is the value of the option if it can be exercised at maturity only. It serves as boundary data
@@ -43,7 +43,7 @@ func newEuropean(o *Option, f *frame, w *payoffFunction, tau float64) *european 
 	return e
 }
 
-func (e *european) at(y solver.Point) float64 {
+func (e *european) at(y problem.Point) float64 {
 	w := e.payoff
 	switch w.basket {
 	case Arithmetic:
@@ -63,7 +63,7 @@ func (e *european) at(y solver.Point) float64 {
 
 // momentMatched returns the value of an arithmetic basket. Forwards are scaled by the largest, so that squares
 // do not overflow.
-func (e *european) momentMatched(y solver.Point) float64 {
+func (e *european) momentMatched(y problem.Point) float64 {
 	w := e.payoff
 	var log, part [MaxAssets]float64
 	top := math.Inf(-1)

@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // An American put on one asset is solved as an obstacle problem. Its price and delta are read from the
@@ -19,7 +20,7 @@ func ExampleOption() {
 	if err != nil {
 		panic(err)
 	}
-	s, err := solver.SolveSequential(p, solver.Jacobi, 1e-7, 0, 0, 0)
+	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-7, 0, 0, 0)
 	if err != nil {
 		panic(err)
 	}

@@ -3,7 +3,7 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // payoffFunction is the payoff as a function of y. An evaluation needs one exponential, for an arithmetic
@@ -17,7 +17,7 @@ type payoffFunction struct {
 	// The logarithm of an asset's price is offset + slope·y. A geometric basket has one entry for the whole
 	// basket.
 	offset [MaxAssets]float64
-	slope  [MaxAssets]solver.Point
+	slope  [MaxAssets]problem.Point
 	weight [MaxAssets]float64
 }
 
@@ -40,7 +40,7 @@ func newPayoffFunction(o *Option, f *frame) *payoffFunction {
 // merge replaces the assets of a geometric basket by the basket.
 func (w *payoffFunction) merge() {
 	var offset float64
-	var slope solver.Point
+	var slope problem.Point
 	for i := range w.d {
 		offset += w.weight[i] * w.offset[i]
 		for j := range slope {
@@ -52,13 +52,13 @@ func (w *payoffFunction) merge() {
 	w.weight[0] = 1
 }
 
-func (w *payoffFunction) log(i int, y solver.Point) float64 {
+func (w *payoffFunction) log(i int, y problem.Point) float64 {
 	s := &w.slope[i]
 	return w.offset[i] + float64(s[0]*y[0]) + float64(s[1]*y[1]) + float64(s[2]*y[2])
 }
 
 // at returns the payoff.
-func (w *payoffFunction) at(y solver.Point) float64 {
+func (w *payoffFunction) at(y problem.Point) float64 {
 	if v := w.sign * (w.value(y) - w.strike); v > 0 {
 		return v
 	}
@@ -66,7 +66,7 @@ func (w *payoffFunction) at(y solver.Point) float64 {
 }
 
 // value returns the value of the basket.
-func (w *payoffFunction) value(y solver.Point) float64 {
+func (w *payoffFunction) value(y problem.Point) float64 {
 	switch w.basket {
 	case Minimum, Maximum:
 		_, v := w.extreme(y)
@@ -82,7 +82,7 @@ func (w *payoffFunction) value(y solver.Point) float64 {
 }
 
 // extreme returns the asset with the minimum or maximum price, and the logarithm of that price.
-func (w *payoffFunction) extreme(y solver.Point) (int, float64) {
+func (w *payoffFunction) extreme(y problem.Point) (int, float64) {
 	which, best := 0, w.log(0, y)
 	for i := 1; i < w.d; i++ {
 		if v := w.log(i, y); w.basket == Minimum && v < best || w.basket == Maximum && v > best {
@@ -93,7 +93,7 @@ func (w *payoffFunction) extreme(y solver.Point) (int, float64) {
 }
 
 // branch returns the number of the smooth piece of the payoff at y, 0 where the payoff is 0.
-func (w *payoffFunction) branch(y solver.Point) int {
+func (w *payoffFunction) branch(y problem.Point) int {
 	which, log := 0, 0.0
 	switch w.basket {
 	case Minimum, Maximum:

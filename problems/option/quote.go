@@ -3,7 +3,7 @@ package option
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Quote is the value of an option today and its derivatives with respect to the assets' prices.
@@ -17,7 +17,7 @@ type Quote struct {
 // Quote computes price, delta and gamma from a solution u, [z][y][x], of p, which must be made by Problem or
 // be a time step of such a problem. Today's prices are a grid point. The derivatives are central differences of
 // fourth order (second order with one or two points along an axis), converted from y to S by the chain rule.
-func (o *Option) Quote(p *solver.Problem, u []float64) (Quote, error) {
+func (o *Option) Quote(p *problem.Problem, u []float64) (Quote, error) {
 	f, err := newFrame(o)
 	if err != nil {
 		return Quote{}, err
@@ -26,7 +26,7 @@ func (o *Option) Quote(p *solver.Problem, u []float64) (Quote, error) {
 	if err != nil {
 		return Quote{}, err
 	}
-	at := solver.Point{}
+	at := problem.Point{}
 	q := Quote{Price: g.value(g.center)}
 	q.Exercise = q.Price <= p.Obstacle(at) && q.Price > 0
 	slope, curve := f.returns(g.slopes(), g.curves())
@@ -68,14 +68,14 @@ func (f *frame) returns(slope vector, curve matrix) (s vector, c matrix) {
 
 // samples gives access to the values of a solution around today's prices.
 type samples struct {
-	p      *solver.Problem
+	p      *problem.Problem
 	u      []float64
 	center [3]int
 	first  [MaxAssets][]float64 // weights of the first derivative along an axis, centred
 	second [MaxAssets][]float64
 }
 
-func newSamples(p *solver.Problem, u []float64, d int) (*samples, error) {
+func newSamples(p *problem.Problem, u []float64, d int) (*samples, error) {
 	if p.Dimension != d || len(u) != p.Points() {
 		return nil, fmt.Errorf("option: a %d-D solution of %d values does not fit %d assets and a grid of %d points",
 			p.Dimension, len(u), d, p.Points())

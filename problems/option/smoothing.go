@@ -3,7 +3,7 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // cellAverage is the payoff at maturity, averaged over the cell of a grid point where the cell contains a
@@ -17,7 +17,7 @@ type cellAverage struct {
 	points int                // points of the midpoint rule along an axis
 }
 
-func newCellAverage(w *payoffFunction, p *solver.Problem) *cellAverage {
+func newCellAverage(w *payoffFunction, p *problem.Problem) *cellAverage {
 	s := &cellAverage{payoff: w, d: p.Dimension, points: []int{1, 64, 16, 4}[p.Dimension]}
 	for a := range s.d {
 		s.half[a] = p.Spacing(a) / 2
@@ -30,7 +30,7 @@ func newCellAverage(w *payoffFunction, p *solver.Problem) *cellAverage {
 	return s
 }
 
-func (s *cellAverage) at(y solver.Point) float64 {
+func (s *cellAverage) at(y problem.Point) float64 {
 	if !s.hasKink(y) {
 		return s.payoff.at(y)
 	}
@@ -51,7 +51,7 @@ func (s *cellAverage) at(y solver.Point) float64 {
 
 // hasKink reports whether the corners of the cell around y are on different pieces of the payoff. Kinks that
 // separate no corners have less effect than the discretisation error.
-func (s *cellAverage) hasKink(y solver.Point) bool {
+func (s *cellAverage) hasKink(y problem.Point) bool {
 	if !s.mayHaveKink(y) {
 		return false
 	}
@@ -73,7 +73,7 @@ func (s *cellAverage) hasKink(y solver.Point) bool {
 }
 
 // mayHaveKink reports whether the cell around y can contain a kink. It evaluates the payoff only once.
-func (s *cellAverage) mayHaveKink(y solver.Point) bool {
+func (s *cellAverage) mayHaveKink(y problem.Point) bool {
 	w := s.payoff
 	if w.basket == Arithmetic {
 		reach := max(s.reach[0], s.reach[1], s.reach[2])

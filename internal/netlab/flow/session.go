@@ -101,7 +101,7 @@ func (e *end) node() (*driver.Node, error) {
 	}
 	return driver.New(driver.Config{
 		Identity: identity, Plain: identity == nil, Protect: protect,
-		Name: endName(e.Sends), Link: link, Network: p2psap.Ethernet, Listen: net.JoinHostPort(e.Listen, "0"),
+		Name: endName(e.Sends), Rails: []driver.Rail{{Link: link}}, Listen: net.JoinHostPort(e.Listen, "0"),
 		Catalog: ctp.Catalog(), Policy: e.policy(), Run: "flow", Version: "flow", Cluster: cluster,
 		Linger: 100 * time.Millisecond,
 	})

@@ -1,0 +1,147 @@
+//go:build linux
+
+package obstacle_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
+)
+
+// A peer killed while it writes its block into the launcher's memory: the run ends, the
+// block is named missing, and nothing that was written of it is in the answer.
+func TestPeerKilledWhileItWritesItsBlock(t *testing.T) {
+	const n = 160
+	half := n * n * n / 2
+	p, _, err := file.Load("membrane", []int{n})
+	require.NoError(t, err)
+	start := referenceOf(p)
+	first, last := half, len(start)-1
+	for start[first] <= 0 {
+		first++
+	}
+	for start[last] <= 0 {
+		last--
+	}
+	// On a busy machine this process may be away for as long as the peer takes to write: it is
+	// tried again until it is not.
+	for !killedBetween(t, p, start, first, last) {
+	}
+}
+
+// killedBetween runs until a value of block 1 is there, and kills its peer unless another
+// one is there too, which it tells.
+func killedBetween(t *testing.T, p *problem.Problem, initial []float64, first, last int) bool {
+	at := filepath.Join(t.TempDir(), "u.npy")
+	r := start(t, "solve", "membrane", "--n", fmt.Sprint(p.N[0]), "--method", "richardson", "--peers", "2", "--max-sweeps", "3", "--out", at, "--format", "json")
+	pid := r.pid(1)
+	makeWay(pid)
+	answer := r.answer(len(initial))
+	for answer[first].Load() == 0 {
+		require.False(t, gone(pid), "a peer writes its block into the launcher's memory")
+		runtime.Gosched()
+	}
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	await.Until(t, func() bool { return state(pid) == 'T' || gone(pid) }, "the peer to be stopped")
+	if answer[last].Load() != 0 {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+		r.wait(patience)
+		return false
+	}
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Equal(t, 1, r.wait(patience))
+	s := r.solution()
+	require.Equal(t, "failed", s.Reason)
+	require.Contains(t, s.Failure, fmt.Sprintf("peer 1 (pid %d) ended: signal: killed", pid))
+	require.Equal(t, []int{1}, s.MissingBlocks)
+	u, err := output.ReadInitial(at, p)
+	require.NoError(t, err)
+	half := len(u) / 2
+	require.False(t, equal(initial[:half], u[:half]), "the other block holds what its peer had")
+	if len(s.FilledBlocks) == 0 { // the time for it was over, on a busy machine
+		require.True(t, equal(initial[half:], u[half:]), "the missing block holds starting values")
+		return true
+	}
+	box := problem.Box{Lo: [3]int{0, 0, p.N[2] / 2}, Hi: p.N}
+	e, err := verify.Evaluate(p.Inner(box, u, nil), u[half:], nil)
+	require.NoError(t, err)
+	require.InEpsilon(t, e.RelativeResidual, float64(s.FilledBlocks[0].Residual), 1e-3, "it holds what was computed, and nothing of what its peer had written")
+	return true
+}
+
+// makeWay has a process run only when no other wants the processor.
+func makeWay(pid int) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	for _, thread := range threads {
+		if id, err := strconv.Atoi(filepath.Base(thread)); err == nil {
+			_ = syscall.Setpriority(syscall.PRIO_PROCESS, id, 19)
+		}
+	}
+}
+
+func equal(a, b []float64) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// referenceOf is max(φ, 0) at the interior points.
+func referenceOf(p *problem.Problem) []float64 {
+	u := make([]float64, 0, p.Points())
+	for z := range p.N[2] {
+		for y := range p.N[1] {
+			for x := range p.N[0] {
+				u = append(u, max(0, p.Obstacle(p.At(x+1, y+1, z+1))))
+			}
+		}
+	}
+	return u
+}
+
+// answer maps the memory that the launcher gives its peers, n values.
+func (r *running) answer(n int) []atomic.Uint64 {
+	r.t.Helper()
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", r.cmd.Process.Pid))
+	require.NoError(r.t, err)
+	for _, fd := range fds {
+		if to, _ := os.Readlink(fd); !strings.HasPrefix(to, "/memfd:answer") {
+			continue
+		}
+		f, err := os.Open(fd)
+		require.NoError(r.t, err)
+		defer f.Close()
+		b, err := syscall.Mmap(int(f.Fd()), 0, 8*n, syscall.PROT_READ, syscall.MAP_SHARED)
+		require.NoError(r.t, err)
+		r.t.Cleanup(func() { _ = syscall.Munmap(b) })
+		return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&b[0])), n)
+	}
+	r.t.Fatal("the launcher has no memory for the answer")
+	return nil
+}
+
+// state is the letter of what a process is doing, T: it was stopped.
+func state(pid int) byte {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if i := bytes.LastIndexByte(stat, ')'); i >= 0 && i+2 < len(stat) {
+		return stat[i+2]
+	}
+	return 0
+}

@@ -1,0 +1,302 @@
+//go:build linux
+
+package obstacle_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// waiting starts a launcher that waits for peers by hand.
+func waiting(t *testing.T, args ...string) (r *running, address, secret string) {
+	t.Helper()
+	secret = secretFile(t, "the secret of this run")
+	r = start(t, append(args, "--rendezvous", "127.0.0.1:0", "--secret-file", secret, "--format", "json")...)
+	return r, r.said(`waiting for \d+ peers at (\S+): obstacle`)[1], secret
+}
+
+func secretFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "run.secret")
+	require.NoError(t, os.WriteFile(name, []byte(text+"\n"), 0o600))
+	return name
+}
+
+func TestPeersByHand(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	join := func(more ...string) *running {
+		return start(t, append([]string{"peer", "--rendezvous", address, "--listen", "127.0.0.1"}, more...)...)
+	}
+	wrong := join("--secret-file", secretFile(t, "a guess at the secret"))
+	require.Equal(t, 1, wrong.wait(patience))
+	wrong.said("does not know the run's secret")
+	loose := secretFile(t, "the secret of another run")
+	require.NoError(t, os.Chmod(loose, 0o644))
+	join("--secret-file", loose).said("others on this host can read the run's secret: chmod 600")
+	r.said("does not know the run's secret")
+
+	seat := join("--secret-file", secret, "--seat", "7")
+	require.Equal(t, 1, seat.wait(patience))
+	seat.said("no free place of rank 7 in a run of 2 peers")
+
+	first := join("--secret-file", secret, "--problem", "membrane")
+	r.said("peer joined")
+	second := join("--secret-file", secret)
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, first.wait(patience))
+	require.Equal(t, 0, second.wait(patience))
+	s := r.solution()
+	require.True(t, s.Converged)
+	require.Equal(t, first.cmd.Process.Pid, s.PerPeer[0].Pid)
+	require.Equal(t, second.cmd.Process.Pid, s.PerPeer[1].Pid)
+}
+
+// A peer that was started for another problem is sent away, and the run waits on.
+func TestPeerOfAnotherProblem(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
+	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--problem", "ball3d")
+	require.Equal(t, 1, p.wait(patience))
+	p.said("different problems: the run solves membrane .*, this peer was started for ball3d")
+	r.said("refused the peer .*: different problems")
+	p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--problem", "membrane")
+	require.Equal(t, 0, p.wait(patience))
+	require.Equal(t, 0, r.wait(patience))
+}
+
+func TestInterruptOfAPeerEndsTheRunPolitely(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m")
+	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	r.said(`"relaxing"`)
+	b.signal(syscall.SIGTERM)
+	require.Equal(t, 3, r.wait(patience))
+	require.Equal(t, "interrupted", r.solution().Reason)
+	require.Equal(t, 0, a.wait(patience))
+	require.Equal(t, 0, b.wait(patience))
+}
+
+func TestInterruptWhileWaiting(t *testing.T) {
+	r, _, _ := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	r.signal(syscall.SIGINT)
+	require.Equal(t, 3, r.wait(patience))
+	r.said("interrupted before the first relaxation")
+}
+
+func TestNobodyComes(t *testing.T) {
+	r, _, _ := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2", "--join-timeout", "200ms")
+	require.Equal(t, 1, r.wait(patience))
+	r.said("2 of 2 peers did not join within 200ms")
+}
+
+func TestPortsInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	r := start(t, "solve", "membrane", "--n", "8", "--rendezvous", taken.Addr().String(), "--secret-file", secretFile(t, "the secret of this run"))
+	require.Equal(t, 1, r.wait(patience))
+	r.said(fmt.Sprintf("no rendezvous at 127.0.0.1:%d: .*address already in use", port))
+
+	// A peer that cannot listen leaves its place to another one.
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "2")
+	join := func(more ...string) *running {
+		return start(t, append([]string{"peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1"}, more...)...)
+	}
+	a := join()
+	r.said(`"rank":0.*peer joined`)
+	p := join("--port-range", fmt.Sprintf("%d-%d", port, port))
+	require.Equal(t, 1, p.wait(patience))
+	p.said(fmt.Sprintf("%d.*address already in use", port))
+	r.said(fmt.Sprintf("cannot take part: .*%d.*the run waits for another peer in its place", port))
+	b := join()
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, a.wait(patience))
+	require.Equal(t, 0, b.wait(patience))
+	require.Equal(t, b.cmd.Process.Pid, r.solution().PerPeer[1].Pid)
+}
+
+// A peer of another version is refused, both ends name the versions, and the run
+// goes on waiting for a peer of its own.
+func TestOtherVersions(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "1")
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	conn := rendezvous.NewConn(c, patience)
+	defer conn.Close()
+	other, err := rendezvous.NewIdentity("v99", "of other protocols", []byte("the secret of this run"))
+	require.NoError(t, err)
+	_, err = conn.Join(other, rendezvous.Join{Seat: -1}, patience)
+	require.ErrorContains(t, err, "this peer is obstacle v99 (protocols of other pro)")
+	r.said(`different protocols: the launcher is obstacle .*, the peer is obstacle v99`)
+	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	require.Equal(t, 0, p.wait(patience))
+	require.Equal(t, 0, r.wait(patience))
+
+	keys, err := driver.NewSaltedIdentity([]byte("the secret of this run"), "rendezvous")
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		over, err := keys.Server(t.Context(), c)
+		if err != nil {
+			return
+		}
+		conn := rendezvous.NewConn(over, patience)
+		_ = conn.Send(rendezvous.Challenge{Version: rendezvous.Version + 1, Program: "v100", Fingerprint: build.Fingerprint(catalog.New())})
+		_, _ = conn.Receive()
+		conn.Close()
+	}()
+	p = start(t, "peer", "--rendezvous", l.Addr().String(), "--secret-file", secret)
+	require.Equal(t, 1, p.wait(patience))
+	p.said(`different versions: the launcher is obstacle v100 \(rendezvous protocol \d+\), this peer is obstacle`)
+}
+
+// The connection alone tells a peer started by hand that its launcher is gone.
+func TestPeersByHandEndWithTheLauncher(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m")
+	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	r.said(`"relaxing"`)
+	r.signal(syscall.SIGKILL)
+	require.Equal(t, 1, a.wait(patience)) // not after the time-out
+	require.Equal(t, 1, b.wait(patience))
+	a.said("the launcher at .* left before the run was over")
+}
+
+// A peer that has handed over its block has done its part, and exits with 1 all the same when
+// the launcher ends before it says Bye: nobody has the answer.
+func TestLauncherKilledBeforeBye(t *testing.T) {
+	code := 0
+	var p *running
+	for try := 0; code == 0 && try < 20; try++ { // the run may end before its launcher stands still
+		r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--max-sweeps", "300", "--slowdown", "0:100", "--peers", "1")
+		p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+		r.said(`"started"`)
+		r.signal(syscall.SIGSTOP)
+		p.said(`"iterated"`)
+		r.signal(syscall.SIGKILL)
+		code = p.wait(patience)
+	}
+	require.Equal(t, 1, code)
+	p.said("the launcher at .* left before the run was over")
+}
+
+// Of a run that has failed all peers exit with 1, and at once: the survivors wait neither for
+// the peer timeout nor for what they sent to the lost peer.
+func TestPeersByHandOfAFailedRun(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			r, address, secret := waiting(t, "solve", "membrane", "--n", "96", "--tol", "1e-13", "--peers", "3", "--scheme", scheme, "--peer-timeout", "10m")
+			var all []*running
+			for rank := range 3 {
+				all = append(all, start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--seat", fmt.Sprint(rank)))
+			}
+			r.said(`"relaxing"`)
+			all[1].signal(syscall.SIGKILL)
+			require.Equal(t, 1, r.wait(patience))
+			require.Equal(t, []int{1}, r.solution().MissingBlocks)
+			for _, rank := range []int{0, 2} {
+				require.Equal(t, 1, all[rank].wait(patience))
+				all[rank].said("obstacle: peer 1 .* closed its connection")
+			}
+		})
+	}
+}
+
+// A secret that comes by standard input, whose end it is: the peer goes on.
+func TestSecretByStandardInput(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	join := func(stdin io.Reader) *running {
+		return startWith(t, stdin, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", "-")
+	}
+	file, err := os.Open(secret)
+	require.NoError(t, err)
+	defer file.Close()
+	first := join(file)
+	second := join(strings.NewReader("the secret of this run")) // a pipe, and no end of the line
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, first.wait(patience))
+	require.Equal(t, 0, second.wait(patience))
+	require.True(t, r.solution().Converged)
+
+	// What it failed of it says itself: no launcher stands before the same person.
+	r, address, _ = waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
+	wrong := startWith(t, strings.NewReader("the secret of this run\n"), "peer", "--rendezvous", address, "--problem", "ball3d", "--secret-file", "-")
+	require.Equal(t, 1, wrong.wait(patience))
+	wrong.said("different problems")
+	r.said("refused the peer .*: different problems") // and waits for another
+	r.signal(syscall.SIGINT)
+	require.Equal(t, 3, r.wait(patience))
+
+	solve := startWith(t, strings.NewReader("the secret of this run\n"), "solve", "membrane", "--n", "10", "--peers", "1", "--rendezvous", "127.0.0.1:0", "--secret-file", "-")
+	address = solve.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+	require.Equal(t, 0, start(t, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", secret).wait(patience))
+	require.Equal(t, 0, solve.wait(patience))
+}
+
+// Several hundred connections that say nothing, or say it byte by byte, do not close the
+// rendezvous, also when new ones come all the time: the peers join and solve.
+func TestSilentConnectionsAtTheRendezvous(t *testing.T) {
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	var strangers []net.Conn
+	come := func(i int) error {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return err
+		}
+		strangers = append(strangers, c)
+		_, _ = c.Write([]byte{22, 3, 1, 2, 0, 1}[:i%7])
+		return nil
+	}
+	for i := range 500 {
+		require.NoError(t, come(i))
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if come(i) != nil {
+				return // the run is over
+			}
+			await.Pass(10 * time.Millisecond)
+		}
+	}()
+	first := start(t, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", secret)
+	second := start(t, "peer", "--rendezvous", address, "--listen", "127.0.0.1", "--secret-file", secret)
+	code := r.wait(patience)
+	close(stop)
+	<-done
+	for _, c := range strangers {
+		_ = c.Close()
+	}
+	require.Equal(t, 0, code)
+	require.Equal(t, 0, first.wait(patience))
+	require.Equal(t, 0, second.wait(patience))
+	require.Positive(t, r.solution().Refused["rendezvous.stranger"])
+}

@@ -1,0 +1,260 @@
+//go:build linux
+
+package obstacle_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
+)
+
+// endless is a solve that goes on until something happens to it.
+func endless(t *testing.T, scheme string, more ...string) *running {
+	t.Helper()
+	r := start(t, append([]string{"solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "3", "--scheme", scheme, "--format", "json"}, more...)...)
+	r.said(`"relaxing"`)
+	return r
+}
+
+// schemes are those that faults are tried with; the race detector, which is slow,
+// gets one.
+func schemes() []string {
+	if testing.Short() {
+		return []string{"async"}
+	}
+	return []string{"sync", "async"}
+}
+
+func TestKilledPeerEndsTheRun(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			at := filepath.Join(t.TempDir(), "u.npy")
+			r := endless(t, scheme, "--out", at, "--peer-timeout", "10m")
+			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
+			// The others end at once, not after the peer timeout; to judge what they have
+			// takes seconds under the race detector.
+			require.Equal(t, 1, r.wait(patience))
+			s := r.solution()
+			require.Equal(t, "failed", s.Reason)
+			require.Contains(t, s.Failure, fmt.Sprintf("peer 1 (pid %d) ended: signal: killed", r.pid(1)))
+			require.Equal(t, []int{1}, s.MissingBlocks)
+			require.Len(t, s.FilledBlocks, 1)
+			require.Equal(t, [][2]int{{0, 128}, {0, 128}, {43, 86}}, s.FilledBlocks[0].Box)
+			require.Less(t, float64(s.FilledBlocks[0].Residual), 1.0)
+			require.FileExists(t, at)
+			require.Positive(t, s.Sweeps[0], "the other blocks are the iterate they had")
+			r.said("obstacle: peer 1")
+			r.neverSaid("did not end") // the survivors do not wait for the dead peer
+		})
+	}
+}
+
+// Three of four boxes are lost: what is left in the angle between them is kept.
+func TestSeveralKilledPeers(t *testing.T) {
+	for method, scheme := range map[string]string{"schwarz": "async", "sor": "sync"} {
+		t.Run(method, func(t *testing.T) {
+			r := start(t, "solve", "membrane", "--n", "24", "--tol", "1e-13", "--peers", "4", "--partition", "2,2,1", "--slowdown", "3:2000",
+				"--method", method, "--scheme", scheme, "--format", "json", "--peer-timeout", "10m")
+			r.said(`"started"`)
+			for rank := range 3 {
+				require.NoError(t, syscall.Kill(r.pid(rank), syscall.SIGKILL))
+			}
+			require.Equal(t, 1, r.wait(patience))
+			s := r.solution()
+			require.Equal(t, []int{0, 1, 2}, s.MissingBlocks)
+			require.Len(t, s.FilledBlocks, 1)
+			require.Equal(t, 24*24*24*3/4, s.FilledBlocks[0].Points)
+			require.Equal(t, [][2]int{{0, 24}, {0, 24}, {0, 24}}, s.FilledBlocks[0].Box)
+			require.Less(t, float64(s.FilledBlocks[0].Residual), 1e-10)
+		})
+	}
+}
+
+// A launcher that stood still for longer than the peer timeout, alone or with all its peers,
+// reads what came meanwhile before it calls anyone silent.
+func TestLauncherThatStoodStill(t *testing.T) {
+	for i, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			r := endless(t, scheme, "--peer-timeout", "1s")
+			stopped := []int{r.cmd.Process.Pid}
+			if i > 0 || testing.Short() {
+				stopped = append(stopped, r.pid(0), r.pid(1), r.pid(2))
+			}
+			for _, pid := range stopped {
+				require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+			}
+			await.Pass(2 * time.Second)
+			for _, pid := range slices.Backward(stopped) {
+				require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+			}
+			r.signal(syscall.SIGINT)
+			require.Equal(t, 3, r.wait(patience))
+			s := r.solution()
+			require.Equal(t, "interrupted", s.Reason, s.Failure)
+			require.Empty(t, s.MissingBlocks)
+			require.Less(t, float64(s.RelativeResidual), 1.0)
+		})
+	}
+}
+
+func TestStoppedPeerIsNamed(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			r := endless(t, scheme, "--peer-timeout", "1s")
+			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGSTOP))
+			require.Equal(t, 1, r.wait(patience))
+			s := r.solution()
+			require.Contains(t, s.Failure, "peer 2 (pid")
+			require.Equal(t, []int{2}, s.MissingBlocks)
+		})
+	}
+}
+
+func TestInterruptWritesTheBestIterate(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			at := filepath.Join(t.TempDir(), "u.npy")
+			r := endless(t, scheme, "--out", at)
+			stop := map[string]syscall.Signal{"sync": syscall.SIGINT, "async": syscall.SIGHUP}[scheme]
+			if signal.Ignored(stop) { // the tests run under nohup, and so does the program
+				stop = syscall.SIGTERM
+			}
+			r.signal(stop)
+			require.Equal(t, 3, r.wait(patience))
+			s := r.solution()
+			require.Equal(t, "interrupted", s.Reason)
+			require.False(t, s.Converged)
+			require.Empty(t, s.MissingBlocks)
+			require.Less(t, float64(s.RelativeResidual), 1.0)
+			p, _, err := file.Load("membrane", []int{128})
+			require.NoError(t, err)
+			u, err := output.ReadInitial(at, p)
+			require.NoError(t, err)
+			e, err := verify.Evaluate(p, u, nil)
+			require.NoError(t, err)
+			require.Equal(t, float64(s.RelativeResidual), e.RelativeResidual, "the residual is that of what was written")
+		})
+	}
+}
+
+func TestSecondInterruptEndsAtOnce(t *testing.T) {
+	r := endless(t, "sync", "--peer-timeout", "10m")            // which is not what ends it
+	require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGSTOP)) // so that the first cannot be obeyed
+	r.signal(syscall.SIGINT)
+	r.said(`"stopping"`)
+	r.signal(syscall.SIGINT)
+	require.Equal(t, 3, r.wait(patience))
+	require.Empty(t, r.stdout.String())
+}
+
+func TestPeersEndWithTheirLauncher(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			r := endless(t, scheme, "--peer-timeout", "10m") // which is not what ends them
+			r.pid(0)
+			r.pid(1)
+			r.pid(2)
+			r.signal(syscall.SIGKILL)
+			<-r.done
+			r.nobodyLeft()
+		})
+	}
+}
+
+// Garbage and truncated messages on every port, TCP and UDP, from the launcher's
+// to the peers', change nothing of a synchronous run, not one bit.
+func TestGarbageOnEveryPort(t *testing.T) {
+	n, tol := 40, 1e-7
+	if testing.Short() {
+		n, tol = 20, 1e-4
+	}
+	at := filepath.Join(t.TempDir(), "u.npy")
+	// Peer 0 stands still, so that the run does not end before garbage has come to every port.
+	var r *running
+	for r == nil || r.over() {
+		r = start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slowdown", "0:4", "--peer-timeout", "10m", "--out", at, "--format", "json")
+		r.said(`"started"`)
+		_ = syscall.Kill(r.pid(0), syscall.SIGSTOP) // it may have ended: once more, then
+	}
+	var sent, wait sync.WaitGroup
+	stop := make(chan struct{})
+	for _, pid := range []int{r.cmd.Process.Pid, r.pid(0), r.pid(1)} {
+		tcp, udp := ports(t, pid)
+		require.NotEmpty(t, tcp)
+		if pid != r.cmd.Process.Pid {
+			require.NotEmpty(t, udp)
+		}
+		for _, port := range tcp {
+			sent.Add(1)
+			wait.Add(1)
+			go bombard("tcp", port, stop, &sent, &wait)
+		}
+		for _, port := range udp {
+			sent.Add(1)
+			wait.Add(1)
+			go bombard("udp", port, stop, &sent, &wait)
+		}
+	}
+	sent.Wait()
+	require.NoError(t, syscall.Kill(r.pid(0), syscall.SIGCONT))
+	code := r.wait(patience)
+	close(stop)
+	wait.Wait()
+	require.Equal(t, 0, code)
+	refused := r.solution().Refused
+	require.Positive(t, refused["stranger.refused"], "%v", refused)
+	require.Positive(t, refused["datagram.address"], "%v", refused)
+	require.Positive(t, refused["rendezvous.stranger"], "%v", refused)
+	p, _, err := file.Load("membrane", []int{n})
+	require.NoError(t, err)
+	oracle, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
+	require.NoError(t, err)
+	u, err := output.ReadInitial(at, p)
+	require.NoError(t, err)
+	require.Equal(t, oracle.U, u)
+}
+
+// bombard sends random bytes of random lengths until it is stopped; sent is done
+// once the first have gone.
+func bombard(network string, port int, stop chan struct{}, sent, wait *sync.WaitGroup) {
+	defer wait.Done()
+	first := sync.OnceFunc(sent.Done)
+	defer first()
+	buf := make([]byte, 2000)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		_, _ = rand.Read(buf)
+		c, err := net.DialTimeout(network, fmt.Sprintf("127.0.0.1:%d", port), time.Second)
+		if err != nil {
+			return // it has ended
+		}
+		for j := range 20 {
+			if _, err := c.Write(buf[:1+(i*97+j*31)%len(buf)]); err != nil {
+				break
+			}
+		}
+		c.Close()
+		first()
+	}
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+)
+
+// adapters says where each peer that solve starts opens its links, and refuses a run
+// that could not be on the network that it names.
+func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error) {
+	out := make([]rail.Host, w.peers)
+	for r := range out {
+		out[r] = q.host
+	}
+	has, software, err := rail.SoftwareRanks(q.host.Device, w.peers)
+	switch {
+	case err != nil:
+		return nil, badInput(err)
+	case !software && q.rails.Network == rail.IB:
+		links := 1
+		if q.inProcess {
+			links = w.peers
+		}
+		if _, err := q.host.Available(p.RailsOf(0), links); err != nil {
+			return nil, usage("--network ib: %w", err)
+		}
+		return out, nil
+	case !software:
+		return out, nil
+	case !q.inProcess:
+		return nil, usage("--ib-device %s: software adapters join peers of one process only: give --in-process", q.host.Device)
+	case q.rails.Network == rail.Ether:
+		return nil, usage("--ib-device %s: --network ether uses no adapter", q.host.Device)
+	}
+	fabric := ib.NewSoftwareFabric()
+	for r := range out {
+		out[r].Device = ""
+		if has[r] {
+			out[r].Fabric = fabric
+			continue
+		}
+		if q.rails.Network == rail.IB {
+			return nil, badInput(fmt.Errorf("--network ib: peer %d has no adapter, by --ib-device %s: --network auto uses Ethernet where one end has none", r, q.host.Device))
+		}
+		out[r].Without = fmt.Sprintf("--ib-device %s leaves peer %d out", q.host.Device, r)
+	}
+	return out, nil
+}

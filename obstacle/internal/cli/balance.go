@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+)
+
+// balances reads the word of --balance: whether planes move from peer to peer, and what
+// the answer says of it. What cannot be balanced is not refused: compare has rows of one
+// peer, too.
+func (q *request) balances(w *work) (bool, string, error) {
+	switch q.balance {
+	case "", "off":
+		return false, "off", nil
+	case "on":
+		c := problem.Config{Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method}
+		if err := richardson.Balanceable(&c); err != nil {
+			return false, "off: " + strings.TrimPrefix(err.Error(), richardson.ErrBalance.Error()+": "), nil
+		}
+		return true, "on", nil
+	}
+	return false, "", usage("--balance %q: want on or off", q.balance)
+}

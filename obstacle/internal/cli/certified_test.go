@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"math"
+	"testing"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
+)
+
+// What --enclose adds to an answer: intervals that hold the solution to round-off.
+func TestEnclose(t *testing.T) {
+	p := cube(t, 9)
+	solve := func(tol float64) []float64 {
+		s, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
+		require.NoError(t, err)
+		return s.U
+	}
+	exact, rough := solve(1e-13), solve(1e-3)
+	e, err := verify.Evaluate(p, rough, nil)
+	require.NoError(t, err)
+	places := []problem.Point{{0.2, 0.3, 0.4}, {0, 0.5, 0.5}}
+	s := &report.Solution{Probes: []report.Probe{probe(p, rough, places[0]), probe(p, rough, places[1])}}
+	n := &enclosing{sweeps: 8}
+	require.NoError(t, n.enclose(s, p, rough, &e, places))
+	require.Nil(t, s.Enclosure, "not asked for")
+	n.wanted = true
+	require.NoError(t, n.enclose(s, p, rough, &e, places))
+	u := probe(p, exact, places[0]).U
+	require.LessOrEqual(t, s.Probes[0].Between[0], u)
+	require.GreaterOrEqual(t, s.Probes[0].Between[1], u)
+	require.Less(t, s.Probes[0].Between[0], s.Probes[0].Between[1])
+	require.Equal(t, [2]float64{0, 0}, *s.Probes[1].Between, "boundary data are exact")
+	require.Positive(t, float64(s.Enclosure.Width))
+
+	e.Certificate.Why, e.ErrorBound = "A is no M-matrix", math.NaN()
+	require.NoError(t, n.enclose(s, p, rough, &e, places))
+	require.Equal(t, "A is no M-matrix", s.Enclosure.Why)
+}
+
+func TestEncloseRefused(t *testing.T) {
+	p := cube(t, 5)
+	require.NoError(t, (&enclosing{wanted: true}).check(p))
+	require.ErrorContains(t, (&enclosing{sweeps: -1}).check(p), "--enclose-sweeps -1")
+	front, _, err := file.Load("front1d", []int{5})
+	require.NoError(t, err)
+	require.NoError(t, (&enclosing{}).check(front))
+	require.ErrorContains(t, (&enclosing{wanted: true}).check(front), "changes in time")
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// combinations are arguments of solve: every method with every scheme, and what else a peer
+// may refuse.
+func combinations() (out [][]string) {
+	for _, method := range methods() {
+		for _, scheme := range []string{"sync", "async", "delay:0", "delay:2", "hybrid"} {
+			for _, partition := range []string{"slabs", "boxes"} {
+				for _, clusters := range []string{"0", "1", "2", "4"} {
+					for _, more := range [][]string{
+						{}, {"--order", "in-turn"}, {"--balance", "on"}, {"--flexible"}, {"--local", "sor", "--overlap", "0", "--coarse", "none"},
+						{"--inner-cycles", "2", "--coarse", "3", "--overlap", "8"}, {"--omega", "1.5"}, {"--step", "0.5"}, {"--cycle", "w"}, {"--sweeps-per-pass", "2"},
+					} {
+						for _, peers := range []string{"1", "2", "4"} {
+							out = append(out, append([]string{"--method", method, "--scheme", scheme, "--partition", partition,
+								"--clusters", clusters, "--peers", peers}, more...))
+						}
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// requestOf reads arguments as solve does.
+func requestOf(t *testing.T, args []string) *request {
+	t.Helper()
+	q := &request{catalog: catalog.New()}
+	f := pflag.NewFlagSet("solve", pflag.ContinueOnError)
+	q.flags(f)
+	f.StringVar(&q.scheme, "scheme", "sync", "")
+	f.IntVar(&q.peers, "peers", 0, "")
+	require.NoError(t, f.Parse(args))
+	return q
+}
+
+// Every combination is refused as bad usage, with a reason, or one that no peer refuses:
+// built as the peers build it, with the clusters they are told.
+func TestCombinationsAreRefusedBeforeTheStart(t *testing.T) {
+	accepted := 0
+	for _, prob := range []string{"membrane", "front1d"} {
+		for _, args := range combinations() {
+			name := prob + " " + strings.Join(args, " ")
+			q := requestOf(t, append(args, "--n", "7", "--threads", "1"))
+			w, err := q.resolve(prob)
+			if err != nil {
+				require.Equal(t, ExitUsage, exitCode(err), name)
+				require.NotEmpty(t, err.Error(), name)
+				continue
+			}
+			accepted++
+			for rank := range w.peers {
+				c := problem.Config{
+					Problem: w.problem, Partition: w.partition, Rank: iterate.Rank(rank), Scheme: w.scheme, Order: w.order, Method: w.method,
+					Tolerance: q.tol, Balance: w.balance, Reconfigure: true,
+				}
+				if w.label != nil && q.scheme == "hybrid" { // as peer.join does
+					labels := make([]string, w.peers)
+					for r := range labels {
+						labels[r], err = w.label(r, "", nil)
+						require.NoError(t, err)
+					}
+					c.Scheme, err = choice.Scheme(q.scheme, labels)
+					require.NoError(t, err)
+				}
+				_, err := solver.New(c)
+				require.NoError(t, err, name)
+			}
+		}
+	}
+	require.Greater(t, accepted, 2000)
+}
+
+// obstacle runs the program in this process.
+func obstacle(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = Main(context.Background(), args, catalog.New(), strings.NewReader(""), &out, &err)
+	return code, out.String(), err.String()
+}
+
+// Hybrid with a method of the whole grid is Schwarz with it, as docs/cli.md says, unless
+// there is one cluster.
+func TestHybridOfWholeGridMethods(t *testing.T) {
+	for _, method := range []string{"sor", "multigrid"} {
+		for clusters, want := range map[string]string{"1": method, "2": "schwarz"} {
+			code, out, stderr := obstacle(t, "solve", "membrane", "--n", "9", "--method", method, "--scheme", "hybrid", "--clusters", clusters,
+				"--peers", "2", "--in-process", "--format", "json")
+			require.Equal(t, ExitSolved, code, stderr)
+			var got struct {
+				Method    string
+				Converged bool
+			}
+			require.NoError(t, json.Unmarshal([]byte(out), &got))
+			require.True(t, got.Converged)
+			require.Equal(t, want, got.Method)
+		}
+	}
+}
+
+// compare has a row for what does not go together, and solves the others.
+func TestCompareHasRowsForWhatIsRefused(t *testing.T) {
+	type rows struct {
+		Rows []struct {
+			Method, Scheme string
+			Peers          int
+			Seconds        *float64
+			Messages       *uint64
+			Converged      bool
+			Why            string
+		}
+	}
+	small := []string{"compare", "membrane", "--n", "7", "--in-process", "--rounds", "1"}
+	code, out, stderr := obstacle(t, append(small, "--method", "multigrid", "--clusters", "2", "--peers", "2", "--format", "json")...)
+	require.Equal(t, ExitSolved, code, stderr)
+	require.Contains(t, out, `"scheme":"hybrid"`)
+
+	code, out, _ = obstacle(t, append(small, "--methods", "schwarz,sor", "--clusters", "2", "--peers", "1,2", "--scheme", "async", "--flexible", "--format", "json")...)
+	require.Equal(t, ExitUsage, code)
+	var got rows
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.Len(t, got.Rows, 6)
+	refused := 0
+	for _, r := range got.Rows {
+		require.Equal(t, r.Converged, r.Why == "")
+		require.Equal(t, r.Converged, r.Seconds != nil)
+		require.Equal(t, r.Converged, r.Messages != nil)
+		if !r.Converged {
+			refused++
+			require.Contains(t, r.Why, "--clusters 2 of 1 peers")
+		}
+	}
+	require.Equal(t, 2, refused)
+	code, out, _ = obstacle(t, append(small, "--clusters", "2", "--peers", "1,2", "--scheme", "async")...)
+	require.Equal(t, ExitUsage, code)
+	require.Contains(t, out, "not solved: richardson, async, --peers 1: --clusters 2 of 1 peers")
+
+	code, out, _ = obstacle(t, append(small, "--peers", "2", "--max-sweeps", "3", "--format", "json")...)
+	require.Equal(t, ExitStopped, code)
+	require.Contains(t, out, `"why":"stopped before the tolerance: sweeps"`)
+	for _, wrong := range [][]string{{"--scheme", "sink"}, {"--methods", "sor,soor"}, {"--peers", "0"}, {"--n", "x"}, {"--order", "in-turn", "--method", "sor"}} {
+		code, out, stderr = obstacle(t, append(small, wrong...)...)
+		require.Equal(t, ExitUsage, code, wrong)
+		require.Empty(t, out, wrong)
+		require.NotEmpty(t, stderr)
+	}
+}
+
+// What is accepted is solved, over sockets: a part of the combinations.
+func TestCombinationsAreSolved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("some seconds")
+	}
+	ran := map[string]int{}
+	for i, args := range combinations() {
+		if i%31 != 0 && !(strings.Contains(fmt.Sprint(args), "hybrid") && i%11 == 0) {
+			continue
+		}
+		code, out, stderr := obstacle(t, append([]string{"solve", "membrane", "--n", "7", "--in-process", "--tol", "1e-4", "--max-time", "20s", "--format", "json"}, args...)...)
+		require.Contains(t, []int{ExitSolved, ExitUsage}, code, "%v\n%s%s", args, out, stderr)
+		if ran[fmt.Sprint(code)]++; code == ExitUsage {
+			require.Empty(t, out)
+			require.NotEmpty(t, stderr)
+		}
+	}
+	require.Greater(t, ran["0"], 50)
+	require.Greater(t, ran["2"], 10)
+}

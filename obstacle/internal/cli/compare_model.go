@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+)
+
+// onModel are the flags of compare for a simulated comparison.
+type onModel struct {
+	simulation
+	machines []int
+	csv      string
+}
+
+func (o *onModel) flags(f *pflag.FlagSet) {
+	o.simulation.flags(f)
+	f.IntSliceVar(&o.machines, "machines", []int{4, 8, 16}, "with --model: numbers of machines, M1,M2,…")
+	f.StringVar(&o.csv, "csv", "", "with --model: write the table to a file")
+}
+
+// realFlags are the flags of compare that say how real peers run.
+func realFlags() []string {
+	return []string{
+		"threads", "in-process", "network", "clusters", "topology", "slowdown", "peer-timeout", "initial", "protect", "mtu", "step-mode", "balance",
+		"peers", "rounds", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
+	}
+}
+
+// fits refuses flags that the kind of comparison does not have.
+func (o *onModel) fits(c *cobra.Command) error {
+	changed := func(names []string) string {
+		i := slices.IndexFunc(names, func(n string) bool { return c.Flags().Changed(n) })
+		if i < 0 {
+			return ""
+		}
+		return names[i]
+	}
+	if o.model == "" {
+		if name := changed([]string{"machines", "stand-in", "no-overlap", "csv"}); name != "" {
+			return usage("--%s is of simulated runs: give --model too", name)
+		}
+		return nil
+	}
+	if name := changed(realFlags()); name != "" {
+		instead := map[string]string{"peers": "; give --machines", "clusters": "; the model has sites", "slowdown": "; the model has slow machines"}
+		return usage("--%s is of real runs, and --model simulates them%s", name, instead[name])
+	}
+	return o.simulation.check()
+}
+
+// outputs refuses files that could not be written when all runs are over.
+func (o *onModel) outputs(out []string) error {
+	for i, name := range out {
+		if name != o.csv && !isCSV(name) {
+			if err := figure.Check(name); err != nil {
+				return badInput(fmt.Errorf("%w; a table is .csv", err))
+			}
+		}
+		if slices.Contains(out[:i], name) {
+			return usage("%s is given twice: give each file once", name)
+		}
+		if err := writable(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareOn compares methods and schemes on the model of a cluster.
+func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string, all choices, out []string) error {
+	if o.csv != "" {
+		out = append(slices.Clone(out), o.csv)
+	}
+	if err := o.outputs(out); err != nil {
+		return err
+	}
+	f, err := a.openModel(o.model, q.blockOf(o.machines...))
+	if err != nil {
+		return err
+	}
+	if len(all.schemes) == 0 {
+		all.schemes = []string{"sync", "async"}
+		if len(f.Sites) > 1 {
+			all.schemes = append(all.schemes, "hybrid")
+		}
+	}
+	if len(o.machines) == 0 {
+		return usage("nothing to compare: give --machines")
+	}
+	all.peers = o.machines
+	var contests []*contest
+	var runs []*virtualRun
+	for _, name := range all.methods {
+		m, err := a.contest(q, &o.simulation, f, ref, name, all)
+		if err != nil {
+			return err
+		}
+		contests, runs = append(contests, m), append(runs, m.runs()...)
+	}
+	if len(runs) == 0 {
+		return contests[0].rows[0].refused
+	}
+	surviveWrites()
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
+	defer stop()
+	if err := a.play(ctx, runs); err != nil {
+		return err
+	}
+	c := report.SimulatedComparison{Subject: runs[0].subject(&o.simulation, f), Outputs: []report.Output{}}
+	c.Method = strings.Join(all.methods, ",")
+	var rows []*virtualRun
+	for _, m := range contests {
+		m.judge(&c)
+		rows = append(rows, m.rows...)
+	}
+	for _, name := range out {
+		c.Outputs = append(c.Outputs, outcomeOf(name, writeComparison(name, name == o.csv, &c)))
+	}
+	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows))
+}
+
+// worst is the exit code of all rows.
+func worst(rows []*virtualRun) error {
+	var out error
+	for _, r := range rows {
+		if err := r.verdict(); worseCode(exitCode(err), exitCode(out)) {
+			out = err
+		}
+	}
+	return out
+}
+
+// worseCode reports whether a row's exit code comes before another's: a failure before a run
+// that was stopped, and that before a row that was refused.
+func worseCode(code, than int) bool {
+	order := []int{ExitSolved, ExitUsage, ExitStopped, ExitFailed}
+	return slices.Index(order, code) > slices.Index(order, than)
+}
+
+func isCSV(name string) bool { return strings.EqualFold(filepath.Ext(name), ".csv") }
+
+func writeComparison(name string, csv bool, c *report.SimulatedComparison) error {
+	if csv || isCSV(name) {
+		return save(name, c.CSV)
+	}
+	return draw(name, fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(c))
+}
+
+// draw writes a figure.
+func draw(name, title string, all []figure.Series) error {
+	return save(name, func(w io.Writer) error { return figure.Write(w, name, title, all) })
+}
+
+// simulatedSeries sorts the rows by scheme, and by method where there are several.
+func simulatedSeries(c *report.SimulatedComparison) []figure.Series {
+	var out []figure.Series
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if !r.Efficiency.Known() {
+			continue
+		}
+		name := c.Name(r)
+		at := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == name })
+		if at < 0 {
+			at = len(out)
+			out = append(out, figure.Series{Name: name})
+		}
+		e := float64(r.Efficiency)
+		out[at].Points = append(out[at].Points, figure.Point{Peers: r.Machines, Low: e, Mid: e, High: e})
+	}
+	for _, s := range out {
+		slices.SortFunc(s.Points, func(a, b figure.Point) int { return a.Peers - b.Peers })
+	}
+	return out
+}

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
+)
+
+// convergence is the JSON of the command of that name.
+type convergence struct {
+	Problem   string  `json:"problem"`
+	Tolerance float64 `json:"tolerance"`
+	Method    string  `json:"method"`
+	Exact     bool    `json:"against_exact"` // else against the next finer grid
+	Grids     []level `json:"grids"`
+	// Order is the slope of a straight line through the logarithms of all errors: where
+	// the free boundary lies between grid points changes from grid to grid, and the
+	// order between two of them with it.
+	Order   nullable.Number `json:"order"`
+	Version string          `json:"version"`
+}
+
+// level is one grid. Error is the largest at the grid points: against the exact
+// solution, or at the points that the next finer grid has too. Order is log₂ of the
+// ratio of two errors, by the ratio of the spacings.
+type level struct {
+	N          []int           `json:"n"`
+	Points     int             `json:"points"`
+	Error      nullable.Number `json:"error"`
+	Order      nullable.Number `json:"order"`
+	ErrorBound nullable.Number `json:"error_bound"` // algebraic
+	Residual   nullable.Number `json:"relative_residual"`
+	Contact    float64         `json:"contact_share"`
+	Upper      float64         `json:"upper_contact_share"`
+	Sweeps     float64         `json:"sequential_equivalent_sweeps"`
+	Seconds    nullable.Number `json:"seconds"`
+
+	hasUpper bool
+	u        []float64
+	problem  *problem.Problem
+}
+
+func (a *app) convergenceCommand() *cobra.Command {
+	q := &request{catalog: a.catalog}
+	grids := []int{15, 31, 63}
+	c := &cobra.Command{
+		Use:   "convergence PROBLEM",
+		Short: "Solve on finer and finer grids: errors and the order of convergence",
+		Long: `convergence solves the same problem on a list of grids, in this process, and prints
+the largest error at the grid points, against the exact solution where one is known.
+Otherwise a grid is compared with the next finer one at the points that both have:
+then every n must be twice the one before and one more.`,
+		Example: "  obstacle convergence quartic2d --grids 15,31,63",
+		Args:    oneArgument("problem"),
+		RunE:    func(c *cobra.Command, args []string) error { return a.convergence(c.Context(), q, args[0], grids) },
+	}
+	f := c.Flags()
+	q.flags(f)
+	f.IntSliceVar(&grids, "grids", grids, "interior grid points per axis, N1,N2,…, growing")
+	_ = f.MarkHidden("n") // --grids takes its place
+	f.Lookup("tol").DefValue, q.tol = "1e-10", 1e-10
+	f.Lookup("in-process").DefValue, q.inProcess = "true", true
+	q.scheme, q.peers = "sync", 1
+	return grouped(c)
+}
+
+func (a *app) convergence(ctx context.Context, q *request, ref string, grids []int) error {
+	if len(grids) < 2 {
+		return usage("--grids: give two at least, as 15,31,63")
+	}
+	ctx, interrupt, stop := interrupts(ctx)
+	defer stop()
+	c := convergence{Tolerance: q.tol, Version: build.Version()}
+	var all []*level
+	for i, n := range grids {
+		if i > 0 && n <= grids[i-1] {
+			return usage("--grids %v: each must be finer than the one before", grids)
+		}
+		l, err := a.onGrid(ctx, q, ref, n, interrupt, &c)
+		if err != nil {
+			return err
+		}
+		if all = append(all, l); c.Exact || i == 0 {
+			continue
+		}
+		if n != 2*grids[i-1]+1 {
+			return usage("--grids %v: no exact solution is known, so every grid must hold the points of the one before: %d would follow %d", grids, 2*grids[i-1]+1, grids[i-1])
+		}
+		all[i-1].Error = nullable.Number(apart(all[i-1], l))
+		all[i-1].u = nil
+	}
+	c.fit(all)
+	return a.print(c, c.text)
+}
+
+// fit fills in the orders.
+func (c *convergence) fit(all []*level) {
+	var h, e []float64
+	for _, l := range all {
+		if v := math.Log(float64(l.Error)); nullable.Number(v).Known() {
+			h, e = append(h, math.Log(l.problem.Spacing(0))), append(e, v)
+			if n := len(h); n > 1 {
+				l.Order = nullable.Number((e[n-1] - e[n-2]) / (h[n-1] - h[n-2]))
+			}
+		}
+		c.Grids = append(c.Grids, *l)
+	}
+	c.Order = nullable.NaN()
+	if len(h) > 1 {
+		_, slope := stat.LinearRegression(h, e, nil, false)
+		c.Order = nullable.Number(slope)
+	}
+}
+
+// onGrid solves on one grid.
+func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interrupt <-chan struct{}, c *convergence) (*level, error) {
+	r := *q
+	r.n = fmt.Sprint(n)
+	w, err := r.resolve(ref)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := newRecorder(w, nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	o, err := a.execute(ctx, &r, w, steps, interrupt)
+	if err != nil {
+		return nil, err
+	}
+	e, evolution, err := a.judge(w, o, steps, r.stepMode)
+	if err != nil {
+		return nil, failed(err)
+	}
+	s := a.describe(&r, w)
+	s.Evolution = evolution
+	s.Add(o, w.partition, e)
+	if err := verdict(s); err != nil {
+		fmt.Fprintf(a.err, "obstacle: n = %d: %s\n", n, s.Reason)
+		return nil, err
+	}
+	c.Problem, c.Method, c.Exact = s.Problem, s.Method, w.problem.AtStep(o.Steps).Exact != nil
+	return &level{
+		N: s.N, Points: s.Points, Error: s.MaxError, Order: nullable.NaN(), ErrorBound: s.ErrorBound, Residual: s.RelativeResidual,
+		Contact: float64(s.ContactPoints) / float64(s.Points), Upper: float64(s.UpperContact) / float64(s.Points), hasUpper: s.HasUpper, Sweeps: s.SequentialEquivalentSweeps, Seconds: s.Seconds,
+		u: o.U, problem: w.problem,
+	}, nil
+}
+
+// apart is the largest difference at the points that both grids have.
+func apart(coarse, fine *level) float64 {
+	n, m := coarse.problem.N, fine.problem.N
+	d, worst := coarse.problem.Dimension, 0.0
+	at := func(i, axis int) int {
+		if axis >= d {
+			return i
+		}
+		return 2*i + 1
+	}
+	for k := range n[2] {
+		for j := range n[1] {
+			for i := range n[0] {
+				u := coarse.u[i+n[0]*(j+n[1]*k)]
+				v := fine.u[at(i, 0)+m[0]*(at(j, 1)+m[1]*at(k, 2))]
+				worst = max(worst, math.Abs(u-v))
+			}
+		}
+	}
+	return worst
+}
+
+func (c *convergence) text(w io.Writer) {
+	what := "difference to the next grid"
+	if c.Exact {
+		what = "error"
+	}
+	fmt.Fprintf(w, "%s, %s, tolerance %g\n", c.Problem, c.Method, c.Tolerance)
+	table(w, func(w io.Writer) {
+		upper := slices.ContainsFunc(c.Grids, func(l level) bool { return l.hasUpper })
+		fmt.Fprintf(w, "n\t%s\torder\talgebraic error at most\tcontact%s\tequivalent sweeps\tseconds\n", what, map[bool]string{true: "\tupper contact"}[upper])
+		for _, l := range c.Grids {
+			contact := fmt.Sprintf("%.2f %%", 100*l.Contact)
+			if upper {
+				contact += fmt.Sprintf("\t%.2f %%", 100*l.Upper)
+			}
+			fmt.Fprintf(w, "%v\t%s\t%s\t%s\t%s\t%.1f\t%.3f\n", l.N[0], number("%.4e", l.Error), number("%.2f", l.Order),
+				number("%.1e", l.ErrorBound), contact, l.Sweeps, l.Seconds)
+		}
+	})
+	if c.Order.Known() {
+		fmt.Fprintf(w, "order over all grids: %.2f\n", float64(c.Order))
+	}
+}
+
+// number writes what is known.
+func number(format string, v nullable.Number) string {
+	if !v.Known() {
+		return ""
+	}
+	return fmt.Sprintf(format, float64(v))
+}

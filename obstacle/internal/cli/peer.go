@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/peer"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
+	"github.com/p2pdc/p2pdc/problems/file"
+)
+
+// peerFlags are those of obstacle peer.
+type peerFlags struct {
+	rendezvous string
+	listen     string
+	ports      string
+	secretFile string
+	protect    string
+	seat       int
+	problem    string
+	params     []string
+	trace      string
+	wait       time.Duration
+	rail       rail.Host
+	answer     int  // descriptor of the launcher's memory; 0: none
+	spawned    bool // by a launcher, which holds the other end of standard input
+}
+
+func (a *app) peerCommand() *cobra.Command {
+	f := &peerFlags{}
+	c := &cobra.Command{
+		Use:   "peer",
+		Short: "Run one peer of a run that spans machines",
+		Long: `peer joins the run whose launcher waits at --rendezvous (obstacle solve PROBLEM
+--peers K --rendezvous ADDR --secret-file FILE), gets its rank and its part of
+the problem from there, and exchanges halos with the other peers directly. The
+file of --secret-file holds the same secret on all machines, in its first line;
+obstacle secret makes one, and - reads it from standard input. It closes the run
+to everybody else: both ends of a connection prove that they know it, over TLS
+1.3, and what peers on different hosts exchange is encrypted and authenticated
+(docs/security.md).`,
+		Example: `  obstacle secret run.secret
+  scp -p run.secret other-host:
+  obstacle peer --rendezvous 192.0.2.1:7400 --listen 192.0.2.2 --port-range 7500-7599 --secret-file run.secret`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return a.peer(c.Context(), f) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.rendezvous, "rendezvous", "", "HOST:PORT of the launcher (required)")
+	fl.StringVar(&f.listen, "listen", "", "address of this host that other peers reach (default: all of them)")
+	fl.StringVar(&f.ports, "port-range", "", "A-B: ports to listen on (default: any)")
+	fl.StringVar(&f.secretFile, "secret-file", "", "file that holds the run's secret; - for standard input (required)")
+	fl.StringVar(&f.protect, "protect", "", "take part only if the run has this --protect: auto, always or never")
+	fl.StringVar(&f.rail.Network, "network", "", "auto, ether: use no InfiniBand here, or ib: take part only over it (default: as the run wants)")
+	f.rail.Add(fl)
+	fl.IntVar(&f.seat, "seat", -1, "the rank wanted (-1: any)")
+	fl.StringVar(&f.problem, "problem", "", "take part only if the run solves this problem")
+	fl.StringArrayVar(&f.params, "param", nil, "with --problem: NAME=VALUE of a built-in problem (repeatable)")
+	fl.StringVar(&f.trace, "trace", "", "write every event of every composite to FILE")
+	fl.DurationVar(&f.wait, "join-timeout", 10*time.Minute, "how long to wait for the launcher")
+	fl.IntVar(&f.answer, "answer", 0, "descriptor of memory for the answer, from the launcher that started this process")
+	fl.BoolVar(&f.spawned, "spawned", false, "the launcher that started this process writes the run's key to its standard input, and ends with it")
+	_ = errors.Join(fl.MarkHidden("answer"), fl.MarkHidden("spawned")) // they have just been defined
+	return c
+}
+
+func (a *app) peer(ctx context.Context, f *peerFlags) error {
+	if f.rendezvous == "" || f.secretFile == "" && !f.spawned {
+		return usage("obstacle peer needs --rendezvous HOST:PORT and --secret-file FILE; see obstacle peer --help")
+	}
+	if f.protect != "" && !protectWord(f.protect) {
+		return usage("--protect %q: want auto, always or never", f.protect)
+	}
+	if err := f.checkRail(a.catalog.Links.Names()); err != nil {
+		return err
+	}
+	low, high, err := portRange(f.ports)
+	if err != nil {
+		return badInput(err)
+	}
+	o := peer.Options{
+		Rendezvous: f.rendezvous, Seat: f.seat, DialTime: f.wait, WaitTime: f.wait,
+		Listen: f.listen, PortLow: low, PortHigh: high, Protect: f.protect, OwnProcess: true, Rail: f.rail, Catalog: a.catalog, Log: a.log,
+	}
+	if f.problem != "" {
+		if o.Expect, err = file.Open(a.catalog.Problems, f.problem, f.params); err != nil {
+			return badInput(err)
+		}
+	}
+	if f.answer > 0 {
+		shared := os.NewFile(uintptr(f.answer), "answer")
+		defer shared.Close()
+		o.Answer = func(points int) ([]float64, error) { return host.MapArray(shared, points) }
+	}
+	ctx, interrupt, stop := interrupts(ctx)
+	defer stop()
+	o.Interrupt = interrupt
+	if f.spawned {
+		o.Identity, ctx, err = a.inherited(ctx)
+	} else {
+		o.Identity, err = a.identity(f.secretFile)
+	}
+	if err != nil {
+		return badInput(err)
+	}
+	if f.trace == "" {
+		return f.outcome(peer.Run(ctx, o))
+	}
+	t, err := tracefile.Create(f.trace)
+	if err != nil {
+		return badInput(err)
+	}
+	o.Tracer = t
+	return f.outcome(errors.Join(peer.Run(ctx, o), t.Close()))
+}
+
+// checkRail refuses flags that make no sense, and a host without the network that they
+// ask for.
+func (f *peerFlags) checkRail(links []string) error {
+	if err := f.rail.Check(links); err != nil {
+		return badInput(err)
+	}
+	if _, software, _ := rail.SoftwareRanks(f.rail.Device, 0); software {
+		return usage("--ib-device %s: software adapters join peers of one process only: obstacle solve --in-process", f.rail.Device)
+	}
+	if f.rail.Network != rail.IB {
+		return nil
+	}
+	if _, err := f.rail.Available(rendezvous.Rails{}, 1); err != nil {
+		return usage("--network ib: %w", err)
+	}
+	return nil
+}
+
+// outcome leaves it to the launcher to say what it has been told, when it stands
+// before the same person.
+func (f *peerFlags) outcome(err error) error {
+	var told *peer.ToldError
+	if f.spawned && errors.As(err, &told) {
+		return &exitError{code: ExitFailed}
+	}
+	return failed(err)
+}
+
+// portRange reads A-B.
+func portRange(s string) (low, high int, err error) {
+	if s == "" {
+		return 0, 0, nil
+	}
+	a, b, found := strings.Cut(s, "-")
+	low, err1 := strconv.Atoi(a)
+	high, err2 := strconv.Atoi(b)
+	if !found || err1 != nil || err2 != nil || low < 1 || high > 65535 || low > high {
+		return 0, 0, fmt.Errorf("--port-range %q: want A-B with 1 ≤ A ≤ B ≤ 65535", s)
+	}
+	return low, high, nil
+}

@@ -1,0 +1,155 @@
+// Package cli is the command line of obstacle: commands, flags and exit codes. It
+// decides what a flag means and what the defaults are; the work is done by the
+// packages beside it.
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/p2pdc/p2pdc/internal/spelling"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+)
+
+// app is one call of the program.
+type app struct {
+	catalog *catalog.Set
+	in      io.Reader
+	out     io.Writer
+	err     io.Writer
+
+	format    string
+	logLevel  string
+	logFormat string
+	log       zerolog.Logger
+}
+
+// Main runs the program and returns its exit code.
+func Main(ctx context.Context, args []string, c *catalog.Set, in io.Reader, out, errs io.Writer) int {
+	a := &app{catalog: c, in: in, out: out, err: errs}
+	root := a.root()
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	root.SetArgs(helped(root, args))
+	err := root.ExecuteContext(ctx)
+	if err != nil && err.Error() != "" {
+		fmt.Fprintf(errs, "obstacle: %v\n", err)
+	}
+	return exitCode(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "obstacle",
+		Short: "Solve obstacle problems with peers that talk to each other",
+		Long: `obstacle solves large obstacle problems (a membrane over an obstacle) by
+projected relaxation on several peers, synchronously or asynchronously. Peers are
+processes that exchange halos directly, over P2PSAP.`,
+		Example:           "  obstacle solve membrane --n 32 --peers 2 --scheme async",
+		Version:           build.Version(),
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.start() },
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("no command %q%s; obstacle --help lists them", args[0], spelling.Suggest(args[0], commandNames()))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&a.format, "format", "text", "text for people, json for programs")
+	f.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn, error or off; logs go to stderr")
+	f.StringVar(&a.logFormat, "log-format", "text", "text or json, of the logs")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%w; see %s --help", err, c.CommandPath())
+	})
+	root.AddCommand(a.solveCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(), a.checkCommand(), a.problemsCommand(),
+		a.clustersCommand(),
+		a.calibrateCommand(),
+		a.stackCommand(), a.peerCommand(), a.secretCommand(), a.doctorCommand(), a.versionCommand())
+	return root
+}
+
+func commandNames() []string {
+	return []string{"solve", "compare", "simulate", "convergence", "check", "problems", "clusters", "calibrate", "stack", "peer", "secret", "doctor", "version", "completion", "help"}
+}
+
+// start looks at the flags that every command has.
+func (a *app) start() error {
+	if a.format != "text" && a.format != "json" {
+		return usage("--format %q: want text or json", a.format)
+	}
+	level, err := zerolog.ParseLevel(strings.Replace(a.logLevel, "off", "disabled", 1))
+	if err != nil || a.logLevel == "" {
+		return usage("--log-level %q: want debug, info, warn, error or off", a.logLevel)
+	}
+	w := a.err
+	switch a.logFormat {
+	case "json":
+	case "text":
+		w = zerolog.ConsoleWriter{Out: a.err, NoColor: !terminal(a.err), TimeFormat: "15:04:05.000"}
+	default:
+		return usage("--log-format %q: want text or json", a.logFormat)
+	}
+	zerolog.TimeFieldFormat = time.RFC3339Nano
+	a.log = zerolog.New(w).Level(level).With().Timestamp().Logger()
+	return nil
+}
+
+// noArguments refuses arguments with the right exit code.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments, not %q", c.CommandPath(), args)
+	}
+	return nil
+}
+
+// oneArgument wants one argument, called what.
+func oneArgument(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage("%s wants one %s, not %d arguments; see %s --help", c.CommandPath(), what, len(args), c.CommandPath())
+		}
+		return nil
+	}
+}
+
+func (a *app) json() bool { return a.format == "json" }
+
+// print writes v as JSON, or what text gives, to stdout, in one piece.
+func (a *app) print(v any, text func(w io.Writer)) error {
+	var all bytes.Buffer
+	if a.json() {
+		e := json.NewEncoder(&all)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(v); err != nil {
+			return failed(err)
+		}
+	} else {
+		text(&all)
+	}
+	if _, err := all.WriteTo(a.out); err != nil {
+		return failed(fmt.Errorf("the answer could not be printed: %w", err))
+	}
+	return nil
+}
+
+// terminal tells whether w is one.
+func terminal(w io.Writer) bool {
+	f, is := w.(*os.File)
+	return is && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// rowFlags add optional rows to Table I.
+type rowFlags struct {
+	congestion string
+	names      []string // of --rows
+}
+
+func (r *rowFlags) add(f *pflag.FlagSet, c *catalog.Set) {
+	f.StringVar(&r.congestion, "congestion", "newreno",
+		"congestion control of reliable sessions between clusters: "+catalog.Words(c.Congestion.Names()))
+	f.StringSliceVar(&r.names, "rows", nil,
+		"optional micro-protocols, NAME,…, added to the compositions of Table I: "+strings.Join(c.Rows.Help(), "; "))
+	f.BoolFunc("negative-ack", "the same as --rows NegativeAck", func(string) error {
+		if !slices.Contains(r.names, negativeAck) {
+			r.names = append(r.names, negativeAck)
+		}
+		return nil
+	})
+}
+
+const negativeAck = "NegativeAck"
+
+func (r *rowFlags) optional(c *catalog.Set) ([]p2psap.OptionalRow, error) {
+	return c.Optional(r.congestion, r.names)
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/metrics"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// Bounds of the servers of a run: they answer short questions, to a few.
+const (
+	serveTime        = 5 * time.Second
+	serveHeaderBytes = 4 << 10
+	serveConns       = 32 // at a time; past that, older ones are closed
+)
+
+// serve answers at the address of a flag, over HTTP, until stop is called.
+func (a *app) serve(flag, address string, h http.Handler) (at net.Addr, stop func(), err error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, nil, badInput(fmt.Errorf("%s %s: %w", flag, address, err))
+	}
+	if at, is := l.Addr().(*net.TCPAddr); is && !at.IP.IsLoopback() {
+		a.log.Warn().Msgf("%s: whoever reaches %v can read what this run is doing", flag, at)
+	}
+	pending := driver.NewPending(serveConns)
+	server := &http.Server{
+		ConnState: func(c net.Conn, s http.ConnState) {
+			switch s {
+			case http.StateNew:
+				pending.Add(c)
+			case http.StateClosed, http.StateHijacked:
+				pending.Remove(c)
+			}
+		},
+		ReadHeaderTimeout: serveTime, ReadTimeout: serveTime, WriteTimeout: 2 * serveTime, IdleTimeout: serveTime,
+		MaxHeaderBytes: serveHeaderBytes, Handler: h,
+	}
+	server.SetKeepAlivesEnabled(false)
+	var done sync.WaitGroup
+	done.Go(func() { _ = server.Serve(l) })
+	return l.Addr(), func() { _ = server.Close(); done.Wait() }, nil
+}
+
+// serveMetrics answers scrapes of Prometheus at --metrics until stop is called.
+func (a *app) serveMetrics(q *request, w *work, s *launch.Status) (stop func(), err error) {
+	handler := metrics.Handler(metrics.Run{
+		Problem: w.spec.Name(), Scheme: w.scheme.Name(), Method: w.method.Name, Version: build.Version(),
+		Peers: w.peers, Points: w.problem.Points(), Tolerance: q.tol,
+	}, s)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", handler)
+	at, stop, err := a.serve("--metrics", metricsAddress(q.metrics), mux)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(a.err, "metrics at http://%s/metrics\n", at)
+	return stop, nil
+}
+
+// metricsAddress puts what names a port only on loopback.
+func metricsAddress(flag string) string {
+	port, only := strings.CutPrefix(flag, ":")
+	if !only && strings.Contains(flag, ":") {
+		return flag
+	}
+	return net.JoinHostPort("127.0.0.1", port)
+}

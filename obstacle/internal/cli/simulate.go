@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+)
+
+func (a *app) simulateCommand() *cobra.Command {
+	q := &request{catalog: a.catalog, peerTimeout: defaultPeerTimeout, protect: defaultProtect}
+	s := &simulation{}
+	var machines int
+	c := &cobra.Command{
+		Use:   "simulate PROBLEM",
+		Short: "Solve a problem on a cluster that is simulated",
+		Long: `simulate runs the peers of a solve, with their protocol, on the model of a cluster
+in virtual time: the numbers they compute are real, what machines and networks take
+is the model's (docs/simulation.md). One seed gives one run.
+
+Exit codes are those of solve: 3 means stopped before the tolerance (--max-time is
+virtual time).`,
+		Example: "  obstacle simulate membrane --n 32 --model graphene-eth --machines 8 --scheme async",
+		Args:    oneArgument("problem"),
+		RunE: func(c *cobra.Command, args []string) error {
+			s.size(q, c.Flags())
+			return a.simulate(c.Context(), q, s, args[0], machines)
+		},
+	}
+	f := c.Flags()
+	q.numericFlags(f)
+	f.Lookup("n").DefValue = "256"
+	s.flags(f)
+	f.IntVar(&machines, "machines", 4, "machines, one peer on each")
+	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K, or hybrid: synchronous within a site")
+	return grouped(c)
+}
+
+func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref string, machines int) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	f, err := a.openModel(s.model, q.blockOf(machines))
+	if err != nil {
+		return err
+	}
+	r, err := a.prepare(q, s, f, ref, q.scheme, machines)
+	if err != nil {
+		return err
+	}
+	runs := []*virtualRun{r}
+	var one *virtualRun
+	switch {
+	case r.sequential():
+	case machines == 1:
+		one = r
+	default:
+		if one, err = a.alone(q, s, f, ref); err != nil {
+			return err
+		}
+		runs = append(runs, one)
+	}
+	surviveWrites()
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
+	defer stop()
+	if err := a.play(ctx, runs); err != nil {
+		return err
+	}
+	alone, about := reference(one, r)
+	r.figures.Against(alone, r.costing())
+	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures, PerMachine: report.Machines(r.result, &r.Config)}
+	out.Reference, out.Alone = about, known(alone.Seconds)
+	out.Costing = r.costing()
+	out.Simulation = report.Effort{
+		Events: r.result.Events, Segments: r.figures.Segments, WallSeconds: r.wall.Seconds(), SegmentsPerSecond: float64(r.figures.Segments) / r.wall.Seconds(),
+	}
+	if err := a.print(&out, out.Text); err != nil {
+		return err
+	}
+	return r.verdict()
+}
+
+// known is null where t(1) is not.
+func known(alone float64) nullable.Number {
+	if alone <= 0 {
+		return nullable.NaN()
+	}
+	return nullable.Number(alone)
+}

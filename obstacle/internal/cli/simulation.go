@@ -1,0 +1,292 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/pflag"
+
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
+	"github.com/p2pdc/p2pdc/solver"
+)
+
+// simulation says on what a run is simulated, beside what is solved.
+type simulation struct {
+	model     string
+	standIn   int
+	noOverlap bool
+}
+
+func (s *simulation) flags(f *pflag.FlagSet) {
+	f.StringVar(&s.model, "model", "", "cluster to simulate: a built-in (obstacle clusters) or a file")
+	f.IntVar(&s.standIn, "stand-in", 1, "C: relax a grid C times coarser, every point of which stands for C a side in time and bytes (without --n: 8, of 256)")
+	f.BoolVar(&s.noOverlap, "no-overlap", false,
+		"send faces after the whole block has been relaxed, so that no transfer overlaps relaxation")
+}
+
+const maxStandIn = 64
+
+// size chooses the grid where the user has not: that of the published measurements, and a
+// coarse one that stands for it. Small grids on many machines are all network.
+func (s *simulation) size(q *request, f *pflag.FlagSet) {
+	if f.Changed("n") {
+		return
+	}
+	q.n = "256"
+	if !f.Changed("stand-in") {
+		s.standIn = 8
+	}
+}
+
+func (s *simulation) check() error {
+	switch {
+	case s.model == "":
+		return usage("--model: on what cluster? Give a built-in (obstacle clusters lists them) or a file")
+	case s.standIn < 1 || s.standIn > maxStandIn:
+		return usage("--stand-in %d: want 1 to %d", s.standIn, maxStandIn)
+	}
+	return nil
+}
+
+// virtualRun is a run on a model, and what has become of it.
+type virtualRun struct {
+	simulate.Config
+	work    *work
+	label   string // before its name, where that is not enough
+	figures report.Simulated
+	result  *simulate.Result // without the answer
+	err     error            // why it failed or ended early
+	refused error            // why it was not prepared; then there are only figures
+	wall    time.Duration
+}
+
+func (r *virtualRun) name() string {
+	return fmt.Sprintf("%s%s, %d", r.label, r.Solver.Scheme.Name(), r.Solver.Partition.Peers())
+}
+
+// prepare makes a run of what flags say; every error is bad input.
+func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, scheme string, machines int) (*virtualRun, error) {
+	if err := q.bounds(); err != nil {
+		return nil, err
+	}
+	if machines < 1 {
+		return nil, usage("--machines %d: want 1 or more", machines)
+	}
+	m, err := f.Model(machines)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	var sites []string
+	for i := range m.Hosts {
+		sites = append(sites, m.Sites[m.Hosts[i].Site])
+	}
+	of := *q
+	of.scheme = scheme
+	w, err := of.numeric(ref, sites, s.standIn)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case w.problem.Steps() > 0:
+		return nil, usage("problem %s changes in time: only stationary problems are simulated", w.spec.Name())
+	case s.noOverlap && w.method.Name != problem.Richardson:
+		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name, problem.Richardson)
+	}
+	if w.partition, err = partitionOf(q.partition, w.problem, machines, q.weights); err != nil {
+		return nil, badInput(err)
+	}
+	if w.partition.Peers() != machines {
+		return nil, usage("--partition %s makes %d parts for %d machines", q.partition, w.partition.Peers(), machines)
+	}
+	rows, err := q.rows.optional(q.catalog)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	c := problem.Config{
+		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
+		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
+	}
+	if err := solver.Check(c); err != nil {
+		return nil, badInput(err)
+	}
+	return &virtualRun{work: w, Config: simulate.Config{
+		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Evaluate: true,
+		Solver: c,
+	}}, nil
+}
+
+// alone is the run of one machine, synchronous, to which nothing happens.
+func (a *app) alone(q *request, s *simulation, f *clusterfile.File, ref string) (*virtualRun, error) {
+	one := *q
+	one.partition, one.weights, one.method.flexible = "auto", nil, false
+	return a.prepare(&one, s, f.WithoutEvents(), ref, "sync", 1)
+}
+
+// sequential tells whether a run does the sweeps of one machine, so that t(1) follows.
+func (r *virtualRun) sequential() bool {
+	return r.refused == nil && r.work.method.Name == problem.Richardson && r.work.order == problem.Jacobi && r.work.scheme.Lockstep()
+}
+
+// points of the grid that the times are for.
+func (r *virtualRun) points() int {
+	points := r.work.problem.Points()
+	for range r.work.problem.Dimension {
+		points *= r.Scale
+	}
+	return points
+}
+
+// reference is t(1) until the tolerance was met, nothing where it is not known, and what it
+// is. one is the run of one machine; nil: it follows from like, a run that does the same sweeps.
+func reference(one, like *virtualRun) (alone report.Alone, about string) {
+	if one != nil {
+		if !one.figures.Converged {
+			return alone, "not known: one machine did not reach the tolerance"
+		}
+		alone = report.Alone{Seconds: float64(one.figures.Met), Sweeps: float64(one.figures.MetSweeps)}
+		return alone, fmt.Sprintf("sync on one machine (%s), simulated", one.Model.Hosts[0].Name)
+	}
+	if !like.figures.Converged {
+		return alone, "not known: the tolerance was not reached"
+	}
+	h := &like.Model.Hosts[0]
+	alone.Sweeps = float64(like.figures.MetSweeps)
+	alone.Seconds = aloneSeconds(h, alone.Sweeps, like.points())
+	return alone, fmt.Sprintf("sync on one machine (%s), %.4g sweeps of %d points, computed", h.Name, alone.Sweeps, like.points())
+}
+
+// costing is what the sweeps that stale values cost are to be divided by.
+func (r *virtualRun) costing() int {
+	if r.work.scheme.Lockstep() || r.work.method.Name != problem.Richardson {
+		return 1
+	}
+	return r.Scale
+}
+
+// aloneSeconds is how long one machine takes for so many sweeps, pauses included.
+func aloneSeconds(h *cluster.Host, sweeps float64, points int) float64 {
+	slow := max(h.Slow, 1)
+	return sweeps * float64(points) * slow / h.Relaxation * (1 + h.Straggle.PerSecond*h.Straggle.For.Seconds())
+}
+
+// subject says what runs of a kind simulate.
+func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject {
+	p := r.work.problem
+	n := slices.Clone(p.N[:p.Dimension])
+	for i := range n {
+		n[i] *= s.standIn
+	}
+	return report.Subject{
+		Problem: r.work.spec.Name(), N: n, Points: r.points(), Model: f.Name, Sources: append([]string{}, f.Sources...),
+		Method: r.work.method.Name, Order: r.work.order.String(), StandIn: s.standIn, Costing: 1, Late: s.noOverlap, Tolerance: r.Solver.Tolerance,
+		Seed: r.Seed, Version: build.Version(),
+	}
+}
+
+// play simulates the runs, as many at once as there are processors. What a run gives
+// depends on neither the others nor their number. A run that cannot be simulated is refused, and
+// where none can be, that is returned; one that fails or is interrupted has that in its err.
+func (a *app) play(ctx context.Context, runs []*virtualRun) error {
+	if err := room(runs, runtime.GOMAXPROCS(0), host.Memory()); err != nil {
+		return err
+	}
+	var bars *progress.Bars
+	if terminal(a.err) {
+		bars = progress.NewBars(a.err)
+		defer bars.Close()
+	}
+	next := make(chan *virtualRun)
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(runs)) {
+		all.Go(func() {
+			for r := range next {
+				r.play(ctx, bars)
+				a.log.Info().Str("run", r.name()).Dur("took", r.wall).Msg("simulated")
+			}
+		})
+	}
+	for _, r := range runs {
+		next <- r
+	}
+	close(next)
+	all.Wait()
+	possible := false
+	for _, r := range runs {
+		if r.result == nil {
+			r.refused, r.figures = r.err, report.Refused(r.Solver.Scheme.Name(), r.Solver.Partition.Peers(), r.err)
+		}
+		possible = possible || r.refused == nil
+	}
+	if !possible {
+		return badInput(runs[0].err)
+	}
+	return nil
+}
+
+// bytesPerPoint are what simulating takes at least of memory for a point that is relaxed.
+const bytesPerPoint = 48
+
+// room refuses runs, so many at once, that do not fit into memory (0: not known): the system
+// would end the program without a word.
+func room(runs []*virtualRun, at int, memory uint64) error {
+	points := 0
+	for _, r := range runs {
+		points = max(points, r.work.problem.Points())
+	}
+	if need := float64(points) * float64(min(at, len(runs))) * bytesPerPoint; memory > 0 && need > float64(memory) {
+		return usage("%d points, relaxed in %d runs at once, take %.0f GB of memory or more, and there are %.0f: give a smaller --n, or a --stand-in that relaxes fewer points for the same grid",
+			points, min(at, len(runs)), need/1e9, float64(memory)/1e9)
+	}
+	return nil
+}
+
+func (r *virtualRun) play(ctx context.Context, bars *progress.Bars) {
+	began := time.Now()
+	if bars != nil {
+		bar := bars.Add(r.name(), r.Solver.Tolerance)
+		defer bar.Remove()
+		r.Watch = func(p simulate.Progress) { bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual) }
+	}
+	r.result, r.err = simulate.Run(ctx, r.Config)
+	r.wall = time.Since(began)
+	if r.result != nil {
+		if errors.Is(r.err, context.Canceled) {
+			r.figures = report.Figures(r.result, &r.Config, nil)
+			r.figures.Reason, r.figures.Converged = iterate.Interrupted.String(), false
+		} else {
+			r.figures = report.Figures(r.result, &r.Config, r.err)
+		}
+		r.result.U = nil
+	}
+}
+
+// verdict is the exit code of a run that has been printed.
+func (r *virtualRun) verdict() error {
+	switch {
+	case r.refused != nil:
+		return &exitError{code: ExitUsage} // its row says why
+	case errors.Is(r.err, context.Canceled):
+		return &exitError{code: ExitStopped, err: errors.New("interrupted")}
+	case r.err != nil:
+		return failed(fmt.Errorf("%s machines: %w", r.name(), r.err))
+	case r.figures.Converged:
+		return nil
+	case r.result.Reason == iterate.Converged && float64(r.figures.Residual) > 2*r.Solver.Tolerance:
+		return failed(fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: this is a fault of the program", r.Solver.Tolerance, float64(r.figures.Residual)))
+	}
+	return &exitError{code: ExitStopped}
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
+)
+
+// prepared is a run of the membrane on machines like these.
+func prepared(t *testing.T, machine, scheme string, machines int, change func(q *request, s *simulation)) *virtualRun {
+	t.Helper()
+	a := &app{catalog: catalog.New(), err: io.Discard, log: zerolog.Nop()}
+	f, err := clusterfile.Parse("test.yaml", []byte("machines:\n  pc: "+machine+`
+networks:
+  lan: {kind: ether, rate: 1 Gbit/s, latency: 20 us, queue: 256 KiB, mtu: 1500 B}
+sites:
+  here: {network: lan, machines: [{class: pc}]}
+`))
+	require.NoError(t, err)
+	q := &request{
+		catalog: a.catalog, n: "16", tol: 1e-6, seed: 1, order: "jacobi", partition: "auto", rows: rowFlags{congestion: "newreno"}, peerTimeout: defaultPeerTimeout, protect: defaultProtect,
+		method: methodFlags{name: "richardson", local: "multigrid", innerCycles: "1", coarse: "none", step: 1, cycle: "auto"},
+	}
+	s := &simulation{model: "test.yaml", standIn: 1}
+	if change != nil {
+		change(q, s)
+	}
+	r, err := a.prepare(q, s, f, "membrane", scheme, machines)
+	require.NoError(t, err)
+	require.NoError(t, a.play(context.Background(), []*virtualRun{r}))
+	require.NoError(t, r.err)
+	return r
+}
+
+// What t(1) is computed to be from a run of several machines is what one machine takes when
+// it is simulated.
+func TestReferenceIsTheRunOfOneMachine(t *testing.T) {
+	for name, machine := range map[string]string{
+		"plain":    "{relaxation: 4 Mpoint/s}",
+		"slow":     "{relaxation: 4 Mpoint/s, slow: 3}",
+		"jitter":   "{relaxation: 4 Mpoint/s, jitter: 20 %}",
+		"straggle": "{relaxation: 4 Mpoint/s, straggle: {rate: 2000 /s, for: 100 us}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, eight := prepared(t, machine, "sync", 1, nil), prepared(t, machine, "sync", 8, nil)
+			require.True(t, eight.sequential())
+			require.Equal(t, one.figures.Equivalent, eight.figures.Equivalent, "the sweeps of one machine")
+			want, _ := reference(one, one)
+			got, about := reference(nil, eight)
+			require.Contains(t, about, "computed")
+			require.InEpsilon(t, want.Seconds, got.Seconds, 0.02)
+			require.InDelta(t, want.Sweeps, got.Sweeps, 1.5)
+			eight.figures.Against(got, eight.costing())
+			require.Less(t, float64(eight.figures.Efficiency), 1.0)
+			require.Greater(t, float64(eight.figures.Efficiency), 0.2)
+		})
+	}
+}
+
+func TestSequentialRuns(t *testing.T) {
+	pc := "{relaxation: 4 Mpoint/s}"
+	require.True(t, prepared(t, pc, "delay:0", 2, nil).sequential())
+	require.True(t, prepared(t, pc, "hybrid", 2, nil).sequential(), "one site")
+	require.False(t, prepared(t, pc, "async", 2, nil).sequential())
+	require.False(t, prepared(t, pc, "sync", 2, func(q *request, _ *simulation) { q.order = "in-turn" }).sequential())
+	require.False(t, prepared(t, pc, "sync", 2, func(q *request, _ *simulation) { q.method.name = "sor" }).sequential())
+}
+
+// A grid that stands for one with twice the points a side takes the sweeps of the coarse grid
+// and about the time of so many of the fine one.
+func TestStandIn(t *testing.T) {
+	pc := "{relaxation: 4 Mpoint/s}"
+	fine := prepared(t, pc, "sync", 2, func(q *request, _ *simulation) { q.n = "32" })
+	coarse := prepared(t, pc, "sync", 2, func(q *request, s *simulation) { q.n, s.standIn = "32", 2 })
+	require.Equal(t, fine.points(), coarse.points())
+	require.Less(t, coarse.figures.Equivalent, fine.figures.Equivalent)
+	require.InEpsilon(t, float64(fine.figures.Steady), float64(coarse.figures.Steady), 0.03)
+	require.InEpsilon(t, fine.figures.Seconds/fine.figures.Equivalent, coarse.figures.Seconds/coarse.figures.Equivalent, 0.03)
+}
+
+// An interrupted run is stopped, not failed.
+func TestInterrupted(t *testing.T) {
+	r := prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	again := &virtualRun{Config: r.Config, work: r.work}
+	a := &app{err: io.Discard, log: zerolog.Nop()}
+	require.NoError(t, a.play(ctx, []*virtualRun{again}))
+	require.Equal(t, "interrupted", again.figures.Reason)
+	require.Empty(t, again.figures.Failure)
+	require.Equal(t, ExitStopped, exitCode(again.verdict()))
+}
+
+// Runs that are played at once give what each gives alone.
+func TestPlayTogether(t *testing.T) {
+	pc := "{relaxation: 4 Mpoint/s, jitter: 5 %}"
+	var runs []*virtualRun
+	for _, scheme := range []string{"async", "sync", "delay:2"} {
+		runs = append(runs, prepared(t, pc, scheme, 4, nil))
+	}
+	again := make([]*virtualRun, len(runs))
+	for i, r := range runs {
+		again[i] = &virtualRun{Config: r.Config, work: r.work}
+	}
+	a := &app{err: io.Discard, log: zerolog.Nop()}
+	require.NoError(t, a.play(context.Background(), again))
+	for i := range runs {
+		require.Equal(t, runs[i].figures.Seconds, again[i].figures.Seconds)
+		require.Equal(t, runs[i].figures.Staleness, again[i].figures.Staleness)
+		require.Equal(t, runs[i].figures.Bytes, again[i].figures.Bytes)
+	}
+}
+
+// Runs that do not fit into memory are refused before the system ends them.
+func TestRoom(t *testing.T) {
+	runs := []*virtualRun{prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, nil)} // 16³ points
+	runs = append(runs, runs[0], runs[0])
+	require.NoError(t, room(runs, 2, 0), "not known")
+	require.NoError(t, room(runs, 2, 2*4096*bytesPerPoint))
+	err := room(runs, 2, 2*4096*bytesPerPoint-1)
+	require.ErrorContains(t, err, "4096 points, relaxed in 2 runs at once")
+	require.ErrorContains(t, err, "--stand-in")
+	require.Equal(t, ExitUsage, exitCode(err))
+	require.NoError(t, room(runs, 1, 2*4096*bytesPerPoint-1))
+}
+
+// this-machine is measured with the blocks of the run, and with any where there are none such.
+func TestBlockOf(t *testing.T) {
+	for _, c := range []struct {
+		n        string
+		machines []int
+		want     calibration.Workload
+	}{
+		{"64", []int{4}, calibration.Workload{N: 64, Peers: 4}},
+		{"10,20,30", []int{4, 16, 8}, calibration.Workload{N: 30, Peers: 16}},
+		{"8", []int{16}, calibration.Workload{}},
+		{"1000", []int{2}, calibration.Workload{}},
+		{"many", []int{2}, calibration.Workload{}},
+		{"64", nil, calibration.Workload{}},
+	} {
+		require.Equal(t, c.want, (&request{n: c.n}).blockOf(c.machines...), "%+v", c)
+	}
+}

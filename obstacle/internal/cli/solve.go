@@ -1,0 +1,320 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) solveCommand() *cobra.Command {
+	q := &request{catalog: a.catalog}
+	var out, probes []string
+	every := 1
+	c := &cobra.Command{
+		Use:   "solve PROBLEM",
+		Short: "Solve an obstacle problem",
+		Long: `solve solves PROBLEM, the name of a built-in (obstacle problems) or a problem
+file (docs/problems.md), by projected relaxation on several peers.
+
+Exit codes: 0 solved, 1 failed at run time, 2 bad usage or input, 3 stopped before
+the tolerance (time, sweeps, interrupt); the best iterate is then still written.
+
+A run that spans machines: give --rendezvous ADDR and --secret-file FILE; solve
+then starts no peers but waits for --peers of them, each started by hand with
+obstacle peer. obstacle secret makes the file.`,
+		Example: `  obstacle solve membrane --n 32 --peers 2 --scheme async --out membrane.vti
+  obstacle solve membrane --n 16 --format json`,
+		Args: oneArgument("problem"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.solve(c.Context(), q, args[0], out, every, probes)
+		},
+	}
+	f := c.Flags()
+	q.flags(f)
+	f.IntVar(&q.peers, "peers", 0, "peers, each its own process (0: chosen, see the output)")
+	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K or hybrid")
+	f.StringArrayVar(&out, "out", nil, "write the solution: .vti, .npy, .png or .csv, the free boundary: .vtp, or .pvd for a time series (repeatable)")
+	f.IntVar(&every, "out-every", 1, "with --out FILE.pvd: write every so many time steps, and the last")
+	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point (repeatable)")
+	q.enclosing.add(f)
+	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
+	f.StringVar(&q.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: serve metrics for Prometheus at http://HOST:PORT/metrics")
+	f.StringVar(&q.status, "status", "", "HOST:PORT to answer at what the run is doing: obstacle stack --live HOST:PORT")
+	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
+	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file that holds the run's secret")
+	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: how long to wait for the peers")
+	return grouped(c)
+}
+
+func (a *app) solve(ctx context.Context, q *request, ref string, out []string, every int, probes []string) error {
+	for i, o := range out {
+		if err := output.CheckPath(o); err != nil {
+			return badInput(err)
+		}
+		if slices.Contains(out[:i], o) {
+			return usage("--out %s is given twice", o)
+		}
+	}
+	w, err := q.resolve(ref)
+	if err != nil {
+		return err
+	}
+	if err := q.enclosing.check(w.problem); err != nil {
+		return err
+	}
+	for _, o := range out {
+		if err := output.CheckProblem(o, w.problem); err != nil {
+			return badInput(err)
+		}
+	}
+	places, err := probePoints(probes, w.problem)
+	if err != nil {
+		return badInput(err)
+	}
+	for _, warning := range append(w.problem.Warnings(), optionWarnings(w)...) {
+		a.log.Warn().Msg(warning)
+	}
+	steps, err := newRecorder(w, out, every)
+	if err != nil {
+		return err
+	}
+	if q.metrics != "" {
+		q.live = &launch.Status{}
+		stop, err := a.serveMetrics(q, w, q.live)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	ctx, interrupt, stop := interrupts(ctx)
+	defer stop()
+	o, err := a.execute(ctx, q, w, steps, interrupt)
+	if err != nil {
+		return err
+	}
+	return a.answer(q, w, o, steps, out, places)
+}
+
+// answer judges, writes and prints what a run has come to. Nothing that fails here keeps
+// anything else from being written and printed; then it ends with exit code 1.
+func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []problem.Point) error {
+	s := a.describe(q, w)
+	e, evolution, wrong := a.judge(w, o, steps, q.stepMode)
+	if wrong != nil {
+		e = notJudged(wrong)
+	}
+	s.Evolution = evolution
+	s.Add(o, w.partition, e)
+	end := w.problem.AtStep(o.Steps)
+	var err error
+	s.Option, err = steps.option.quote(end, o.U, s.Converged)
+	wrong = cmp.Or(wrong, err)
+	for _, p := range places {
+		s.Probes = append(s.Probes, probe(end, o.U, p))
+	}
+	wrong = cmp.Or(wrong, q.enclosing.enclose(s, end, o.U, &e, places))
+	writing := time.Now()
+	s.Outputs = a.write(w, o, steps, out, end)
+	s.OutputSeconds = time.Since(writing).Seconds()
+	s.LauncherPeak = nullable.Measured(host.PeakBytes())
+	if s.Converged && s.Reason == launch.Failed {
+		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
+	}
+	err = a.print(s, s.Text)
+	return cmp.Or(err, unwritten(s.Outputs), failed(wrong), verdict(s))
+}
+
+// notJudged is the evaluation of an answer that cannot be judged.
+func notJudged(why error) verify.Evaluation {
+	nan := math.NaN()
+	return verify.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan,
+		ContactPoints: int(nullable.Unknown), UpperPoints: int(nullable.Unknown), Force: [2]float64{nan, nan},
+		Certificate: verify.Certificate{Inverse: nan, Why: why.Error()}}
+}
+
+// write writes all files of an answer, each whatever becomes of the others.
+func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, end *problem.Problem) []report.Output {
+	all := []report.Output{}
+	pressed, noForce := force(w, o, out)
+	for _, name := range out {
+		var err error
+		switch {
+		case output.IsSeries(name): // written step by step
+			err = steps.closeSeries(name)
+		case output.IsExercise(name):
+			err = steps.option.write(name)
+		default:
+			err = output.Write(name, output.Solution{Problem: end, U: o.U, Force: pressed, Extra: steps.option.extra()})
+			if err == nil && noForce != nil && output.HoldsForce(name) {
+				err = fmt.Errorf("output %s: written without the contact force: %w", name, noForce)
+			}
+		}
+		all = append(all, outcomeOf(name, err))
+	}
+	return all
+}
+
+// execute runs w, with a bar on a terminal.
+func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder, interrupt <-chan struct{}) (*launch.Outcome, error) {
+	plan, err := a.plan(q, w)
+	if err != nil {
+		return nil, err
+	}
+	plan.Interrupt, plan.Steps, plan.Status = interrupt, steps.step, q.live
+	if q.status != "" {
+		if plan.Status == nil {
+			plan.Status = &launch.Status{}
+		}
+		stop, err := a.serveStatus(q.status, w, plan.Status)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
+	if terminal(a.err) {
+		bars := progress.NewBars(a.err)
+		bar := bars.Add(w.spec.Name(), q.tol)
+		plan.Watch = func(p launch.Progress) {
+			bar.Step(p.Step, w.problem.Steps())
+			bar.Update(p.Elapsed, p.Sweep, p.Residual)
+		}
+		defer bars.Close()
+		defer bar.Remove()
+	}
+	o, err := launch.Run(ctx, plan)
+	plan.Status.Enter(launch.Judging)
+	switch {
+	case errors.Is(err, launch.ErrInterrupted):
+		return nil, &exitError{ExitStopped, err}
+	case ctx.Err() != nil:
+		return nil, &exitError{ExitStopped, errors.New("ended at once, at the second interrupt; nothing is written")}
+	case err != nil:
+		return nil, failed(err)
+	}
+	return o, nil
+}
+
+// interrupts turns the first signal into a request to stop, and the second into the end of
+// ctx.
+func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	polite, signals := make(chan struct{}), make(chan os.Signal, 2)
+	signal.Notify(signals, stopSignals()...)
+	surviveWrites()
+	go func() {
+		select {
+		case <-signals:
+			close(polite)
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, polite, func() { signal.Stop(signals); cancel() }
+}
+
+// stopSignals ask for an early end. A hang-up does (the terminal or the ssh connection is
+// gone) unless it was ignored from the start, as nohup does.
+func stopSignals() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
+// surviveWrites makes a write that fails return its error instead of ending the program:
+// into a pipe that nobody reads any more, or past the limit on the size of files.
+func surviveWrites() { signal.Ignore(survivable()...) }
+
+// describe is the part of the answer that is known before the run.
+func (a *app) describe(q *request, w *work) *report.Solution {
+	d, parts := w.problem.Dimension, w.partition.Parts()
+	return &report.Solution{
+		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
+		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
+		Peers: w.peers, Threads: w.threads, Chosen: w.chosen, InProcess: q.inProcess, Partition: slices.Clone(parts[:d]), Balance: w.balanced,
+		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,
+		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.seed, Version: build.Version(),
+	}
+}
+
+// verdict is the exit code of an answer that has been printed.
+func verdict(s *report.Solution) error {
+	switch s.Reason {
+	case launch.Converged:
+		if s.Converged {
+			return nil
+		}
+		if float64(s.RelativeResidual) <= 2*s.Tolerance {
+			// Near round-off the residual may rise between the verdict's iterate and the last.
+			return &exitError{code: ExitStopped}
+		}
+		return failed(fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: this is a fault of the program", s.Tolerance, float64(s.RelativeResidual)))
+	case launch.Failed:
+		if s.Converged { // what lost peers left was filled, and the whole meets the tolerance
+			return nil
+		}
+		return failed(errors.New(s.Failure))
+	}
+	return &exitError{code: ExitStopped}
+}
+
+// probePoints reads X,Y,Z.
+func probePoints(flags []string, p *problem.Problem) ([]problem.Point, error) {
+	var out []problem.Point
+	for _, s := range flags {
+		v, err := floats(s)
+		if err != nil || len(v) != p.Dimension {
+			return nil, fmt.Errorf("--probe %q: want %d coordinates, as 0.25,0.5", s, p.Dimension)
+		}
+		var q problem.Point
+		copy(q[:], v)
+		for a := range p.Dimension {
+			if !(q[a] >= p.Lo[a] && q[a] <= p.Hi[a]) {
+				return nil, fmt.Errorf("--probe %q: coordinate %d is outside the domain, %g to %g", s, a, p.Lo[a], p.Hi[a])
+			}
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+// probe is u at the grid point nearest to q; on the boundary, its data.
+func probe(p *problem.Problem, u []float64, q problem.Point) report.Probe {
+	idx, inside := [3]int{1, 1, 1}, true
+	for a := range p.Dimension {
+		idx[a] = int(math.Round((q[a] - p.Lo[a]) / p.Spacing(a)))
+		inside = inside && idx[a] >= 1 && idx[a] <= p.N[a]
+	}
+	at := p.At(idx[0], idx[1], idx[2])
+	r := report.Probe{At: slices.Clone(at[:p.Dimension])}
+	if inside {
+		r.U = u[(idx[0]-1)+p.N[0]*((idx[1]-1)+p.N[1]*(idx[2]-1))]
+	} else {
+		r.U = p.Boundary(at)
+	}
+	return r
+}

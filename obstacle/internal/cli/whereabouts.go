@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/topology"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// path is an interface, and where peers are that are reached over it.
+type path struct {
+	host.Interface
+	Networks []reach `json:"networks"`
+}
+
+// reach is what is found of a peer in one network.
+type reach struct {
+	Network  string          `json:"network"`
+	Locality string          `json:"locality"`
+	Limit    nullable.Number `json:"rtt_limit_seconds"` // other cluster above; null: whatever the round trip
+}
+
+// distance is what is found of a peer at one address.
+type distance struct {
+	Peer     string  `json:"peer"`
+	Address  string  `json:"address"`
+	RTT      float64 `json:"rtt_seconds"`
+	Samples  int     `json:"samples"`
+	Locality string  `json:"locality"`
+	Why      string  `json:"why"`
+}
+
+func paths() []path {
+	out := []path{}
+	for _, i := range host.Interfaces() {
+		p := path{Interface: i, Networks: []reach{}}
+		for _, a := range i.Addresses {
+			switch {
+			case i.Loopback:
+				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameHost.String(), nullable.NaN()})
+			case !a.Addr().IsLinkLocalUnicast() && !a.IsSingleIP():
+				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameCluster.String(), nullable.Number(p2psap.NetworkRTT.Seconds())})
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func pathsText(w io.Writer, all []path) {
+	for _, p := range all {
+		fmt.Fprintf(w, "interface\t%s: MTU %d, %v\n", p.Name, p.MTU, p.Addresses)
+		for _, r := range p.Networks {
+			fmt.Fprintf(w, "\t  peers in %s: %s%s\n", r.Network, r.Locality, upTo(r.Limit))
+		}
+	}
+	fmt.Fprintf(w, "\t  peers of other networks: %v%s\n", p2psap.SameCluster, upTo(nullable.Number(p2psap.NearRTT.Seconds())))
+}
+
+func upTo(limit nullable.Number) string {
+	if !limit.Known() {
+		return ""
+	}
+	d := time.Duration(float64(limit) * float64(time.Second))
+	return fmt.Sprintf(" up to a round trip of %v, %v above", d, p2psap.OtherCluster)
+}
+
+// clusterHere is the cluster that a topology file gives this host.
+func clusterHere(file string) (string, error) {
+	t, err := topology.Read(file)
+	if err != nil {
+		return "", badInput(fmt.Errorf("--topology: %w", err))
+	}
+	name, _ := os.Hostname()
+	cluster, err := t.Cluster(name, driver.Addresses(""))
+	if err != nil {
+		return "", badInput(fmt.Errorf("--topology: %w", err))
+	}
+	return cluster, nil
+}
+
+// Bounds of a measurement of a distance.
+const (
+	connects    = 8
+	connectTime = 3 * time.Second
+)
+
+// distanceTo measures round trips to a place by opening TCP connections there: also one
+// that is refused tells the time. Of two ends in a run, both measure; here one does.
+func distanceTo(ctx context.Context, peer string) (*distance, error) {
+	if _, _, err := net.SplitHostPort(peer); err != nil {
+		return nil, usage("--peer %q: want HOST:PORT", peer)
+	}
+	d := &distance{Peer: peer}
+	var least time.Duration
+	var remote netip.Addr
+	for range connects {
+		at, rtt, err := connectOnce(ctx, peer)
+		if err != nil {
+			return nil, failed(fmt.Errorf("--peer %s: %w", peer, err))
+		}
+		remote = at
+		if d.Samples++; least == 0 || rtt < least {
+			least = rtt
+		}
+	}
+	f := p2psap.Locate(evidenceOf(host.Interfaces(), remote, least))
+	d.Address, d.RTT, d.Locality, d.Why = remote.String(), least.Seconds(), f.Locality.String(), f.Reason
+	return d, nil
+}
+
+func connectOnce(ctx context.Context, peer string) (netip.Addr, time.Duration, error) {
+	dialer := net.Dialer{Timeout: connectTime}
+	start := time.Now()
+	c, err := dialer.DialContext(ctx, "tcp", peer)
+	rtt := time.Since(start)
+	var op *net.OpError
+	switch {
+	case err == nil:
+		defer c.Close()
+		return c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap(), rtt, nil
+	case errors.Is(err, syscall.ECONNREFUSED) && errors.As(err, &op) && op.Addr != nil:
+		if a, err := netip.ParseAddrPort(op.Addr.String()); err == nil {
+			return a.Addr().Unmap(), rtt, nil
+		}
+	}
+	return netip.Addr{}, 0, err
+}
+
+// evidenceOf is what this end alone can know of a peer at an address: its network is
+// taken to be that of the interface which it is reached by.
+func evidenceOf(mine []host.Interface, peer netip.Addr, rtt time.Duration) p2psap.Evidence {
+	e := p2psap.Evidence{Local: p2psap.Placement{Host: "this", Process: 1}, Remote: p2psap.Placement{Host: "other", Process: 2}, RTT: rtt}
+	theirs := netip.PrefixFrom(peer.WithZone(""), peer.BitLen())
+	for _, i := range mine {
+		e.Local.Addresses = append(e.Local.Addresses, i.Addresses...)
+		for _, a := range i.Addresses {
+			if a.Addr() == theirs.Addr() || i.Loopback && a.Contains(theirs.Addr()) {
+				e.Remote.Host = e.Local.Host
+			}
+			if a.Contains(theirs.Addr()) {
+				theirs = netip.PrefixFrom(theirs.Addr(), a.Bits())
+			}
+		}
+	}
+	e.Remote.Addresses = []netip.Prefix{theirs}
+	return e
+}

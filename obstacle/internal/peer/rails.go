@@ -1,0 +1,161 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// rails opens the rails beside Ethernet that the run wants and this host has, in the order of the catalog. After an
+// error none is open.
+func (p *peer) rails() (open []driver.Rail, err error) {
+	run := p.welcome.Rails
+	if p.network, err = rail.Effective(run.Network, p.Rail.Network); err != nil {
+		return nil, err
+	}
+	for _, name := range p.Catalog.Links.Names() {
+		l, _ := p.Catalog.Links.Lookup("network", name)
+		var link microproto.Link
+		switch {
+		case name == rail.IB:
+			link, err = p.infiniBand(run)
+		case l.Open != nil && (p.network == rail.Auto || p.network == name):
+			link, err = l.Open(catalog.LinkConfig{
+				Name: nodeName(p.welcome.Rank), Run: p.welcome.Run, Listen: p.Listen,
+				Neighbours: run.Neighbours, MessageBytes: run.MessageBytes, Log: p.note,
+			})
+			switch {
+			case err != nil && p.network == name:
+				err = fmt.Errorf("--network %s: %w", name, err)
+			case err != nil:
+				p.log.Info().Err(err).Str("network", name).Msg("this link is not used")
+				err = nil
+			}
+		}
+		if err != nil {
+			closeRails(open)
+			return nil, err
+		}
+		if link != nil {
+			open = append(open, driver.Rail{Network: l.Network, Link: link})
+		}
+	}
+	return open, nil
+}
+
+// infiniBand opens the InfiniBand rail; nil if there is none and none is required.
+func (p *peer) infiniBand(run rendezvous.Rails) (link microproto.Link, err error) {
+	p.second, p.without, err = p.Rail.Open(nodeName(p.welcome.Rank), p.network, run, p.note)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.second != nil:
+		p.log.Info().Str("device", p.second.Device).Str("why", p.second.Why).Msg("InfiniBand")
+		return p.second.Link, nil
+	case p.network == rail.Auto:
+		p.log.Info().Str("why", p.without).Msg("no InfiniBand here")
+	}
+	return nil, nil
+}
+
+// closeRails closes links that no node has taken over.
+func closeRails(all []driver.Rail) {
+	for _, r := range all {
+		_ = r.Link.Close()
+	}
+}
+
+// registrar is a link that sends from memory which it has allocated without a copy. See
+// ib.Link.
+type registrar interface {
+	Allocate(n int) ([]byte, error)
+	Free(b []byte) error
+}
+
+// faces makes such memory; nil: the InfiniBand rail is not there.
+func (p *peer) faces() func(n int) ([]byte, error) {
+	if p.second == nil {
+		return nil
+	}
+	l, ok := p.second.Link.(registrar)
+	if !ok {
+		return nil
+	}
+	return func(n int) ([]byte, error) {
+		b, err := l.Allocate(n)
+		if err != nil {
+			p.log.Info().Err(err).Msg("faces are sent with a copy")
+			return nil, err
+		}
+		p.face = append(p.face, b)
+		return b, nil
+	}
+}
+
+// freeFaces gives the memory back when nothing sends from it any more.
+func (p *peer) freeFaces() {
+	for _, b := range p.face {
+		if err := p.second.Link.(registrar).Free(b); err != nil {
+			p.log.Error().Err(err).Msg("memory of faces")
+		}
+	}
+	p.face = nil
+}
+
+// device is that of the InfiniBand rail; empty: there is none.
+func (p *peer) device() string {
+	if p.second == nil {
+		return ""
+	}
+	return p.second.Device
+}
+
+// reached returns an error unless every session uses the network that the run requires, or is about to. A session that
+// leaves it later, because a port went down, continues over Ethernet and returns.
+func (p *peer) reached() error {
+	if p.network == rail.Auto || p.network == rail.Ether {
+		return nil
+	}
+	l, err := p.Catalog.Links.Lookup("network", p.network)
+	if err != nil {
+		return err
+	}
+	var all []error
+	var looked []string
+	for _, s := range p.node.Sessions() {
+		if s.Conditions.Network == l.Network || slices.Contains(looked, s.Peer) {
+			continue
+		}
+		looked = append(looked, s.Peer)
+		if why := p.unreached(s.Peer, l.Network); why != "" {
+			all = append(all, fmt.Errorf("--network %s: peer %d on %s and peer %d on %s do not reach each other over %v: %s; "+
+				"--network auto uses Ethernet between them", p.network,
+				p.welcome.Rank, p.hostOf(p.welcome.Rank), rankOf(s.Peer), p.hostOf(rankOf(s.Peer)), l.Network, why))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// unreached returns why there is no path to a node over a network, or "" if there is one.
+func (p *peer) unreached(node string, network p2psap.Network) string {
+	for _, r := range p.node.Rails(node) {
+		if r.Network == network {
+			return r.Reason
+		}
+	}
+	return "one of them has none"
+}
+
+func (p *peer) hostOf(rank int) string {
+	if rank < 0 || rank >= len(p.assign.Members) {
+		return "an unknown host"
+	}
+	return p.assign.Members[rank].Host
+}

@@ -1,0 +1,88 @@
+package peer
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// tellSessions tells the launcher of the sessions until ctx ends.
+func (p *peer) tellSessions(ctx context.Context) {
+	tick := time.NewTicker(launch.StatusEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if p.conn.Send(rendezvous.Sessions{Sessions: p.sessions()}) != nil {
+			return
+		}
+	}
+}
+
+// sessions are those of this peer, as it tells the launcher.
+func (p *peer) sessions() []rendezvous.Session {
+	out := []rendezvous.Session{}
+	for _, i := range p.node.Sessions() {
+		s := described(i)
+		if i.Conditions.Network == p2psap.InfiniBand {
+			s.Device = p.device()
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func described(i p2psap.SessionInfo) rendezvous.Session {
+	c := rendezvous.Channel{
+		Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.LocalityReason,
+		Network: i.Conditions.Network.String(), NetworkWhy: i.NetworkReason, Moves: i.Moves, Composition: i.Composition, Protection: i.Protection,
+		Epoch: int(i.Epoch), Changes: i.Changes, PauseSeconds: i.LastPause.Seconds(),
+		Lossy: i.Conditions.Lossy, PathLoss: i.Path.Loss, SegmentBytes: i.SegmentSize,
+		MessagesSent: i.MessagesSent, MessagesReceived: i.MessagesReceived, BytesSent: i.BytesSent, BytesReceived: i.BytesReceived,
+		SegmentsSent: i.SegmentsSent, SegmentsReceived: i.SegmentsReceived, Retransmitted: i.Retransmitted,
+	}
+	if column, err := p2psap.ColumnOf(i.Conditions); err == nil {
+		c.Column = column.String()
+	}
+	if i.Conditions.Distance != p2psap.DistanceUnknown {
+		c.Distance = i.Conditions.Distance.String()
+	}
+	return rendezvous.Session{
+		Peer: rankOf(i.Peer), Channel: c, RTTSeconds: i.RTT.Seconds(), PathRTT: i.Path.RTT.Seconds(),
+		Dropped: i.Dropped, Overwritten: i.Overwritten,
+	}
+}
+
+// refused counts what did not come from a peer of the run: at the node, and at the
+// link below it.
+func (p *peer) refused() map[string]uint64 {
+	out := map[string]uint64{}
+	stats := p.node.Stats()
+	for _, r := range stats.Refusals() {
+		out[r.Reason] = r.Count
+	}
+	l := p.link.Stats()
+	for reason, count := range map[string]uint64{"datagram.address": l.Unknown, "datagram.truncated": l.Truncated, "datagram.memory": l.NoBuffer} {
+		if count > 0 {
+			out[reason] = count
+		}
+	}
+	return out
+}
+
+// rankOf is the rank of the node of a name, −1 of another's.
+func rankOf(node string) int {
+	rank, err := strconv.Atoi(strings.TrimPrefix(node, namePrefix))
+	if err != nil {
+		return -1
+	}
+	return rank
+}

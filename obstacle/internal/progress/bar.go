@@ -1,0 +1,71 @@
+// Package progress shows the residual, the sweep and the estimated time left of a run on a terminal.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// scale is the length of a bar.
+const scale = 1000
+
+// Bars shows runs that proceed at the same time. Add may be called from several goroutines.
+type Bars struct{ all *mpb.Progress }
+
+// NewBars returns bars that are drawn on w, a terminal.
+func NewBars(w io.Writer) *Bars {
+	return &Bars{mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(150*time.Millisecond))}
+}
+
+// Close waits until the last bar has been removed.
+func (b *Bars) Close() { b.all.Wait() }
+
+// Bar shows one run. Its methods must be called from one goroutine.
+type Bar struct {
+	bar       *mpb.Bar
+	estimator Estimator
+}
+
+// Add shows one more run, which ends when its relative residual reaches tolerance.
+func (b *Bars) Add(name string, tolerance float64) *Bar {
+	r := &Bar{estimator: Estimator{Tolerance: tolerance}}
+	r.bar = b.all.New(scale, mpb.BarStyle().Rbound("]").Lbound("["),
+		mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Name(name+" ")),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return r.estimator.text() })))
+	return r
+}
+
+// Update sets the state of the run. residual is NaN while it is unknown.
+func (b *Bar) Update(elapsed time.Duration, sweep uint64, residual float64) {
+	b.estimator.Update(elapsed, sweep, residual)
+	b.bar.SetCurrent(int64(scale * min(b.estimator.Done(), 0.999)))
+}
+
+// Step sets which of the time steps is in progress; of is 0 for a stationary problem.
+func (b *Bar) Step(step, of int) { b.estimator.Step(step, of) }
+
+// Remove removes the bar.
+func (b *Bar) Remove() { b.bar.Abort(true) }
+
+func duration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "?"
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+func number(v float64) string {
+	if math.IsNaN(v) {
+		return "?"
+	}
+	return fmt.Sprintf("%.2e", v)
+}

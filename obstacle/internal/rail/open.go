@@ -1,0 +1,158 @@
+package rail
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+// Effective is the word of --network that a peer goes by, from the run's and its own.
+func Effective(run, own string) (string, error) {
+	switch {
+	case own == "" || own == run || run == Auto:
+		if own == "" {
+			own = run
+		}
+		return own, nil
+	case own == Auto:
+		return run, nil
+	}
+	return "", fmt.Errorf("different networks: the run has --network %s, this peer --network %s", run, own)
+}
+
+// Host is where a peer's links are opened.
+type Host struct {
+	Flags
+	// Fabric joins software adapters of this process; nil: the host's own.
+	Fabric *ib.Fabric
+	// Without, if it is not empty, is why this peer has no InfiniBand.
+	Without string
+}
+
+// Opened is an InfiniBand rail. Whoever has it closes Link.
+type Opened struct {
+	Link   microproto.Link
+	Device string // "mlx5_0 port 1"
+	Why    string // that one
+}
+
+// Open opens the InfiniBand rail of the peer called name, whose network is as
+// Effective has said. Without an error and without a rail there is none, and why tells
+// the reason.
+func (h *Host) Open(name, network string, run rendezvous.Rails, log func(line string)) (o *Opened, why string, err error) {
+	switch {
+	case network != Auto && network != IB:
+		return nil, "--network " + network, nil
+	case h.Without != "" && network == IB:
+		return nil, "", fmt.Errorf("--network ib: %s", h.Without)
+	case h.Without != "":
+		return nil, h.Without, nil
+	case run.Neighbours == 0:
+		return nil, "this peer has no neighbours", nil
+	case network == Auto && h.Fabric == nil && !ib.Present():
+		return nil, ib.NoKernel, nil
+	}
+	o, err = h.open(name, run, log)
+	if err == nil {
+		return o, "", nil
+	}
+	if network == IB {
+		return nil, "", fmt.Errorf("--network ib: %w", err)
+	}
+	return nil, err.Error(), nil
+}
+
+func (h *Host) open(name string, run rendezvous.Rails, log func(line string)) (*Opened, error) {
+	c := h.Config(name, run)
+	c.Log = log
+	o := &Opened{Device: SoftwareAdapter, Why: "--ib-device " + Software}
+	if h.Fabric != nil {
+		c.Device = name
+		if err := h.Fabric.Add(name); err != nil {
+			return nil, err
+		}
+	} else {
+		choice, err := h.choose(c, 1)
+		if err != nil {
+			return nil, err
+		}
+		c.Device, c.Port = choice.Port.Device, choice.Port.Number
+		if choice.GID.Address.IsValid() {
+			c.GID = 1 + choice.GID.Index
+		}
+		o.Device, o.Why = fmt.Sprintf("%s port %d", c.Device, c.Port), choice.Why
+	}
+	link, err := ib.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	o.Link = link
+	return o, nil
+}
+
+// SoftwareAdapter is what the output calls one.
+const SoftwareAdapter = "software adapter"
+
+// Available tells whether so many links could be opened in one process of this host,
+// and names all that is missing. It opens nothing.
+func (h *Host) Available(run rendezvous.Rails, links int) (ib.Choice, error) {
+	return h.choose(h.Config("available", run), links)
+}
+
+func (h *Host) choose(c ib.Config, links int) (ib.Choice, error) {
+	bytes, err := Registers(c)
+	if err != nil {
+		return ib.Choice{}, err
+	}
+	there := ib.Look()
+	return there.Choose(ib.Want{Device: h.Device, Port: h.Port, GID: h.GID, Bytes: int64(links) * bytes})
+}
+
+// Registers is how much memory a link of these settings pins, windows of all its peers
+// included.
+func Registers(c ib.Config) (int64, error) {
+	blocks, err := c.RegionBytes()
+	if err != nil {
+		return 0, err
+	}
+	window, err := c.WindowBytes()
+	return blocks + int64(max(c.Peers, 1))*window, err
+}
+
+// spareValues are slots of a window beside those of the halos: what waits while a
+// session changes its composition.
+const spareValues = 2
+
+// Config turns flags into a link's settings.
+func (h *Host) Config(name string, run rendezvous.Rails) ib.Config {
+	c := ib.Config{
+		Name: name, Device: h.Device, Port: h.Port, Fabric: h.Fabric,
+		Peers: max(run.Neighbours, 1), SendBlocks: h.Blocks, ReceiveBlocks: h.Blocks,
+	}
+	for _, how := range []ib.Completion{ib.CompletionSpin, ib.CompletionChannel, ib.CompletionPolling} {
+		if how.String() == h.Completion {
+			c.Completion = how
+		}
+	}
+	switch run.Mode {
+	case Messages:
+		c.MessageBytes = run.MessageBytes
+	case OneSided:
+		c.MessageBytes, c.WindowSlots = run.MessageBytes, run.Values+spareValues
+	default:
+		c.BlockBytes = run.BlockBytes
+	}
+	return c
+}
+
+// Missing lists what an error of Available names; nil: something else is wrong.
+func Missing(err error) []ib.Missing {
+	var m *ib.MissingError
+	if errors.As(err, &m) {
+		return m.Missing
+	}
+	return nil
+}

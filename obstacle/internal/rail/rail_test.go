@@ -1,0 +1,144 @@
+package rail
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+func TestEffective(t *testing.T) {
+	for _, c := range []struct{ run, own, want string }{
+		{Auto, "", Auto}, {Auto, Auto, Auto}, {Auto, Ether, Ether}, {Auto, IB, IB},
+		{IB, "", IB}, {IB, Auto, IB}, {IB, IB, IB}, {Ether, "", Ether}, {Ether, Auto, Ether}, {Ether, Ether, Ether},
+	} {
+		got, err := Effective(c.run, c.own)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got, "%v", c)
+	}
+	for _, c := range [][2]string{{IB, Ether}, {Ether, IB}} {
+		_, err := Effective(c[0], c[1])
+		require.ErrorContains(t, err, "the run has --network "+c[0]+", this peer --network "+c[1])
+	}
+}
+
+func TestSoftwareRanks(t *testing.T) {
+	has, is, err := SoftwareRanks("software", 3)
+	require.NoError(t, err)
+	require.True(t, is)
+	require.Equal(t, []bool{true, true, true}, has)
+	has, is, err = SoftwareRanks("software:2,0", 3)
+	require.NoError(t, err)
+	require.True(t, is)
+	require.Equal(t, []bool{true, false, true}, has)
+	for _, device := range []string{"", "mlx5_0", "softwares"} {
+		_, is, err = SoftwareRanks(device, 3)
+		require.NoError(t, err)
+		require.False(t, is, device)
+	}
+	for _, device := range []string{"software:", "software:3", "software:-1", "software:0;1", "software:0,"} {
+		_, _, err = SoftwareRanks(device, 3)
+		require.ErrorContains(t, err, "ranks from 0 to 2", device)
+	}
+}
+
+// A peer that solve starts reads the flags that solve was given.
+func TestArgsAreRead(t *testing.T) {
+	given := Flags{Network: "ib", Device: "mlx5_1", Port: 2, GID: "fe80::1", Blocks: 64, Completion: "poll"}
+	for _, f := range []Flags{given, {Completion: "spin"}} {
+		var got Flags
+		set := pflag.NewFlagSet("peer", pflag.ContinueOnError)
+		set.StringVar(&got.Network, "network", "", "")
+		got.Add(set)
+		require.NoError(t, set.Parse(f.Args()))
+		require.Equal(t, f, got)
+		require.NoError(t, got.Check(links))
+	}
+}
+
+var links = []string{Ether, IB}
+
+func TestCheck(t *testing.T) {
+	good := Run{Auto, Segments, 8128}
+	require.NoError(t, good.Check(links))
+	for _, r := range []Run{{"shm", Segments, 8128}, {"memory", Segments, 8128}, {"pigeon", Segments, 8128}, {Auto, "message", 8128}, {Auto, Segments, 100}, {Auto, Segments, 1 << 21}} {
+		require.Error(t, r.Check(links), "%v", r)
+	}
+	for _, f := range []Flags{{Network: "shm"}, {Port: -1}, {Port: 256}, {Blocks: -1}, {Blocks: 1<<20 + 1}, {Completion: "interrupt"}} {
+		require.Error(t, f.Check(links), "%v", f)
+	}
+}
+
+// What a link registers follows the mode, and fewer blocks are less memory.
+func TestRegisters(t *testing.T) {
+	bytes := func(f Flags, run rendezvous.Rails) int64 {
+		h := Host{Flags: f}
+		n, err := Registers(h.Config("peer", run))
+		require.NoError(t, err)
+		return n
+	}
+	published := bytes(Flags{}, rendezvous.Rails{Mode: Segments, BlockBytes: 8128, Neighbours: 2})
+	require.InDelta(t, 2000*8128, published, 4096)
+	require.InDelta(t, 200*8128, bytes(Flags{Blocks: 100}, rendezvous.Rails{Mode: Segments, BlockBytes: 8128, Neighbours: 2}), 4096)
+	large := rendezvous.Rails{Mode: Messages, BlockBytes: 8128, MessageBytes: 1 << 20, Neighbours: 2}
+	require.Greater(t, bytes(Flags{}, large), int64(32<<20))
+	large.Mode, large.Values = OneSided, 2
+	h := Host{}
+	c := h.Config("peer", large)
+	window, err := c.WindowBytes()
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, window, int64(2<<20))
+	require.Greater(t, bytes(Flags{}, large), 2*window, "two neighbours have a window each")
+}
+
+func TestNothingIsOpenedForEthernet(t *testing.T) {
+	h := Host{}
+	o, why, err := h.Open("peer-0", Ether, rendezvous.Rails{}, nil)
+	require.NoError(t, err)
+	require.Nil(t, o)
+	require.Equal(t, "--network ether", why)
+}
+
+// What is missing on a host is an error for ib and a reason for auto.
+func TestWhatIsMissing(t *testing.T) {
+	h := Host{Flags: Flags{Device: "no-such-device"}}
+	run := rendezvous.Rails{Mode: Segments, BlockBytes: 8128, Neighbours: 1}
+	_, _, err := h.Open("peer-0", IB, run, nil)
+	var missing *ib.MissingError
+	require.ErrorAs(t, err, &missing)
+	require.NotEmpty(t, Missing(err))
+	o, why, err := h.Open("peer-0", Auto, run, nil)
+	require.NoError(t, err)
+	require.Nil(t, o)
+	require.Contains(t, why, missing.Missing[0].What)
+}
+
+func TestWithout(t *testing.T) {
+	h := Host{Without: "left out"}
+	run := rendezvous.Rails{Mode: Segments, BlockBytes: 8128, Neighbours: 1}
+	o, why, err := h.Open("peer-0", Auto, run, nil)
+	require.NoError(t, err)
+	require.Nil(t, o)
+	require.Equal(t, "left out", why)
+	_, _, err = h.Open("peer-0", IB, run, nil)
+	require.ErrorContains(t, err, "--network ib: left out")
+}
+
+// A peer of a software fabric gets an adapter of its own.
+func TestSoftwareRail(t *testing.T) {
+	h := Host{Fabric: ib.NewSoftwareFabric()}
+	for _, mode := range Modes() {
+		for _, name := range []string{"peer-0", "peer-1"} {
+			run := rendezvous.Rails{Mode: mode, BlockBytes: 4096, MessageBytes: 20000, Values: 2, Neighbours: 1}
+			o, _, err := h.Open(mode+name, IB, run, nil)
+			require.NoError(t, err)
+			require.Equal(t, SoftwareAdapter, o.Device)
+			require.GreaterOrEqual(t, o.Link.Caps(microproto.ModeSynchronous).MTU, map[bool]int{true: 4096, false: 20000}[mode == Segments])
+			require.NoError(t, o.Link.Close())
+		}
+	}
+}

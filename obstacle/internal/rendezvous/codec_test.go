@@ -1,0 +1,155 @@
+package rendezvous
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+)
+
+// samples holds one message of every kind, with every field set.
+func samples() []Message {
+	return []Message{
+		Challenge{Version: 1, Program: "v1", Fingerprint: "ab"},
+		Join{Version: 1, Program: "v1", Fingerprint: "ab", Seat: -1, Host: "h", Pid: 7,
+			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
+		Welcome{Key: make([]byte, 32), Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Congestion: "cubic", Rails: Rails{"ib", "messages", 8128, 9000, 2, 3}, Cluster: "nancy", Protect: "auto"},
+		Refuse{Reason: "no"},
+		Listen{Control: "127.0.0.1:9"},
+		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
+			N: [3]int{4, 5, 6}, Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, Scheme: "delay:3", Order: "jacobi", Tolerance: 1e-6,
+			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slow: 1.5, Initial: true, Balance: true, Reconfigure: true},
+		Chunk{Stream: StreamSolution, Offset: 1 << 33, Data: []byte{1, 2, 3}},
+		Ready{}, Start{},
+		Beat{Step: 2, Sweep: 5, Residual: 0.1},
+		Stop{},
+		Lost{Rank: 2, Why: "killed"},
+		Result{Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Iterate: 2, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6, CPUSeconds: 7,
+			Steps: 3, Reconfigurations: 4, ReconfigurationSeconds: 0.5, StaleFaces: 6, PeakBytes: 8, IdleBytes: 9, Kernel: "go", Sessions: []Session{{Peer: 1, Channel: Channel{Mode: "sync", Composition: []string{"A"}}, Overwritten: 3}}},
+		Bye{},
+		Block{Stream: StreamStep, Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}},
+		Step{Step: 3, Sweeps: 40, Residual: 1e-7},
+		Sessions{Sessions: []Session{{Peer: 1, Channel: Channel{Name: "halo/0-1", Mode: "async", Locality: "same host", Why: "w", Composition: []string{"A"}}, RTTSeconds: 1e-4}}},
+	}
+}
+
+func TestEveryMessageSurvives(t *testing.T) {
+	kinds := map[Kind]bool{}
+	for _, m := range samples() {
+		kinds[m.Kind()] = true
+		frame, err := Append([]byte("before"), m)
+		require.NoError(t, err)
+		var buf []byte
+		got, err := Read(bytes.NewReader(frame[len("before"):]), &buf)
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+	}
+	for k := range Kind(255) {
+		require.Equal(t, kinds[k], bound(k) > 0, "kind %d", k)
+	}
+}
+
+func TestNotANumberTravelsAsNull(t *testing.T) {
+	b, err := json.Marshal(Beat{Residual: nullable.NaN()})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"step":0,"sweep":0,"residual":null}`, string(b))
+	m, err := Decode(KindBeat, b)
+	require.NoError(t, err)
+	require.True(t, math.IsNaN(float64(m.(Beat).Residual)))
+}
+
+func TestReadRefuses(t *testing.T) {
+	frame := func(k Kind, n int, body string) []byte {
+		b := binary.BigEndian.AppendUint32(nil, uint32(n))
+		return append(append(b, byte(k)), body...)
+	}
+	for name, c := range map[string]struct {
+		bytes []byte
+		only  []Kind
+		want  error
+	}{
+		"nothing":            {nil, nil, io.EOF},
+		"half a head":        {[]byte{0, 0}, nil, io.ErrUnexpectedEOF},
+		"kind 0":             {frame(0, 0, ""), nil, ErrMalformed},
+		"unknown kind":       {frame(99, 0, ""), nil, ErrMalformed},
+		"too long":           {frame(KindJoin, MaxGreeting+1, ""), nil, ErrMalformed},
+		"longest length":     {frame(KindChunk, math.MaxUint32, ""), nil, ErrMalformed},
+		"cut short":          {frame(KindReady, 2, "{"), nil, io.ErrUnexpectedEOF},
+		"not wanted now":     {frame(KindAssign, 2, "{}"), []Kind{KindJoin}, ErrMalformed},
+		"no JSON":            {frame(KindReady, 2, "xx"), nil, ErrMalformed},
+		"unknown field":      {frame(KindReady, 7, `{"x":1}`), nil, ErrMalformed},
+		"two values":         {frame(KindReady, 4, `{}{}`), nil, ErrMalformed},
+		"wrong type":         {frame(KindRefuse, 12, `{"reason":1}`), nil, ErrMalformed},
+		"short chunk":        {frame(KindChunk, 3, "abc"), nil, ErrMalformed},
+		"chunk of stream 9":  {frame(KindChunk, 9, "\x09\x00\x00\x00\x00\x00\x00\x00\x00"), nil, ErrMalformed},
+		"chunk far out":      {frame(KindChunk, 9, "\x01\x7f\x00\x00\x00\x00\x00\x00\x00"), nil, ErrMalformed},
+		"chunk at negative":  {frame(KindChunk, 9, "\x01\xff\x00\x00\x00\x00\x00\x00\x00"), nil, ErrMalformed},
+		"HTTP by mistake":    {[]byte("GET / HTTP/1.1\r\n\r\n"), nil, ErrMalformed},
+		"number out of JSON": {frame(KindBeat, 26, `{"sweep":1,"residual":NaN}`), nil, ErrMalformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var buf []byte
+			_, err := Read(bytes.NewReader(c.bytes), &buf, c.only...)
+			require.ErrorIs(t, err, c.want)
+		})
+	}
+}
+
+// A length that promises much must not take memory before the bytes come.
+func TestReadTakesMemoryAsBytesCome(t *testing.T) {
+	frame := append(binary.BigEndian.AppendUint32(nil, MaxBody), byte(KindAssign))
+	var buf []byte
+	_, err := Read(bytes.NewReader(append(frame, '{')), &buf)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.LessOrEqual(t, cap(buf), 2*readStep)
+}
+
+func TestAppendRefusesWhatReadWould(t *testing.T) {
+	_, err := Append(nil, Chunk{Stream: StreamProblem, Data: make([]byte, MaxChunk+1)})
+	require.ErrorContains(t, err, "the bound is")
+	_, err = Append(nil, Refuse{Reason: string(make([]byte, MaxGreeting))})
+	require.ErrorContains(t, err, "the bound is")
+	_, err = Append(nil, Assign{Tolerance: math.Inf(1)})
+	require.Error(t, err)
+}
+
+// FuzzRead: any bytes give messages or an error, and what is understood says the
+// same when it is written again.
+func FuzzRead(f *testing.F) {
+	for _, m := range samples() {
+		frame, err := Append(nil, m)
+		require.NoError(f, err)
+		f.Add(frame)
+	}
+	f.Add([]byte("\x00\x00\x00\x02\x0e{}\x00\x00\x00\x02\x0e{}"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bytes.NewReader(b)
+		var buf, again []byte
+		for {
+			m, err := Read(r, &buf)
+			if err != nil {
+				if !errors.Is(err, ErrMalformed) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Fatalf("unexpected error %v", err)
+				}
+				return
+			}
+			frame, err := Append(nil, m)
+			if err != nil {
+				return // longer than it was: JSON escapes what came unescaped
+			}
+			second, err := Read(bytes.NewReader(frame), &again)
+			require.NoError(t, err)
+			twice, err := Append(nil, second)
+			require.NoError(t, err)
+			require.Equal(t, frame, twice)
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// Evolution is what the JSON of solve has more of a nonstationary problem.
+// relative_residual is then that of the worst of the steps, residual_inf, max_error and
+// the rest are of the end of the last complete one.
+type Evolution struct {
+	Steps      int     `json:"steps"`
+	StepsDone  int     `json:"steps_done"`
+	EndTime    float64 `json:"end_time"`
+	Time       float64 `json:"time"`        // reached
+	StepLength float64 `json:"step_length"` // Δt
+
+	WorstResidual nullable.Number `json:"worst_residual"` // recomputed, of the worst step
+	WorstStep     nullable.Count  `json:"worst_step"`
+	LastResidual  nullable.Number `json:"last_residual"` // recomputed, of the last complete step
+	MaxErrorSteps nullable.Number `json:"max_error_steps"`
+	MaxErrorStep  nullable.Count  `json:"max_error_step"`
+
+	Reconfigure            string  `json:"reconfigure"`
+	Reconfigurations       int     `json:"reconfigurations"`        // changes of mode, of the peer with most of them
+	ReconfigurationSeconds float64 `json:"reconfiguration_seconds"` // they took, of the slowest peer, waiting for neighbours included
+	StaleFaces             uint64  `json:"stale_faces"`             // of an old step, dropped
+
+	TimeSteps []TimeStep `json:"time_steps"` // at most 1000, evenly spread
+}
+
+// TimeStep is one step.
+type TimeStep struct {
+	Step     int             `json:"step"`
+	Time     float64         `json:"time"`
+	Sweeps   []uint64        `json:"sweeps"`            // by peer
+	Residual nullable.Number `json:"relative_residual"` // as the peers agreed
+}
+
+// NewEvolution describes the steps of a run.
+func NewEvolution(p *problem.Problem, o *launch.Outcome, reconfigure string) *Evolution {
+	e := p.Evolution
+	out := &Evolution{
+		Steps: e.Steps, StepsDone: o.Steps, EndTime: e.End, Time: e.Time(o.Steps), StepLength: e.Step(),
+		WorstResidual: nullable.NaN(), LastResidual: nullable.NaN(), MaxErrorSteps: nullable.NaN(),
+		WorstStep: nullable.Measured(int64(o.Worst.Step)), MaxErrorStep: nullable.Unknown, Reconfigure: reconfigure, TimeSteps: []TimeStep{},
+	}
+	for _, s := range o.StepList {
+		out.TimeSteps = append(out.TimeSteps, TimeStep{s.Step, e.Time(s.Step), s.Sweeps, nullable.Number(s.Residual)})
+	}
+	for _, p := range o.Peers {
+		out.Reconfigurations = max(out.Reconfigurations, p.Reconfigurations)
+		out.ReconfigurationSeconds = max(out.ReconfigurationSeconds, p.ReconfigurationSeconds)
+		out.StaleFaces += p.StaleFaces
+	}
+	return out
+}
+
+// text writes the steps for people; nothing of a stationary problem.
+func (e *Evolution) text(w io.Writer) {
+	if e == nil {
+		return
+	}
+	fmt.Fprintf(w, "steps\t%d of %d, to t = %g, Δt = %g", e.StepsDone, e.Steps, e.Time, e.StepLength)
+	if e.WorstStep >= 0 {
+		fmt.Fprintf(w, "; worst residual %s in step %d", value(e.WorstResidual), e.WorstStep)
+	}
+	fmt.Fprintln(w)
+	if e.MaxErrorSteps.Known() {
+		fmt.Fprintf(w, "\tlargest error of all steps %s, in step %d\n", value(e.MaxErrorSteps), e.MaxErrorStep)
+	}
+	if e.Reconfigurations > 0 {
+		fmt.Fprintf(w, "\tsessions changed their mode %d times, %.3f s in all\n", e.Reconfigurations, e.ReconfigurationSeconds)
+	}
+}

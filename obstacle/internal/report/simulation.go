@@ -1,0 +1,217 @@
+package report
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
+
+// Subject is what is simulated, on however many machines.
+type Subject struct {
+	Problem   string   `json:"problem"`
+	N         []int    `json:"n"`      // of the grid that the times are for
+	Points    int      `json:"points"` // of it
+	Model     string   `json:"model"`
+	Sources   []string `json:"sources"` // of the model's figures
+	Method    string   `json:"method"`
+	Order     string   `json:"order"`
+	StandIn   int      `json:"stand_in"`                // every point relaxed stands for that many a side
+	Costing   int      `json:"stale_sweeps_divided_by"` // of runs out of lockstep, in comparable_seconds
+	Late      bool     `json:"late"`                    // faces are sent when the whole block has been relaxed
+	Tolerance float64  `json:"tolerance"`
+	Reference string   `json:"reference"`         // what t(1) is
+	Alone     seconds  `json:"reference_seconds"` // until the tolerance was met
+	Seed      uint64   `json:"seed"`
+	Version   string   `json:"version"`
+}
+
+type seconds = nullable.Number
+
+// Simulated are the figures of one simulated run. Times are virtual, and the same for the
+// same seed.
+type Simulated struct {
+	Scheme    string  `json:"scheme"`
+	Machines  int     `json:"machines"`
+	Partition []int   `json:"partition"` // parts per axis
+	Seconds   float64 `json:"seconds"`   // from the first relaxation to the verdict
+	// Met is when the residual of the whole first met the tolerance, which nobody in the run knows
+	// at once: what Seconds is beyond it is finding out. MetSweeps were complete by then.
+	Met       nullable.Number `json:"met_seconds"`
+	MetSweeps nullable.Number `json:"met_sweeps"`
+	// Comparable is what Efficiency is of: Met, and of a run on a stand-in that reads stale
+	// values what Met would be if they cost as little as on the fine grid.
+	Comparable nullable.Number `json:"comparable_seconds"`
+	Efficiency nullable.Number `json:"efficiency"`
+	Converged  bool            `json:"converged"`
+	Reason     string          `json:"reason"`
+	Failure    string          `json:"failure,omitempty"`
+	Residual   nullable.Number `json:"relative_residual"` // recomputed from the assembled answer
+	Setup      float64         `json:"setup_seconds"`
+	Steady     nullable.Number `json:"steady_sweep_seconds"` // a sweep, median over machines, in the second half
+	Equivalent float64         `json:"sequential_equivalent_sweeps"`
+	Fewest     float64         `json:"fewest_sweeps"` // of one machine
+	Most       float64         `json:"most_sweeps"`
+	Relaxing   float64         `json:"relaxing_share"` // of the relaxing threads' time
+	Protocol   float64         `json:"protocol_share"`
+	Idle       float64         `json:"idle_share"`
+	Messages   uint64          `json:"messages"`
+	Segments   uint64          `json:"segments"`
+	Bytes      uint64          `json:"bytes"` // of frames
+	Lost       uint64          `json:"segments_lost"`
+	// Staleness counts the faces read by their age in sweeps.
+	Staleness []uint64        `json:"staleness"`
+	MeanAge   nullable.Number `json:"staleness_mean"`
+}
+
+// Machine is one machine's part of a simulated run.
+type Machine struct {
+	Rank     int     `json:"rank"`
+	Class    string  `json:"class"`
+	Site     string  `json:"site"`
+	Points   int     `json:"points"`
+	Sweeps   float64 `json:"sweeps"`
+	Relaxing float64 `json:"relaxing_seconds"`
+	Protocol float64 `json:"protocol_seconds"`
+	Idle     float64 `json:"idle_seconds"`
+	Messages uint64  `json:"messages"`
+	Segments uint64  `json:"segments"`
+	Bytes    uint64  `json:"bytes"`
+	Lost     uint64  `json:"segments_lost"`
+}
+
+// Effort is what a simulation took on this machine. It differs from run to run.
+type Effort struct {
+	Events            uint64  `json:"events"`
+	Segments          uint64  `json:"segments"`
+	WallSeconds       float64 `json:"wall_seconds"`
+	SegmentsPerSecond float64 `json:"segments_per_second"`
+}
+
+// Simulation is the JSON of simulate.
+type Simulation struct {
+	Subject
+	Simulated
+	PerMachine []Machine `json:"per_machine"`
+	Simulation Effort    `json:"simulation"`
+}
+
+// Figures are those of a run; failure is why it failed, nil if it did not.
+func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated {
+	s := Simulated{
+		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(), Reason: r.Reason.String(),
+		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: measured(r.Steady.Seconds()), Efficiency: nullable.NaN(), Fewest: math.Inf(1),
+		Met: nullable.NaN(), MetSweeps: nullable.NaN(), Comparable: nullable.NaN(),
+	}
+	if r.Met.After > 0 {
+		s.Met, s.MetSweeps = nullable.Number(r.Met.After.Seconds()), nullable.Number(r.Met.Sweeps)
+	}
+	parts := run.Solver.Partition.Parts()
+	s.Partition = slices.Clone(parts[:run.Solver.Problem.Dimension])
+	s.Converged = failure == nil && r.Reason == iterate.Converged && r.Residual <= run.Solver.Tolerance
+	if failure != nil {
+		s.Reason, s.Failure = "failed", failure.Error()
+	}
+	var relaxing, protocol, idle time.Duration
+	for rank := range r.Ranks {
+		k := &r.Ranks[rank]
+		share := float64(run.Solver.Partition.Box(iterate.Rank(rank)).Points()) / float64(run.Solver.Problem.Points())
+		s.Equivalent += share * k.Sweeps
+		s.Fewest, s.Most = min(s.Fewest, k.Sweeps), max(s.Most, k.Sweeps)
+		relaxing, protocol, idle = relaxing+k.Relaxing, protocol+k.Protocol, idle+k.Idle
+		s.Messages, s.Segments, s.Bytes, s.Lost = s.Messages+k.Messages, s.Segments+k.Segments, s.Bytes+k.Bytes, s.Lost+k.Lost
+	}
+	if all := (relaxing + protocol + idle).Seconds(); all > 0 {
+		s.Relaxing, s.Protocol, s.Idle = relaxing.Seconds()/all, protocol.Seconds()/all, idle.Seconds()/all
+	}
+	s.ages(r.Staleness[:])
+	return s
+}
+
+// Refused are the figures of a run that was not possible: why.
+func Refused(scheme string, machines int, why error) Simulated {
+	nan := nullable.NaN()
+	return Simulated{
+		Scheme: scheme, Machines: machines, Reason: ReasonRefused, Failure: why.Error(),
+		Efficiency: nan, Met: nan, MetSweeps: nan, Comparable: nan, Residual: nan, MeanAge: nan, Steady: nan,
+	}
+}
+
+// ReasonRefused is the reason of a run that was not started.
+const ReasonRefused = "refused"
+
+// MarshalJSON leaves out, of a run that was not started, what is not known.
+func (r SimulatedRow) MarshalJSON() ([]byte, error) {
+	type row SimulatedRow
+	if r.Reason != ReasonRefused {
+		return json.Marshal(row(r))
+	}
+	return json.Marshal(struct {
+		Method    string          `json:"method"`
+		Scheme    string          `json:"scheme"`
+		Machines  int             `json:"machines"`
+		Seconds   nullable.Number `json:"seconds"`
+		Converged bool            `json:"converged"`
+		Reason    string          `json:"reason"`
+		Failure   string          `json:"failure"`
+	}{r.Method, r.Scheme, r.Machines, nullable.NaN(), false, r.Reason, r.Failure})
+}
+
+// Alone is one machine's run until it met the tolerance.
+type Alone struct {
+	Seconds, Sweeps float64 // 0: not known
+}
+
+// Against fills in the efficiency, until the tolerance was met in both runs: the verdict of
+// one scheme may be quicker than that of another. A value that is d sweeps old holds up the
+// points beside a face, a part of the block that falls as 1/n, so what sweeps there are beyond those
+// of one machine are costing times too many on a grid costing times too coarse; 1: they are right.
+func (s *Simulated) Against(one Alone, costing int) {
+	if !s.Converged || !s.Met.Known() {
+		return
+	}
+	s.Comparable = s.Met
+	if more := float64(s.MetSweeps)/one.Sweeps - 1; costing > 1 && one.Sweeps > 0 && more > -1 {
+		s.Comparable *= nullable.Number((1 + more/float64(costing)) / (1 + more))
+	}
+	s.Efficiency = Efficiency(one.Seconds, s.Machines, float64(s.Comparable))
+}
+
+// ages keeps the histogram up to its last entry, and its mean.
+func (s *Simulated) ages(counts []uint64) {
+	s.Staleness, s.MeanAge = []uint64{}, nullable.NaN()
+	last := len(counts) - 1
+	for last >= 0 && counts[last] == 0 {
+		last--
+	}
+	s.Staleness = append(s.Staleness, counts[:last+1]...)
+	faces, sum := uint64(0), 0.0
+	for age, n := range s.Staleness {
+		faces, sum = faces+n, sum+float64(age)*float64(n)
+	}
+	if faces > 0 {
+		s.MeanAge = nullable.Number(sum / float64(faces))
+	}
+}
+
+// Machines lists every machine's part.
+func Machines(r *simulate.Result, run *simulate.Config) []Machine {
+	out := []Machine{}
+	points := 1
+	for range run.Solver.Problem.Dimension {
+		points *= max(run.Scale, 1)
+	}
+	for rank := range r.Ranks {
+		k, h := &r.Ranks[rank], &run.Model.Hosts[rank]
+		out = append(out, Machine{
+			Rank: rank, Class: h.Name, Site: run.Model.Sites[h.Site], Points: points * run.Solver.Partition.Box(iterate.Rank(rank)).Points(), Sweeps: k.Sweeps,
+			Relaxing: k.Relaxing.Seconds(), Protocol: k.Protocol.Seconds(), Idle: k.Idle.Seconds(),
+			Messages: k.Messages, Segments: k.Segments, Bytes: k.Bytes, Lost: k.Lost,
+		})
+	}
+	return out
+}

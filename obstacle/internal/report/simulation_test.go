@@ -1,0 +1,94 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
+)
+
+// two machines, of which the first has three planes of four.
+func twoMachines(t *testing.T) (*simulate.Result, *simulate.Config) {
+	t.Helper()
+	part, err := problem.Slabs([3]int{4, 4, 4}, 2, []float64{3, 1})
+	require.NoError(t, err)
+	run := &simulate.Config{Solver: problem.Config{
+		Problem: &problem.Problem{Dimension: 3, N: [3]int{4, 4, 4}}, Partition: part, Scheme: iterate.Asynchronous(), Tolerance: 1e-6,
+	}}
+	r := &simulate.Result{Reason: iterate.Converged, Virtual: 10 * time.Second, Met: simulate.Met{After: 8 * time.Second, Sweeps: 120}, Residual: 5e-7, Ranks: []simulate.RankResult{
+		{Sweeps: 100, Relaxing: 8 * time.Second, Protocol: time.Second, Idle: time.Second, Messages: 3, Segments: 5, Bytes: 7000, Lost: 1},
+		{Sweeps: 300, Relaxing: 10 * time.Second, Messages: 1, Segments: 2, Bytes: 3000},
+	}}
+	r.Staleness[0], r.Staleness[2] = 30, 10
+	return r, run
+}
+
+func TestFigures(t *testing.T) {
+	r, run := twoMachines(t)
+	s := Figures(r, run, nil)
+	require.Equal(t, []int{1, 1, 2}, s.Partition)
+	require.InDelta(t, 0.75*100+0.25*300, s.Equivalent, 1e-12)
+	require.Equal(t, [2]float64{100, 300}, [2]float64{s.Fewest, s.Most})
+	require.InDeltaSlice(t, []float64{0.9, 0.05, 0.05}, []float64{s.Relaxing, s.Protocol, s.Idle}, 1e-12)
+	require.Equal(t, []uint64{4, 7, 10000, 1}, []uint64{s.Messages, s.Segments, s.Bytes, s.Lost})
+	require.Equal(t, []uint64{30, 0, 10}, s.Staleness)
+	require.InDelta(t, 0.5, float64(s.MeanAge), 1e-12)
+	require.True(t, s.Converged)
+	require.False(t, s.Efficiency.Known())
+	one := Alone{Seconds: 12, Sweeps: 100}
+	s.Against(one, 1)
+	require.InDelta(t, 0.75, float64(s.Efficiency), 1e-12, "until the tolerance was met, not until the verdict")
+	s.Against(one, 4) // 20 % more sweeps than one machine become 5 %
+	require.InDelta(t, 8*1.05/1.2, float64(s.Comparable), 1e-12)
+	require.InDelta(t, 12/(2*8*1.05/1.2), float64(s.Efficiency), 1e-12)
+	s.Against(Alone{}, 4)
+	require.False(t, s.Efficiency.Known())
+
+	r.Residual = 2e-6
+	s = Figures(r, run, nil)
+	s.Against(one, 1)
+	require.False(t, s.Converged, "whatever the peers believed")
+	require.False(t, s.Efficiency.Known())
+	r.Residual = 5e-7
+	s = Figures(r, run, errors.New("peer 1 is lost"))
+	require.False(t, s.Converged)
+	require.Equal(t, "failed", s.Reason)
+	require.Equal(t, "peer 1 is lost", s.Failure)
+}
+
+// Text, JSON and CSV of a comparison have every row; what is not known is empty.
+func TestSimulatedComparison(t *testing.T) {
+	r, run := twoMachines(t)
+	good, bad := Figures(r, run, nil), Figures(r, run, errors.New("peer 1 is lost, \"it\" said"))
+	good.Against(Alone{Seconds: 12, Sweeps: 100}, 1)
+	c := SimulatedComparison{Subject: Subject{Problem: "membrane", N: []int{8, 8, 8}, StandIn: 2, Model: "lab", Method: "richardson"}, Rows: []SimulatedRow{{"richardson", good}, {"schwarz", bad}}}
+	var text, table bytes.Buffer
+	c.Text(&text)
+	require.Contains(t, text.String(), "75.0 %")
+	require.Contains(t, text.String(), "async on 2 machines: peer 1 is lost")
+	require.Contains(t, text.String(), "4 × 4 × 4 are relaxed")
+	require.NoError(t, c.CSV(&table))
+	rows, err := csv.NewReader(&table).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 3)
+	at := map[string]int{}
+	for i, name := range rows[0] {
+		at[name] = i
+	}
+	require.Equal(t, "8x8x8", rows[1][at["n"]])
+	require.Equal(t, "0.75", rows[1][at["efficiency"]])
+	require.Equal(t, []string{"10", "8", "120", "8"}, rows[1][at["seconds"]:at["comparable_seconds"]+1])
+	require.Equal(t, "30 0 10", rows[1][at["staleness"]])
+	require.Empty(t, rows[2][at["efficiency"]])
+	require.Equal(t, "peer 1 is lost, \"it\" said", rows[2][at["reason"]])
+	b, err := json.Marshal(&c)
+	require.NoError(t, err)
+	require.Contains(t, string(b), `"efficiency":null`)
+}

@@ -1,0 +1,285 @@
+// Package report is what the program says of a run, as JSON and as text. Units
+// are seconds and bytes; what is not known is null.
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+)
+
+// Solution is the JSON of solve.
+type Solution struct {
+	Problem   string `json:"problem"`
+	N         []int  `json:"n"`
+	Points    int    `json:"points"`
+	Scheme    string `json:"scheme"`
+	Method    string `json:"method"`
+	About     string `json:"method_about,omitempty"` // what the method works with, of peer 0
+	Iterates  string `json:"iterates"`               // what the numbers in sweeps count: sweeps, cycles or exchanges
+	Order     string `json:"order"`
+	Network   string `json:"network"`
+	Peers     int    `json:"peers"`
+	Threads   int    `json:"threads"`
+	Chosen    string `json:"chosen,omitempty"` // why so many peers and threads, when the user left it open
+	InProcess bool   `json:"in_process"`
+	Partition []int  `json:"partition"` // parts per axis
+
+	Balance     string `json:"balance"` // "on", "off", or "off: " and why it was not possible
+	PlanesMoved int    `json:"planes_moved"`
+	Planes      []int  `json:"planes,omitempty"` // of the peers at the end, when planes may move
+
+	Converged                  bool             `json:"converged"`
+	Reason                     string           `json:"reason"`
+	Failure                    string           `json:"failure,omitempty"`
+	MissingBlocks              []int            `json:"missing_blocks,omitempty"` // ranks whose block was lost
+	FilledBlocks               []Filled         `json:"filled_blocks,omitempty"`  // what stands in their place; else starting values do
+	Tolerance                  float64          `json:"tolerance"`
+	AtStart                    bool             `json:"at_start,omitempty"`  // the answer is the start, whose residual is smaller than the last iterate's
+	ReachableTolerance         nullable.Number  `json:"reachable_tolerance"` // that rounding allows, of a run that stagnated
+	RelativeResidual           nullable.Number  `json:"relative_residual"`
+	ResidualInf                nullable.Number  `json:"residual_inf"`
+	ErrorBound                 nullable.Number  `json:"error_bound"`
+	ErrorBoundOf               string           `json:"error_bound_of"`            // what it bounds the distance from
+	ErrorBoundBy               string           `json:"error_bound_by,omitempty"`  // the w > 0 with A·w > 0 behind it
+	ErrorBoundWhy              string           `json:"error_bound_why,omitempty"` // why there is none
+	ErrorBoundSweeps           float64          `json:"error_bound_sweeps"`        // what the search for that w cost
+	MMatrix                    bool             `json:"m_matrix"`
+	InverseNorm                nullable.Number  `json:"inverse_norm"` // bound of ‖A⁻¹‖∞
+	MaxError                   nullable.Number  `json:"max_error"`
+	ContactPoints              nullable.Count   `json:"contact_points"`
+	UpperContact               nullable.Count   `json:"upper_contact_points"`
+	ContactForce               nullable.Number  `json:"contact_force"` // A·u − f summed over the points on φ, times a cell's volume
+	UpperForce                 nullable.Number  `json:"upper_force"`   // the same on ψ
+	Sum                        nullable.Number  `json:"sum"`
+	Sweeps                     []nullable.Count `json:"sweeps"`
+	SequentialEquivalentSweeps float64          `json:"sequential_equivalent_sweeps"`
+	Snapshots                  int              `json:"snapshots"`
+
+	Seconds         nullable.Number `json:"seconds"`
+	SetupSeconds    float64         `json:"setup_seconds"`
+	GatherSeconds   float64         `json:"gather_seconds"`
+	OutputSeconds   float64         `json:"output_seconds"`
+	PointsPerSecond nullable.Number `json:"points_per_second"` // relaxed, by all peers
+	Messages        uint64          `json:"messages"`
+	Bytes           uint64          `json:"bytes"`
+	MessagesLost    uint64          `json:"messages_lost"`
+	SegmentsSent    uint64          `json:"segments_sent"`
+	SegmentsLost    uint64          `json:"segments_lost"`
+	Retransmitted   uint64          `json:"retransmitted"`
+	ValuesReplaced  uint64          `json:"values_replaced"`
+	LauncherPeak    nullable.Count  `json:"launcher_peak_resident_bytes"`
+	Kernel          nullable.Text   `json:"kernel"`
+
+	HasUpper bool `json:"-"` // the problem has an upper obstacle, for the text
+
+	// Refused counts what did not come from a peer of the run, or came twice, by
+	// reason (docs/security.md); none of it changed anything.
+	Refused map[string]uint64 `json:"refused"`
+
+	Enclosure *Enclosure `json:"enclosure,omitempty"` // nil: not asked for
+
+	*Evolution // nil: the problem is stationary
+
+	Option *Option `json:"option,omitempty"` // nil: it is none
+
+	Composition []string  `json:"composition"`
+	Sessions    []Session `json:"sessions"` // each as either end saw it
+	PerPeer     []Peer    `json:"per_peer"`
+	Probes      []Probe   `json:"probes"`
+	Outputs     []Output  `json:"outputs"`
+	Seed        uint64    `json:"seed"`
+	Version     string    `json:"version"`
+}
+
+// Peer is one peer's part in a run.
+type Peer struct {
+	Rank       int             `json:"rank"`
+	Host       string          `json:"host"`
+	Pid        int             `json:"pid"`
+	Cluster    string          `json:"cluster,omitempty"`    // label that was declared
+	Device     string          `json:"device,omitempty"`     // of its InfiniBand rail
+	Without    string          `json:"without_ib,omitempty"` // why it has none
+	Box        [3][2]int       `json:"box"`                  // interior points, half open, x first
+	Points     int             `json:"points"`
+	Sweeps     nullable.Count  `json:"sweeps"`
+	Given      nullable.Count  `json:"planes_given"`
+	Taken      nullable.Count  `json:"planes_taken"`
+	Seconds    nullable.Number `json:"seconds"`
+	CPUSeconds nullable.Number `json:"cpu_seconds"`
+	Peak       nullable.Count  `json:"peak_resident_bytes"`
+	Idle       nullable.Count  `json:"idle_resident_bytes"` // before it had its block
+	Residual   nullable.Number `json:"agreed_residual"`     // what the peers believed, for comparison
+	Lost       bool            `json:"lost"`
+}
+
+// Probe is u at a grid point.
+type Probe struct {
+	At []float64 `json:"at"`
+	U  float64   `json:"u"`
+
+	Between *[2]float64 `json:"between,omitempty"` // u of the discrete solution lies there
+}
+
+// reachable is a tolerance that a run which stagnated would have met: the residual that it
+// had at the end, with a margin, in two digits. The residual of a time step that is not
+// complete is the one that the peers agreed on.
+func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
+	if o.Reason != launch.Stagnated {
+		return nullable.NaN()
+	}
+	most := 0.0
+	if s.Evolution == nil {
+		most = float64(s.RelativeResidual)
+	}
+	for _, p := range o.Peers {
+		if p.Residual.Known() {
+			most = max(most, float64(p.Residual))
+		}
+	}
+	text := strconv.FormatFloat(reachableMargin*most, 'e', 1, 64)
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nullable.NaN()
+	}
+	return nullable.Number(v)
+}
+
+const reachableMargin = 1.25
+
+// Add fills in what the run and the judgement of its result say.
+func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evaluation) {
+	s.Reason, s.Failure, s.MissingBlocks, s.FilledBlocks = o.Reason, o.Failure, o.Missing, filled(o, len(s.N))
+	s.RelativeResidual, s.ResidualInf = nullable.Number(e.RelativeResidual), nullable.Number(e.ResidualInf)
+	s.ErrorBound, s.MaxError = nullable.Number(e.ErrorBound), nullable.Number(e.MaxError)
+	c := e.Certificate
+	s.MMatrix, s.InverseNorm, s.ErrorBoundBy, s.ErrorBoundWhy = c.MMatrix, nullable.Number(c.Inverse), c.By, c.Why
+	s.ErrorBoundSweeps, s.ErrorBoundOf = c.Work, "the discrete solution"
+	s.ContactForce, s.UpperForce = nullable.Number(e.Force[0]), nullable.Number(e.Force[1])
+	s.ContactPoints, s.UpperContact, s.Sum = nullable.Count(e.ContactPoints), nullable.Count(e.UpperPoints), nullable.Number(e.Sum)
+	s.ReachableTolerance, s.AtStart = s.reachable(o), o.AtStart
+	// An answer whose holes were filled is solved if it meets the tolerance as a whole.
+	s.Converged = (o.Reason == launch.Converged || len(o.Filled) > 0) && e.RelativeResidual <= s.Tolerance
+	s.SetupSeconds, s.GatherSeconds = o.Setup.Seconds(), (o.Gather - o.Run).Seconds()
+	s.PlanesMoved, s.Planes = 0, nil
+	s.Sweeps, s.PerPeer, s.Composition = []nullable.Count{}, []Peer{}, []string{}
+	relaxed := 0.0
+	for r, p := range o.Peers {
+		box := cut.Box(iterate.Rank(r))
+		if len(o.Boxes) > 0 {
+			box = o.Boxes[r]
+		}
+		if s.PlanesMoved += p.Taken; s.Balance == "on" {
+			s.Planes = append(s.Planes, box.Size()[len(s.N)-1])
+		}
+		peer := Peer{
+			Rank: r, Host: o.Hosts[r].Host, Pid: o.Hosts[r].Pid, Cluster: o.Hosts[r].Cluster, Points: p.Points,
+			Sweeps: nullable.Count(p.Sweeps), Given: nullable.Count(p.Given), Taken: nullable.Count(p.Taken),
+			Seconds: nullable.Number(p.Seconds), CPUSeconds: nullable.Number(p.CPUSeconds), Peak: nullable.Measured(p.PeakBytes), Idle: nullable.Measured(p.IdleBytes),
+			Residual: p.Residual, Lost: slices.Contains(o.Missing, r), Device: p.Device, Without: p.Without,
+		}
+		if peer.Lost && p.Sweeps == 0 && p.Seconds == 0 { // it has told nothing
+			peer.Sweeps, peer.Given, peer.Taken = nullable.Unknown, nullable.Unknown, nullable.Unknown
+			peer.Seconds, peer.CPUSeconds, peer.Residual = nullable.NaN(), nullable.NaN(), nullable.NaN()
+		}
+		for a := range 3 {
+			peer.Box[a] = [2]int{box.Lo[a], box.Hi[a]}
+		}
+		s.PerPeer = append(s.PerPeer, peer)
+		s.Sweeps = append(s.Sweeps, peer.Sweeps)
+		s.Seconds = max(s.Seconds, nullable.Number(p.Seconds))
+		s.Snapshots = max(s.Snapshots, p.Snapshots)
+		if p.Kernel != "" {
+			s.Kernel = nullable.Text(p.Kernel)
+		}
+		relaxed += float64(p.Relaxed)
+		if r == 0 {
+			s.About = p.Method
+		}
+	}
+	s.Iterates = iterates(s.Method)
+	s.SequentialEquivalentSweeps = relaxed / float64(s.Points)
+	if s.PointsPerSecond = nullable.NaN(); s.Seconds > 0 {
+		s.PointsPerSecond = nullable.Number(relaxed) / s.Seconds
+	} else if len(o.Missing) == len(o.Peers) {
+		s.Seconds = nullable.NaN()
+	}
+	s.traffic(o)
+	s.Refused = refused(o)
+	s.Sessions = sessions(o)
+	s.Network = network(s.Sessions)
+}
+
+// iterates is what a method's peers count.
+func iterates(method string) string {
+	switch method {
+	case problem.Multigrid:
+		return "cycles"
+	case problem.Schwarz:
+		return "exchanges"
+	}
+	return "sweeps"
+}
+
+// network is that of all halo sessions, as they are at the end; "mixed" when they
+// differ. Without any there is nothing to be on: Ethernet.
+func network(all []Session) string {
+	out := ""
+	for _, h := range all {
+		switch {
+		case !strings.HasPrefix(h.Name, rendezvous.HaloPrefix) || h.Network == out:
+		case out == "":
+			out = h.Network
+		default:
+			return "mixed"
+		}
+	}
+	return cmp.Or(out, "ether")
+}
+
+// refused adds up what the peers and the rendezvous sent away.
+func refused(o *launch.Outcome) map[string]uint64 {
+	out := map[string]uint64{}
+	for _, p := range o.Peers {
+		for reason, count := range p.Refused {
+			out[reason] += count
+		}
+	}
+	if o.Strangers > 0 {
+		out["rendezvous.stranger"] = uint64(o.Strangers)
+	}
+	return out
+}
+
+// traffic adds up the halo sessions.
+func (s *Solution) traffic(o *launch.Outcome) {
+	var t Traffic
+	for _, p := range o.Peers {
+		t.Add(p.Sessions)
+		for _, h := range p.Sessions {
+			if len(s.Composition) == 0 && strings.HasPrefix(h.Name, rendezvous.HaloPrefix) {
+				s.Composition = h.Composition
+			}
+		}
+	}
+	s.Messages, s.Bytes, s.MessagesLost = t.Messages, t.Bytes, t.MessagesLost()
+	s.SegmentsSent, s.SegmentsLost = t.Segments, t.SegmentsLost()
+	s.Retransmitted, s.ValuesReplaced = t.Retransmitted, t.Replaced
+}
+
+// Efficiency is t(1)/(P·t(P)), not a number when a time is missing.
+func Efficiency(one float64, peers int, t float64) nullable.Number {
+	if !(one > 0) || !(t > 0) || peers < 1 {
+		return nullable.Number(math.NaN())
+	}
+	return nullable.Number(one / (float64(peers) * t))
+}

@@ -1,0 +1,39 @@
+package report
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+func TestLiveText(t *testing.T) {
+	sync := []string{"TransportDriver", "Synchronous", "ReliableFIFO"}
+	l := Live{Problem: "membrane", Scheme: "async", Peers: 2, Seconds: 1.5, Sweep: 12, Residual: 0.25, Sessions: []Session{
+		{From: 0, To: 1, RTT: 2e-4, Channel: rendezvous.Channel{Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync, MessagesSent: 3}},
+		{From: 0, To: 1, RTT: nullable.NaN(), Channel: rendezvous.Channel{Name: "halo/0-1", Column: "async intra ether", Locality: "same host", Why: "w", Composition: []string{"TransportDriver", "Asynchronous", "Parity"}, Protection: []string{"Seal"}, Epoch: 2, Changes: 1, Distance: "far", Lossy: true}},
+		{From: 1, To: 0, RTT: nullable.NaN(), Channel: rendezvous.Channel{Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync}},
+	}}
+	var out bytes.Buffer
+	l.Text(&out)
+	require.Equal(t, `membrane, async, 2 peers: sweep 12, 1.5 s, residual 2.500e-01
+micro-protocol   [1]  [2]
+TransportDriver  x    x
+Synchronous      x    
+Asynchronous          x
+ReliableFIFO     x    
+Parity                x
+[1] sync intra ether, same host
+    agree/0-1, at peer 0: w, 0.2 ms away; epoch 0, 0 changes, 3 messages out, 0 in
+    agree/0-1, at peer 1: w; epoch 0, 0 changes, 0 messages out, 0 in
+[2] async intra ether, same host (measured: far) (much is lost); over Seal
+    halo/0-1, at peer 0: w; epoch 2, 1 change, 0 messages out, 0 in
+`, out.String())
+
+	out.Reset()
+	(&Live{Problem: "p", Scheme: "sync", Peers: 1, Residual: nullable.NaN()}).Text(&out)
+	require.Equal(t, "p, sync, 1 peer: 0.0 s, residual ?\nno session yet\n", out.String())
+}

@@ -1,0 +1,248 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// Text writes the solution for people.
+func (s *Solution) Text(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer t.Flush()
+	fmt.Fprintf(t, "problem\t%s, %s points\n", s.Problem, grid(s.N))
+	fmt.Fprintf(t, "method\t%s\n", s.method())
+	if s.About != "" {
+		fmt.Fprintf(t, "\t%s\n", s.About)
+	}
+	fmt.Fprintf(t, "peers\t%s of %s, parts %s%s\n", plural(s.Peers, "peer"), plural(s.Threads, "thread"), grid(s.Partition), s.where())
+	if s.Chosen != "" {
+		fmt.Fprintf(t, "\tchosen: %s\n", s.Chosen)
+	}
+	channels(t, s.Sessions)
+	s.devices(t)
+	fmt.Fprintf(t, "result\t%s\n", s.verdict())
+	if hint := s.hint(); hint != "" {
+		fmt.Fprintf(t, "\t%s\n", hint)
+	}
+	s.holes(t)
+	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n", value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))
+	if s.ErrorBound.Known() {
+		fmt.Fprintf(t, "error\tat most %s against the discrete solution (‖A⁻¹‖ ≤ %.4g by %s)\n", value(s.ErrorBound), float64(s.InverseNorm), s.ErrorBoundBy)
+	} else {
+		fmt.Fprintf(t, "error\tno bound: %s\n", s.ErrorBoundWhy)
+	}
+	if s.Option != nil && s.ErrorBound.Known() {
+		fmt.Fprintln(t, "\tthat is the solver's part alone; the larger one, of the discretisation, stands beside the price")
+	}
+	s.Enclosure.text(t, s.HasUpper)
+	if s.MaxError.Known() {
+		fmt.Fprintf(t, "\t%s against the exact solution of the continuous problem\n", value(s.MaxError))
+	}
+	s.Evolution.text(t)
+	s.Option.text(t)
+	s.contact(t)
+	fmt.Fprintf(t, "%s\t%s, as many points as %.1f sequential sweeps\n", s.Iterates, span(s.Sweeps), s.SequentialEquivalentSweeps)
+	if s.Balance != "off" && s.Balance != "" {
+		fmt.Fprintf(t, "balance\t%s\n", s.balance())
+	}
+	if s.Seconds.Known() {
+		fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",
+			s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9, cmp.Or(s.Kernel, "not known"))
+	} else {
+		fmt.Fprintln(t, "time\tnot known")
+	}
+	if s.Messages > 0 {
+		fmt.Fprintf(t, "halos\t%d messages, %.1f MB; not received %d, retransmitted segments %d\n", s.Messages, float64(s.Bytes)/1e6, s.MessagesLost, s.Retransmitted)
+	}
+	if r := strange(s.Refused); r != "" {
+		fmt.Fprintf(t, "refused\t%s (docs/security.md)\n", r)
+	}
+	for _, p := range s.Probes {
+		fmt.Fprintf(t, "u%v\t%.17g", tuple(p.At), p.U)
+		if b := p.Between; b != nil {
+			fmt.Fprintf(t, ", between %.17g and %.17g", b[0], b[1])
+		}
+		fmt.Fprintln(t)
+	}
+	for i := range s.Outputs {
+		s.Outputs[i].line(t, "\t")
+	}
+}
+
+// contact writes where the solution is on its obstacles, and the force there.
+func (s *Solution) contact(w io.Writer) {
+	if s.ContactPoints < 0 {
+		fmt.Fprintln(w, "contact\tnot known")
+		return
+	}
+	share := func(n nullable.Count) float64 { return 100 * float64(n) / float64(s.Points) }
+	fmt.Fprintf(w, "contact\t%d points (%.1f %%)", s.ContactPoints, share(s.ContactPoints))
+	if s.HasUpper {
+		fmt.Fprintf(w, " on the obstacle, %d (%.1f %%) on the upper one", s.UpperContact, share(s.UpperContact))
+	}
+	fmt.Fprintln(w)
+	if s.ContactPoints == 0 && s.UpperContact <= 0 {
+		return
+	}
+	fmt.Fprintf(w, "force\t%.6g on the obstacle", float64(s.ContactForce))
+	if s.HasUpper {
+		fmt.Fprintf(w, ", %.6g on the upper one", float64(s.UpperForce))
+	}
+	fmt.Fprintln(w)
+}
+
+// method names the method and the scheme; Richardson has an order of sub-blocks, too.
+func (s *Solution) method() string {
+	if s.Method == problem.Richardson {
+		return fmt.Sprintf("projected %s, %s, %s", s.Method, s.Scheme, s.Order)
+	}
+	return fmt.Sprintf("projected %s, %s", s.Method, s.Scheme)
+}
+
+// manySweeps of the grid are worth a hint at a faster method.
+const manySweeps = 20000
+
+// hint names a faster method where a stationary run by Richardson's was long or was stopped.
+func (s *Solution) hint() string {
+	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
+	if s.Method != problem.Richardson || s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
+		return ""
+	}
+	faster := problem.Multigrid
+	if s.Scheme != "sync" {
+		faster = problem.Schwarz
+	}
+	return fmt.Sprintf("richardson is the slowest method; --method %s takes far fewer sweeps (docs/methods.md)", faster)
+}
+
+// strange lists what no peer of a run does by itself; networks double frames and
+// deliver some late.
+func strange(refused map[string]uint64) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		switch name {
+		case "frame.session", "frame.epoch", "frame.replayed", "frame.old":
+		default:
+			out = append(out, fmt.Sprintf("%s %d", name, refused[name]))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// devices tells which adapters the peers have, where any of them has one.
+func (s *Solution) devices(w io.Writer) {
+	has := map[string][]int{}
+	for _, p := range s.PerPeer {
+		has[p.Device] = append(has[p.Device], p.Rank)
+	}
+	if len(has) == 0 || len(has) == 1 && has[""] != nil {
+		return
+	}
+	heading := "InfiniBand"
+	for _, device := range slices.Sorted(maps.Keys(has)) {
+		name := cmp.Or(device, "no adapter")
+		fmt.Fprintf(w, "%s\t%s: %s %s\n", heading, name, noun(len(has[device]), "peer"), strings.Trim(fmt.Sprint(has[device]), "[]"))
+		heading = ""
+	}
+}
+
+// balance tells what has moved.
+func (s *Solution) balance() string {
+	if s.Balance != "on" {
+		return s.Balance
+	}
+	return fmt.Sprintf("%s moved; the peers end with %s", plural(s.PlanesMoved, "plane"), strings.Trim(fmt.Sprint(s.Planes), "[]"))
+}
+
+func (s *Solution) where() string {
+	if s.InProcess {
+		return ", in this process"
+	}
+	hosts := map[string]bool{}
+	for _, p := range s.PerPeer {
+		hosts[p.Host] = true
+	}
+	if len(hosts) > 1 {
+		return fmt.Sprintf(", processes on %d hosts", len(hosts))
+	}
+	return ", a process each"
+}
+
+func (s *Solution) verdict() string {
+	switch s.Reason {
+	case launch.Converged:
+		if !s.Converged {
+			return "the peers agreed, but the residual of the assembled solution is above the tolerance"
+		}
+		return "solved"
+	case launch.Sweeps:
+		return "stopped by --max-sweeps: " + s.best()
+	case launch.Time:
+		return "stopped by --max-time: " + s.best()
+	case launch.Interrupted:
+		return "interrupted: " + s.best()
+	case launch.Stagnated:
+		return fmt.Sprintf("stagnated: rounding keeps the residual above the tolerance; --tol %.2g can be met", float64(s.ReachableTolerance))
+	}
+	if s.Converged {
+		return "solved, although the run failed: " + s.Failure
+	}
+	return "failed: " + s.Failure
+}
+
+// best is what is delivered of a run that ended early.
+func (s *Solution) best() string {
+	if s.AtStart {
+		return "the start, whose residual is smaller than the last iterate's"
+	}
+	return "best iterate"
+}
+
+func plural(n int, what string) string { return fmt.Sprintf("%d %s", n, noun(n, what)) }
+
+func noun(n int, what string) string {
+	if n == 1 {
+		return what
+	}
+	return what + "s"
+}
+
+func grid(n []int) string {
+	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(n)), " × "), "[]")
+}
+
+func tuple(v []float64) string {
+	return "(" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(v)), ", "), "[]") + ")"
+}
+
+func value(n nullable.Number) string {
+	if !n.Known() {
+		return "?"
+	}
+	return fmt.Sprintf("%.3e", float64(n))
+}
+
+// span writes the numbers of sweeps of all peers in short.
+func span(v []nullable.Count) string {
+	v = slices.DeleteFunc(slices.Clone(v), func(c nullable.Count) bool { return c < 0 }) // of lost peers
+	if len(v) == 0 {
+		return "none"
+	}
+	low, high := v[0], v[0]
+	for _, x := range v {
+		low, high = min(low, x), max(high, x)
+	}
+	if low == high {
+		return fmt.Sprint(low)
+	}
+	return fmt.Sprintf("%d to %d", low, high)
+}

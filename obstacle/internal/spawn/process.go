@@ -1,0 +1,89 @@
+// Package spawn starts peers on this host, as processes or as goroutines of this process.
+package spawn
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// Process is a peer that has its own process.
+type Process struct {
+	command *exec.Cmd
+	stdin   io.WriteCloser
+}
+
+// drainTime bounds the wait for the standard error of a process after its end.
+const drainTime = time.Second
+
+// Start runs the program exe with args. It writes line, which holds the run's key, to the standard input, since other
+// users can read the command line. The input stays open while this process lives; its end tells the peer that the
+// launcher is gone. The process gets its own group, so that an interrupt typed at the terminal reaches the launcher only.
+// It inherits files as its descriptors 3, 4, ….
+func Start(exe string, args []string, line []byte, errs io.Writer, files ...*os.File) (*Process, error) {
+	c := exec.Command(exe, args...)
+	c.ExtraFiles = files
+	c.Env = os.Environ()
+	c.Stderr = errs
+	c.WaitDelay = drainTime
+	ownGroup(c)
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", exe, err)
+	}
+	if _, err := stdin.Write(line); err != nil {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		return nil, fmt.Errorf("cannot send the run's key to the peer: %w", err)
+	}
+	return &Process{c, stdin}, nil
+}
+
+// Wait returns when the process has ended. It may be called by one goroutine.
+func (p *Process) Wait() error {
+	defer p.stdin.Close()
+	return p.command.Wait()
+}
+
+// Kill ends the process at once, even if it is stopped.
+func (p *Process) Kill() { _ = p.command.Process.Kill() }
+
+// Name returns "pid N".
+func (p *Process) Name() string { return fmt.Sprintf("pid %d", p.command.Process.Pid) }
+
+// Routine is a peer in this process.
+type Routine struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+}
+
+// Go runs a peer as a goroutine. run must return soon after its context ends.
+func Go(ctx context.Context, run func(ctx context.Context) error) *Routine {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &Routine{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		defer cancel()
+		r.err = run(ctx)
+	}()
+	return r
+}
+
+// Wait returns when the goroutine has ended.
+func (r *Routine) Wait() error {
+	<-r.done
+	return r.err
+}
+
+// Kill asks the goroutine to end.
+func (r *Routine) Kill() { r.cancel() }
+
+// Name returns "in this process".
+func (r *Routine) Name() string { return "in this process" }

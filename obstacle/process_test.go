@@ -1,0 +1,230 @@
+//go:build linux
+
+package obstacle_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+)
+
+// running is a call of the program, a process of its own.
+type running struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout bytes.Buffer
+	done   chan struct{}
+	code   int
+
+	mu    sync.Mutex
+	news  *sync.Cond
+	lines []string // of stderr
+	pids  map[int]int
+	ended bool
+}
+
+// patience bounds every wait of these tests: only a program that hangs takes so long. It is
+// made to show its goroutines then.
+const patience = await.Limit
+
+// start runs the program with logs that tell what happens.
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	return startIn(t, func(f func() error) error { return f() }, args...)
+}
+
+// startWith is start with a standard input.
+func startWith(t *testing.T, stdin io.Reader, args ...string) *running {
+	t.Helper()
+	return startBy(t, func(f func() error) error { return f() }, stdin, args...)
+}
+
+// startIn is start in a place that do enters.
+func startIn(t *testing.T, do func(f func() error) error, args ...string) *running {
+	t.Helper()
+	return startBy(t, do, nil, args...)
+}
+
+func startBy(t *testing.T, do func(f func() error) error, stdin io.Reader, args ...string) *running {
+	t.Helper()
+	r := &running{t: t, done: make(chan struct{}), pids: map[int]int{}}
+	r.news = sync.NewCond(&r.mu)
+	r.cmd = exec.Command(os.Args[0], append(args, "--log-level", "info", "--log-format", "json")...)
+	r.cmd.Env = append(os.Environ(), asProgram+"=1")
+	r.cmd.Stdin, r.cmd.Stdout = stdin, &r.stdout
+	errs, err := r.cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, do(r.cmd.Start))
+	go r.follow(errs)
+	t.Cleanup(func() {
+		r.signal(syscall.SIGKILL)
+		<-r.done
+		if t.Failed() {
+			t.Logf("obstacle %q said:\n%s", args, strings.Join(r.lines, "\n"))
+		}
+	})
+	return r
+}
+
+func (r *running) follow(errs io.Reader) {
+	s := bufio.NewScanner(errs)
+	for s.Scan() {
+		var l struct {
+			Message   string
+			Rank, Pid int
+		}
+		r.mu.Lock()
+		r.lines = append(r.lines, s.Text())
+		if json.Unmarshal(s.Bytes(), &l) == nil && l.Message == "peer joined" {
+			r.pids[l.Rank] = l.Pid
+		}
+		r.news.Broadcast()
+		r.mu.Unlock()
+	}
+	_ = r.cmd.Wait()
+	r.mu.Lock()
+	r.code, r.ended = r.cmd.ProcessState.ExitCode(), true
+	r.news.Broadcast()
+	r.mu.Unlock()
+	close(r.done)
+}
+
+func (r *running) signal(s syscall.Signal) { _ = r.cmd.Process.Signal(s) }
+
+// guard has a program that still runs after limit print its goroutines and end.
+func (r *running) guard(limit time.Duration) (stop func() bool) {
+	return time.AfterFunc(limit, func() { r.signal(syscall.SIGQUIT) }).Stop
+}
+
+// over tells whether the program has ended.
+func (r *running) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
+}
+
+// said waits for a line on stderr and returns its submatches.
+func (r *running) said(pattern string) []string {
+	r.t.Helper()
+	re := regexp.MustCompile(pattern)
+	defer r.guard(patience)()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := 0; ; {
+		for ; i < len(r.lines); i++ {
+			if m := re.FindStringSubmatch(r.lines[i]); m != nil {
+				return m
+			}
+		}
+		if r.ended {
+			r.t.Fatalf("nothing like %q was said:\n%s", pattern, strings.Join(r.lines, "\n"))
+		}
+		r.news.Wait()
+	}
+}
+
+// neverSaid wants no such line on stderr of a program that has ended.
+func (r *running) neverSaid(text string) {
+	r.t.Helper()
+	for _, l := range r.lines {
+		require.NotContains(r.t, l, text)
+	}
+}
+
+// pid is the process of a rank.
+func (r *running) pid(rank int) int {
+	r.said(fmt.Sprintf(`"rank":%d.*peer joined`, rank))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pids[rank]
+}
+
+// wait waits for the end and the exit code, no longer than limit.
+func (r *running) wait(limit time.Duration) int {
+	r.t.Helper()
+	stop := r.guard(limit)
+	<-r.done
+	if !stop() {
+		r.t.Fatalf("still running after %v", limit)
+	}
+	r.nobodyLeft()
+	return r.code
+}
+
+// nobodyLeft wants every peer that has joined to be gone.
+func (r *running) nobodyLeft() {
+	r.t.Helper()
+	for rank, pid := range r.pids {
+		await.Until(r.t, func() bool { return gone(pid) }, "the end of peer %d, pid %d: it is an orphan", rank, pid)
+	}
+}
+
+// gone tells whether a process has ended, also when nobody has asked how.
+func gone(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	after := stat[bytes.LastIndexByte(stat, ')')+1:]
+	return bytes.HasPrefix(bytes.TrimSpace(after), []byte("Z"))
+}
+
+// solution is the JSON on stdout.
+func (r *running) solution() report.Solution {
+	r.t.Helper()
+	var s report.Solution
+	require.NoError(r.t, json.Unmarshal(r.stdout.Bytes(), &s), "%s", r.stdout.String())
+	return s
+}
+
+// ports lists where a process listens: TCP and UDP.
+func ports(t *testing.T, pid int) (tcp, udp []int) {
+	t.Helper()
+	inodes := map[string]bool{}
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	require.NoError(t, err)
+	for _, fd := range fds {
+		if to, err := os.Readlink(fd); err == nil && strings.HasPrefix(to, "socket:[") {
+			inodes[strings.Trim(strings.TrimPrefix(to, "socket:"), "[]")] = true
+		}
+	}
+	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		b, err := os.ReadFile("/proc/net/" + table)
+		if err != nil {
+			continue
+		}
+		for _, l := range strings.Split(string(b), "\n") {
+			f := strings.Fields(l)
+			if len(f) < 10 || !inodes[f[9]] {
+				continue
+			}
+			_, hex, _ := strings.Cut(f[1], ":")
+			port, err := strconv.ParseInt(hex, 16, 32)
+			require.NoError(t, err)
+			switch {
+			case strings.HasPrefix(table, "udp"):
+				udp = append(udp, int(port))
+			case f[3] == "0A": // LISTEN
+				tcp = append(tcp, int(port))
+			}
+		}
+	}
+	return tcp, udp
+}

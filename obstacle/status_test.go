@@ -1,0 +1,69 @@
+//go:build linux
+
+package obstacle_test
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+)
+
+// A run tells, while it runs, of what the channels of its sessions are composed.
+func TestLiveCompositions(t *testing.T) {
+	r := start(t, "solve", "membrane", "--n", "96", "--tol", "1e-13", "--peers", "2", "--clusters", "2", "--scheme", "async", "--status", "127.0.0.1:0")
+	address := r.said(`status at (\S+): obstacle stack --live`)[1]
+	var live report.Live
+	await.Until(t, func() bool {
+		s := start(t, "stack", "--live", address, "--format", "json")
+		require.Equal(t, 0, s.wait(patience))
+		require.NoError(t, json.Unmarshal(s.stdout.Bytes(), &live))
+		return len(live.Sessions) >= 4
+	}, "the run to tell of its sessions")
+	require.Equal(t, "membrane", live.Problem)
+	h := live.Sessions[1]
+	require.Equal(t, "halo/0-1", h.Name)
+	require.Equal(t, "async inter ether", h.Column)
+	require.Contains(t, h.Composition, "DCCPAck")
+	require.Equal(t, `labels of different clusters: "0" and "1"`, h.Why)
+	text := start(t, "stack", "--live", address)
+	require.Equal(t, 0, text.wait(patience))
+	require.Regexp(t, `(?m)^DCCPAck +x`, text.stdout.String())
+	require.Regexp(t, `(?m)^    halo/0-1, at peer 1: labels of different clusters`, text.stdout.String())
+
+	// It tells nothing else, and to nobody who does not ask properly.
+	answer, err := http.Get("http://" + address + "/debug/pprof/")
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusNotFound, answer.StatusCode)
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Write([]byte("\x16\x03\x01\x00\x00garbage\r\n\r\n"))
+	require.NoError(t, err)
+	said, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.Contains(t, string(said), "400 Bad Request")
+
+	// Connections that say nothing keep nobody from being answered.
+	for range 100 {
+		silent, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer silent.Close()
+	}
+	crowded := start(t, "stack", "--live", address)
+	require.Equal(t, 0, crowded.wait(patience))
+
+	r.signal(syscall.SIGINT)
+	require.Equal(t, 3, r.wait(patience))
+	gone := start(t, "stack", "--live", address)
+	require.Equal(t, 1, gone.wait(patience))
+	gone.said("is obstacle solve --status running there")
+}

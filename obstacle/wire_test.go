@@ -1,0 +1,64 @@
+//go:build linux
+
+package obstacle_test
+
+import (
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/netlab"
+)
+
+// A wire that is pulled makes the peer at its other end lost: it is named, everybody
+// stops in bounded time, also who is cut off, and the block that is left is kept.
+func TestCutWire(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			lab := netlab.New(t)
+			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+			secret := secretFile(t, "the secret of this run")
+			launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--peers", "2", "--scheme", scheme, "--peer-timeout", "2s",
+				"--slowdown", "0:5000", "--slowdown", "1:5000", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
+			address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+			join := func(e netlab.End, seat string) *running {
+				return startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret, "--seat", seat)
+			}
+			near, far := join(a, "0"), join(b, "1")
+			launcher.said(`"started"`)
+			require.NoError(t, b.Cut())
+			// Each by itself: the launcher cannot end a process that it does not reach.
+			for _, r := range []*running{launcher, near, far} {
+				r.wait(patience)
+			}
+			require.Equal(t, 1, launcher.code)
+			launcher.said("obstacle: peer 1")
+			s := launcher.solution()
+			require.True(t, s.PerPeer[1].Lost)
+			require.False(t, s.PerPeer[0].Lost, "the block of the peer that is left was not kept")
+		})
+	}
+}
+
+// Cut off while it waits for the others, a peer does not wait for ever, and its place is free.
+func TestCutWireBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+	secret := secretFile(t, "the secret of this run")
+	launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "8", "--peers", "2", "--peer-timeout", "500ms",
+		"--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret)
+	address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+	far := startIn(t, b.Host.Do, "peer", "--rendezvous", address, "--listen", b.IPv4.String(), "--secret-file", secret)
+	launcher.said("peer listens")
+	require.NoError(t, b.Cut())
+	launcher.said("peer 0 .* has been silent for .* before the start; the run waits for another peer in its place")
+	<-far.done
+	require.Equal(t, 1, far.code)
+	launcher.signal(syscall.SIGINT)
+	<-launcher.done
+	require.Equal(t, 3, launcher.code)
+}

@@ -1,0 +1,59 @@
+package problems
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/internal/spelling"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// Catalog holds problems by name. The program solves what its catalog holds. It must not change while others use it.
+type Catalog struct{ all []Builtin }
+
+// Builtins returns a new catalog of the built-in problems.
+func Builtins() *Catalog { return &Catalog{All()} }
+
+// Add lists a problem of your own. b describes it: Name, Summary, Dimension and, if it has any, Parameters are
+// required. build sets the domain, the functions and the coefficients of p, which holds the name, the dimension and
+// the grid; v holds the values of b.Parameters in their order. It is called in every process, so it must give the same
+// problem for the same values. An error of build refuses the values.
+func (c *Catalog) Add(b Builtin, build func(p *problem.Problem, v []float64) error) error {
+	switch {
+	case b.Name == "" || build == nil:
+		return fmt.Errorf("problem %q: a name and a function that builds it are required", b.Name)
+	case b.Dimension < 1 || b.Dimension > 3:
+		return fmt.Errorf("problem %s: dimension %d: want 1, 2 or 3", b.Name, b.Dimension)
+	case slices.Contains(c.Names(), b.Name):
+		return fmt.Errorf("problem %s: the catalog already has a problem of this name", b.Name)
+	}
+	b.build = build
+	c.all = append(c.all, b)
+	return nil
+}
+
+// All returns the problems in the order in which they were added, the built-in ones first.
+func (c *Catalog) All() []Builtin { return slices.Clone(c.all) }
+
+// Names returns their names in the same order.
+func (c *Catalog) Names() []string {
+	names := make([]string, len(c.all))
+	for i, b := range c.all {
+		names[i] = b.Name
+	}
+	return names
+}
+
+// Lookup returns the problem of that name. The error of an unknown name suggests a similar one and lists all.
+func (c *Catalog) Lookup(name string) (Builtin, error) {
+	names := c.Names()
+	if i := slices.Index(names, name); i >= 0 {
+		return c.all[i], nil
+	}
+	return Builtin{}, fmt.Errorf("no built-in problem %q%s; there are %s", name, spelling.Suggest(name, names),
+		strings.Join(names, ", "))
+}
+
+// Lookup returns the built-in problem of that name; see Catalog.Lookup.
+func Lookup(name string) (Builtin, error) { return Builtins().Lookup(name) }
