@@ -257,8 +257,7 @@ func TestQuarticSource(t *testing.T) {
 	}
 }
 
-// With the constants of ball2d, value and slope match at the contact radius, and the solution vanishes at
-// r = 2.
+// With the constants of ball2d, value and slope match at the contact radius, and the solution vanishes at r = 2.
 func TestBall2DConstants(t *testing.T) {
 	a, height := ball2DContact, math.Sqrt(1-ball2DContact*ball2DContact)
 	require.InDelta(t, height, -ball2DA*math.Log(a)+ball2DB, 1e-14)

@@ -7,8 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// front is a travelling front: the free boundary of u moves along the diagonal of the unit cube at a constant
-// speed.
+// front is a travelling front: the free boundary of u moves along the diagonal of the unit cube at a constant speed.
 func front(d int) Builtin {
 	b := Builtin{
 		Name: "front",

@@ -32,8 +32,7 @@ func membrane() Builtin {
 	}
 }
 
-// paraboloidAt returns the function c0 − k r², where r is the distance from the centre of the unit
-// cube.
+// paraboloidAt returns the function c0 − k r², where r is the distance from the centre of the unit cube.
 func paraboloidAt(c0, k float64) problem.Function {
 	return func(q problem.Point) float64 {
 		x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5

@@ -41,8 +41,7 @@ func TestEveryProblemFileIsValid(t *testing.T) {
 	}
 }
 
-// The bar is plastic where u touches the distance to its surface, elastic along
-// the diagonals.
+// The bar is plastic where u touches the distance to its surface, elastic along the diagonals.
 func TestTorsion(t *testing.T) {
 	p := load(t, "torsion.yaml", 31)
 	s, _ := solve(t, p)

@@ -4,8 +4,7 @@ package kernel
 
 import "math"
 
-// sumChunk bounds the values of one vector sum. It is 256 values a lane at most, which
-// splitConstants relies on.
+// sumChunk bounds the values of one vector sum. It is 256 values a lane at most, which splitConstants relies on.
 const sumChunk = 1024
 
 // addRow adds a row of residual values.

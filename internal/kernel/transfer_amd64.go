@@ -25,8 +25,7 @@ func (isa instructionSet) addRows(
 	}
 }
 
-// restrict applies the weights 1, 2, 1 along y and then x to ny times three rows of 2·nx + 1
-// points.
+// restrict applies the weights 1, 2, 1 along y and then x to ny times three rows of 2·nx + 1 points.
 func (isa instructionSet) restrict(out, rows []float64, stride, nx, ny int) {
 	if isa < avx2 || nx < 8 { // shorter than a vector
 		restrictRowsPlain(out, rows, stride, nx, ny)
@@ -77,8 +76,7 @@ func (isa instructionSet) prolong(r *prolongation) {
 	}
 }
 
-// mixFour interpolates between a and b and between c and d along y, and between the results along
-// z.
+// mixFour interpolates between a and b and between c and d along y, and between the results along z.
 func (isa instructionSet) mixFour(dst, a, b, c, d []float64, y, z position) {
 	if isa < avx2 {
 		mixFourPlain(dst, a, b, c, d, y, z)
@@ -111,8 +109,7 @@ func (isa instructionSet) stretch(r *prolongation) {
 	stretchRowAVX512(&t.out)
 }
 
-// mark sets the bits of values that are −0 in rows of n values; the words of consecutive rows are
-// step apart.
+// mark sets the bits of values that are −0 in rows of n values; the words of consecutive rows are step apart.
 func (isa instructionSet) mark(words []uint64, step int, rows []float64, n int) {
 	if isa < avx2 || n < 8 {
 		markPlain(words, step, rows, n, 0)

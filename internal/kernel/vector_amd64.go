@@ -144,8 +144,7 @@ func (s *Sweep) colourTile(isa instructionSet, factor float64, u []float64, x0, 
 	}
 }
 
-// defectTile writes values of that kind in rows [lo, hi) of a plane to out; rows of out are step
-// bytes apart.
+// defectTile writes values of that kind in rows [lo, hi) of a plane to out; rows of out are step bytes apart.
 func (s *Sweep) defectTile(isa instructionSet, kind defectKind, out *float64, step int, u []float64, x0, x1, lo, hi,
 	z int) {
 	var t tile

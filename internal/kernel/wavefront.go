@@ -82,9 +82,8 @@ func (w *wavefront) relax(u []float64, p *Pass, e Executor) {
 	w.u, w.pass = nil, Pass{}
 }
 
-// valuesPerRow returns the number of values that one row of a tile keeps in the cache in a pass of
-// that many stages: the planes of u that the stages span, and one plane per stage of every other
-// array.
+// valuesPerRow returns the number of values that one row of a tile keeps in the cache in a pass of that many stages:
+// the planes of u that the stages span, and one plane per stage of every other array.
 func (w *wavefront) valuesPerRow(stages int) int {
 	return w.sweep.layout.N[0] * (stages + 2 + stages*(w.sweep.arrays()-2))
 }

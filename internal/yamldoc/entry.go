@@ -50,8 +50,7 @@ func LineOf(n ast.Node, otherwise int) int {
 	return n.GetToken().Position.Line
 }
 
-// Mapping returns the entries of a mapping in the order of the known keys. A key that is not known is an
-// error.
+// Mapping returns the entries of a mapping in the order of the known keys. A key that is not known is an error.
 func Mapping(at Source, n ast.Node, known ...string) ([]Entry, error) {
 	m, ok := n.(*ast.MappingNode)
 	if !ok {

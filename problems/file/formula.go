@@ -88,8 +88,7 @@ func parseFormula(text string, in scope) (formula, error) {
 	config := exprconf.CreateNew()
 	config.MaxNodes = maxFormulaNodes
 	config.DisableIfOperator = true
-	// "?." is an operator of the language. In a formula it is the "?" of a choice followed by a number such
-	// as ".5".
+	// "?." is an operator of the language. In a formula it is the "?" of a choice followed by a number such as ".5".
 	tree, err := parser.ParseWithConfig(strings.ReplaceAll(text, "?.", "? ."), config)
 	if err != nil {
 		return formula{}, syntaxError(err)

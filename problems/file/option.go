@@ -223,8 +223,7 @@ func (r *optionReader) readWeights() error {
 	return nil
 }
 
-// word returns the index of the key's value in the list of known words, or -1 if the key is absent and
-// optional.
+// word returns the index of the key's value in the list of known words, or -1 if the key is absent and optional.
 func (r *optionReader) word(key string, known []string, optional bool) (int, error) {
 	e := r.get(key)
 	if e.Null() && optional {

@@ -1,6 +1,5 @@
-// Package file reads problems by name: the name of a built-in problem or the path of a YAML problem file. It
-// builds a problem.Problem from them, and marshals them for peers on other machines. docs/problems.md describes
-// problem files.
+// Package file reads problems by name: the name of a built-in problem or the path of a YAML problem file. It builds a
+// problem.Problem from them, and marshals them for peers on other machines. docs/problems.md describes problem files.
 //
 // Errors in problem files are of type *Error, with the file, the line, the key and the reason.
 package file

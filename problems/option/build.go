@@ -6,9 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Problem returns the option as an obstacle problem in the coordinates y on a grid of n interior points per
-// axis. Its time is the time to maturity. Today's prices, y = 0, are the grid point Center. It returns the
-// errors of Check.
+// Problem returns the option as an obstacle problem in the coordinates y on a grid of n interior points per axis. Its
+// time is the time to maturity. Today's prices, y = 0, are the grid point Center. It returns the errors of Check.
 func (o *Option) Problem(name string, n [3]int) (*problem.Problem, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

@@ -41,8 +41,7 @@ func TestConvergence(t *testing.T) {
 	require.InDelta(t, want, extrapolated(t, o, 255).Price, 1e-3)
 }
 
-// With averages over cells with a kink, the error does not depend on the position of the strike between grid
-// points.
+// With averages over cells with a kink, the error does not depend on the position of the strike between grid points.
 func TestErrorDoesNotJump(t *testing.T) {
 	o := one(Put, 0)
 	o.Steps, o.Strike = 16, 103

@@ -43,15 +43,13 @@ func (o *Option) coarser(n [3]int) (c Option, m [3]int, by float64) {
 	return c, m, by
 }
 
-// PriceError estimates the error of price, computed on a grid of n points, against the value of the contract.
-// This is the error of the discretisation in space and time, which bounds of the algebraic error do not
-// include.
+// PriceError estimates the error of price, computed on a grid of n points, against the value of the contract. This is
+// the error of the discretisation in space and time, which bounds of the algebraic error do not include.
 //
-// The contract is priced again with half the points per axis and a quarter of the time steps, which takes an
-// eighth of the work in one dimension, a 16th in two and a 32nd in three. By Richardson extrapolation the
-// difference of the prices is the difference of the errors. It may be small by chance, because the position
-// of the free boundary between grid points varies. A second coarsening is therefore computed, and the larger
-// of the two estimates counts.
+// The contract is priced again with half the points per axis and a quarter of the time steps, which takes an eighth
+// of the work in one dimension, a 16th in two and a 32nd in three. By Richardson extrapolation the difference of the
+// prices is the difference of the errors. It may be small by chance, because the position of the free boundary
+// between grid points varies. A second coarsening is therefore computed, and the larger of the two estimates counts.
 //
 // The result is an estimate, not a bound. If there is none, it is NaN and why is the reason.
 func (o *Option) PriceError(price float64, n [3]int, e problem.Executor) (estimate float64, why string, err error) {

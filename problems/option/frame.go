@@ -82,8 +82,7 @@ func (f *frame) logReturn(i int, y problem.Point) float64 {
 	return float64(f.lower[i][0]*y[0]) + float64(f.lower[i][1]*y[1]) + float64(f.lower[i][2]*y[2])
 }
 
-// ray returns the direction of y along which all prices grow by the same factor: log(S/S₀) = s·(1, …, 1) at
-// s·ray.
+// ray returns the direction of y along which all prices grow by the same factor: log(S/S₀) = s·(1, …, 1) at s·ray.
 func (f *frame) ray() (y problem.Point) {
 	for i := range f.d {
 		for j := range i + 1 {

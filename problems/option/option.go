@@ -27,8 +27,7 @@ func Payoffs() []string { return []string{"put", "call"} }
 
 func (p Payoff) String() string { return Payoffs()[p] }
 
-// Basket is the function of the assets' prices on which the payoff depends. For one asset every basket is its
-// price.
+// Basket is the function of the assets' prices on which the payoff depends. For one asset every basket is its price.
 type Basket int
 
 // The kinds of basket.

@@ -14,8 +14,7 @@ type payoffFunction struct {
 	strike float64
 	level  float64 // logarithm of strike
 	d      int
-	// The logarithm of an asset's price is offset + slope·y. A geometric basket has one entry for the whole
-	// basket.
+	// The logarithm of an asset's price is offset + slope·y. A geometric basket has one entry for the whole basket.
 	offset [MaxAssets]float64
 	slope  [MaxAssets]problem.Point
 	weight [MaxAssets]float64

@@ -35,8 +35,7 @@ func (p *perpetual) at(log float64) float64 {
 	return p.value * math.Exp(p.exponent*(log-math.Log(p.critical)))
 }
 
-// perpetualValue returns the exact value of a perpetual option as a function of y, or nil if there is no closed
-// form.
+// perpetualValue returns the exact value of a perpetual option as a function of y, or nil if there is no closed form.
 func (o *Option) perpetualValue(f *frame, w *payoffFunction) problem.Function {
 	if !o.isLognormal() {
 		return nil
@@ -46,9 +45,8 @@ func (o *Option) perpetualValue(f *frame, w *payoffFunction) problem.Function {
 	return func(y problem.Point) float64 { return p.at(w.log(0, y)) }
 }
 
-// perpetualBound returns boundary data for a perpetual option without a closed form: the payoff or, for a put on
-// the minimum or a call on the maximum, the largest value of an option on a single asset, which is a lower
-// bound.
+// perpetualBound returns boundary data for a perpetual option without a closed form: the payoff or, for a put on the
+// minimum or a call on the maximum, the largest value of an option on a single asset, which is a lower bound.
 func (o *Option) perpetualBound(f *frame, w *payoffFunction) problem.Function {
 	if !(o.Payoff == Put && o.Basket == Minimum || o.Payoff == Call && o.Basket == Maximum) {
 		return w.at

@@ -57,10 +57,9 @@ func FineBox(fine, coarse, lo, hi [3]int, dim int) (flo, fhi [3]int) {
 	return flo, fhi
 }
 
-// Coarsen averages the edges for a box of the next coarser grid. Fine edges along a coarse edge are
-// in series: their harmonic mean counts. Parallel lines of fine edges are averaged with the weights
-// of the coarse edge's ends in the interpolation at the ends of the line. Constant diffusion is
-// preserved. e must contain FineBox.
+// Coarsen averages the edges for a box of the next coarser grid. Fine edges along a coarse edge are in series: their
+// harmonic mean counts. Parallel lines of fine edges are averaged with the weights of the coarse edge's ends in the
+// interpolation at the ends of the line. Constant diffusion is preserved. e must contain FineBox.
 func (e *Edges) Coarsen(grid, lo, hi [3]int) *Edges {
 	spacing := e.Spacing
 	for a := range e.Dim {
@@ -84,16 +83,14 @@ func (e *Edges) Coarsen(grid, lo, hi [3]int) *Edges {
 	return out
 }
 
-// CoarsenWhole is Coarsen for the whole of the next coarser grid and its boundary. e must contain
-// its whole grid.
+// CoarsenWhole is Coarsen for the whole of the next coarser grid and its boundary. e must contain its whole grid.
 func (e *Edges) CoarsenWhole(grid [3]int) *Edges {
 	lo, hi := WholeGrid(e.Dim, grid)
 	return e.Coarsen(grid, lo, hi)
 }
 
-// Append returns the union of the boxes of e and other, which continues along the slowest axis: the
-// first plane of other is the last plane of e, and the edges from there to the next plane are
-// other's.
+// Append returns the union of the boxes of e and other, which continues along the slowest axis: the first plane of
+// other is the last plane of e, and the edges from there to the next plane are other's.
 func (e *Edges) Append(other *Edges) *Edges {
 	hi := other.Hi
 	out := NewEdges(e.Dim, e.Grid, e.Lo, hi, e.Spacing)

@@ -8,12 +8,11 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Multigrid is projected multigrid: red-black projected Gauss–Seidel relaxation on every grid, and the
-// correction problem with its obstacles on the next coarser grid (the full approximation scheme of
-// Brandt and Cryer, SIAM J. Sci. Stat. Comput. 4, 1983, written in corrections, as a linear A allows).
-// Four measures prevent the oscillations of that scheme: the residual of points in contact that stay
-// there is not restricted, a coarse point on a fine point in contact is held, points in contact are not
-// corrected, and a Safeguard evaluates every cycle.
+// Multigrid is projected multigrid: red-black projected Gauss–Seidel relaxation on every grid, and the correction
+// problem with its obstacles on the next coarser grid (the full approximation scheme of Brandt and Cryer, SIAM J.
+// Sci. Stat. Comput. 4, 1983, written in corrections, as a linear A allows). Four measures prevent the oscillations
+// of that scheme: the residual of points in contact that stay there is not restricted, a coarse point on a fine point
+// in contact is held, points in contact are not corrected, and a Safeguard evaluates every cycle.
 type Multigrid struct {
 	system    System
 	options   Options
@@ -48,9 +47,8 @@ type stageFuncs struct {
 	measureRows func(worker, lo, hi, z int)
 }
 
-// wCycleRatio and defaultWRatio are values of Smoothing.TwiceRatio. wCycleRatio is for W cycles: on larger
-// coarse grids a second visit costs more than it gains. defaultWRatio gives W cycles in three dimensions
-// and V cycles below.
+// wCycleRatio and defaultWRatio are values of Smoothing.TwiceRatio. wCycleRatio is for W cycles: on larger coarse
+// grids a second visit costs more than it gains. defaultWRatio gives W cycles in three dimensions and V cycles below.
 const (
 	wCycleRatio   = 0.4
 	defaultWRatio = 0.2
@@ -424,8 +422,7 @@ func (m *Multigrid) scale(part float64) {
 	m.parallel.run(m.system.Layout.Interior(), m.funcs.scale)
 }
 
-// ScalePoints moves values to the fraction part of the way from from to values, for arrays of any
-// points.
+// ScalePoints moves values to the fraction part of the way from from to values, for arrays of any points.
 func ScalePoints(values, from []float64, part float64) {
 	for i, v := range from {
 		values[i] = v + float64(part*(values[i]-v))

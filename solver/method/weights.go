@@ -14,10 +14,9 @@ type weights struct {
 	scale        float64
 }
 
-// SetEdges makes corrections follow the diffusion e between the points of the whole grid:
-// prolongation and restriction then use weights that vary from point to point, and arms are
-// truncated by resistance. below are the edges of the coarse level. Connect must have been called.
-// With e = nil the level uses linear interpolation.
+// SetEdges makes corrections follow the diffusion e between the points of the whole grid: prolongation and
+// restriction then use weights that vary from point to point, and arms are truncated by resistance. below are the
+// edges of the coarse level. Connect must have been called. With e = nil the level uses linear interpolation.
 func (l *Level) SetEdges(coarse *Level, e, below *Edges) {
 	l.edges, coarse.edges = e, below
 	if l.weights = nil; e == nil {

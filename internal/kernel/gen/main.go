@@ -107,8 +107,7 @@ func (l *loop) coefficient(direction string, offset int) operand.Op {
 	return operand.Mem{Base: g, Index: l.index, Scale: 8, Disp: 8 * offset}
 }
 
-// emit writes a function over the rows of a tile. Its output goes to out or, if inPlace, to the row
-// of c.
+// emit writes a function over the rows of a tile. Its output goes to out or, if inPlace, to the row of c.
 func emit(s set, name, doc string, f form, inPlace bool, scalars []string, body func(l *loop, v vector, offset int)) {
 	// The argument is the address of the tile's first field. Naming the type would require that the package
 	// compiles without the functions to be generated.
