@@ -21,9 +21,7 @@ func transfers(s set) {
 // rowsOf emits the frame of a function over the rows of a tile. moves lists the pointers and the
 // fields that move them from row to row.
 func rowsOf(s set, name, doc string, moves [][2]string, scalars, tables []string, row func(l *loop)) {
-	TEXT(name+s.name(), NOSPLIT, "func(tile **float64)")
-	Doc(name + s.name() + " " + doc)
-	Pragma("noescape")
+	begin(s, name, doc)
 	l := &loop{ptr: map[string]reg.GPVirtual{}, scalars: map[string]operand.Op{}}
 	l.tile = Load(Param("tile"), GP64())
 	for _, m := range moves {
