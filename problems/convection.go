@@ -104,10 +104,7 @@ func varying(d int) Builtin {
 				// div(κ∇u) = κΔu + ∇κ·∇u with ∇u = 4s·x, ∇κ = k·x.
 				return -float64(kappa(r2)*4*(2*r2+float64(dim*s))) - float64(4*k*float64(s*r2))
 			}
-			p.Exact = func(q problem.Point) float64 {
-				s := max(squares(q)-r02, 0)
-				return s * s
-			}
+			p.Exact = quarticSolution(r02)
 			p.Boundary = p.Exact
 			return nil
 		},

@@ -7,6 +7,14 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
+// quarticSolution returns max(r² − r0², 0)².
+func quarticSolution(r02 float64) problem.Function {
+	return func(q problem.Point) float64 {
+		s := max(squares(q)-r02, 0)
+		return s * s
+	}
+}
+
 // quartic is a problem with a flat obstacle and a source for which the solution is max(r² − r0², 0)². The
 // solution is C² across the free boundary, so the convergence is of second order.
 func quartic(d int) Builtin {
@@ -34,10 +42,7 @@ func quartic(d int) Builtin {
 				}
 				return -8 * float64(r02*(1-(r2-r02)))
 			}
-			p.Exact = func(q problem.Point) float64 {
-				s := max(squares(q)-r02, 0)
-				return s * s
-			}
+			p.Exact = quarticSolution(r02)
 			p.Boundary = p.Exact
 			return nil
 		},

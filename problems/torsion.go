@@ -105,7 +105,8 @@ func bearing(d int) Builtin {
 			return h * h * h
 		}
 		p.Source.Of = func(q problem.Point) float64 { return e * math.Sin(q[0]) }
-		p.Obstacle, p.Rows.Obstacle, p.Boundary = zero, zeroRow, zero
+		p.Obstacle, p.Rows.Obstacle = zero, zeroRow
+		p.Boundary = zero
 		if d == 1 {
 			p.Exact = bearingSolution(e)
 		}

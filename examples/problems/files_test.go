@@ -1,4 +1,4 @@
-// Package problems checks that what a reader would copy from here works.
+// Package problems checks the example problem files.
 package problems
 
 import (

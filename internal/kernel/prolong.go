@@ -78,7 +78,8 @@ func (r *prolongation) save() {
 func (t *Transfer) setRow(r *prolongation, u, keep []float64, lower, upper Field, x, y, z int) {
 	l := t.fine.Layout
 	d := l.Dense(x, y, z)
-	r.u, r.uStep, r.ny = u[l.Index(x, y, z):], l.Row, 1
+	r.u, r.uStep = u[l.Index(x, y, z):], l.Row
+	r.ny = 1
 	if keep != nil {
 		r.saved = keep[l.Index(x, y, z):]
 	}

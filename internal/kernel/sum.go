@@ -255,21 +255,21 @@ func (s *Sum) AppendBinary(dst []byte) ([]byte, error) {
 
 var errSumTruncated = errors.New("kernel: encoded sum: wrong length")
 
-// UnmarshalBinary decodes what MarshalBinary wrote and replaces the sum; on an
-// error the sum is unchanged. Any bytes are safe.
+// UnmarshalBinary replaces the sum by the encoded one. On an error the sum is unchanged. Arbitrary bytes are safe.
 func (s *Sum) UnmarshalBinary(data []byte) error {
 	if len(data) < sumHeader+sumTopBytes {
 		return errSumTruncated
 	}
 	if data[0] != sumVersion {
-		return fmt.Errorf("kernel: encoded sum: version %d, this program reads %d", data[0], sumVersion)
+		return fmt.Errorf("kernel: encoded sum: version %d is not supported; this program reads version %d",
+			data[0], sumVersion)
 	}
 	if data[1]&^(sawNaN|sawPlusInf|sawMinusInf) != 0 {
 		return fmt.Errorf("kernel: encoded sum: unknown flags %#x", data[1])
 	}
 	first, n := int(data[2]), int(data[3])
 	if first+n > sumLimbs-1 {
-		return fmt.Errorf("kernel: encoded sum: limbs %d to %d, there are %d", first, first+n, sumLimbs-1)
+		return fmt.Errorf("kernel: encoded sum: limbs %d to %d exceed the %d of a sum", first, first+n, sumLimbs-1)
 	}
 	if len(data) != sumHeader+4*n+sumTopBytes {
 		return errSumTruncated

@@ -110,7 +110,8 @@ func (p *TimeTiles) RelaxMany(a, b []float64, sweeps int, e Executor) {
 
 // setPart selects a part of a group and determines its phase.
 func (p *TimeTiles) setPart(part, sweeps int) {
-	p.sweeps, p.tile, p.phase = sweeps, part, shrinking
+	p.sweeps, p.tile = sweeps, part
+	p.phase = shrinking
 	if n := p.tiles(p.wholeAxis(1), sweeps); part >= n {
 		p.phase = between + part - n
 	}

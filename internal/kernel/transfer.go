@@ -48,7 +48,7 @@ func NewTransfer(fine, coarse Part, k *Kernel) (*Transfer, error) {
 	for a := range t.axes {
 		for _, p := range []Part{fine, coarse} {
 			if p.Lo[a] < 0 || p.Global[a] > maxAxis || p.Lo[a] > p.Global[a]-p.Layout.N[a] {
-				return nil, fmt.Errorf("kernel: axis %d: a block of %d points from %d on does not fit a grid of %d points",
+				return nil, fmt.Errorf("kernel: axis %d: a block of %d points from %d on exceeds a grid of %d points",
 					a, p.Layout.N[a], p.Lo[a], p.Global[a])
 			}
 		}

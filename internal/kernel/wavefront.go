@@ -159,7 +159,8 @@ func (w *wavefront) relaxRows(worker, tile, t, plane int) {
 	n, z := &w.sweep.layout.N, plane
 	lo, hi := max(0, tile*w.rows-t), min(n[1], (tile+1)*w.rows-t)
 	if w.sweep.layout.Dim < 3 {
-		lo, hi, z = plane, plane+1, 0
+		lo, hi = plane, plane+1
+		z = 0
 	}
 	if lo >= hi {
 		return

@@ -29,17 +29,20 @@ f: -1
 	}
 	fmt.Println(s.Describe().Equation)
 	fmt.Println(p.Obstacle(p.At(5, 1, 1)), atPeer.Fingerprint() == s.Fingerprint())
-	// Output: u ≥ φ, −Δu ≥ f, complementary; φ the obstacle 0.3 true
+	// Output:
+	// u ≥ φ, −Δu ≥ f, complementary; φ the obstacle
+	// 0.3 true
 }
 
 // Errors in a problem file have a file, a line, a key and a reason.
 func ExampleError() {
-	_, err := file.Parse("hill.yaml", []byte("dimension: 1\ndomain: [[0, 1]]\nobstacle: sqr(x)\n"), nil)
+	_, err := file.Parse("hill.yaml", []byte("dimension: 1\ndomain: [[0, 1]]\nobstacle: sin\n"), nil)
 	var e *file.Error
 	if errors.As(err, &e) {
 		fmt.Println(e.Line, e.Key)
 	}
 	fmt.Println(err)
-	// Output: 3 obstacle hill.yaml:3: obstacle: unknown function "sqr" (did you mean "sqrt"?); the functions are
-	// sqrt, exp, log, sin, cos, tan, atan2, abs, min, max, floor, at character 1 of "sqr(x)"
+	// Output:
+	// 3 obstacle
+	// hill.yaml:3: obstacle: sin is a function: write sin(…), at character 1 of "sin"
 }

@@ -35,6 +35,7 @@ func ExampleOption() {
 	}
 	fmt.Println(o)
 	fmt.Printf("price %.2f, delta %.2f, exercised below %.0f\n", q.Price, q.Delta[0], 100*critical)
-	// Output: American put on one asset, strike 100, interest 0.05, maturity 1 price 6.08, delta -0.41, exercised
-	// below 81
+	// Output:
+	// American put on one asset, strike 100, interest 0.05, maturity 1
+	// price 6.08, delta -0.41, exercised below 81
 }

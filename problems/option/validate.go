@@ -27,8 +27,10 @@ func (e *InputError) Error() string {
 	return name + ": " + e.Reason
 }
 
-func refuse(key, format string, args ...any) error {
-	return &InputError{Key: key, Item: -1, Reason: fmt.Sprintf(format, args...)}
+func refuse(key, format string, args ...any) error { return refuseItem(key, -1, "", format, args...) }
+
+func refuseItem(key string, item int, field, format string, args ...any) error {
+	return &InputError{key, item, field, fmt.Sprintf(format, args...)}
 }
 
 // Check returns an *InputError if the option cannot be priced.
@@ -73,7 +75,7 @@ const (
 
 func (a Asset) check(i int) error {
 	bad := func(field, format string, args ...any) error {
-		return &InputError{"assets", i, field, fmt.Sprintf(format, args...)}
+		return refuseItem("assets", i, field, format, args...)
 	}
 	switch {
 	case !(a.Price > 0) || math.IsInf(a.Price, 1):
@@ -101,8 +103,8 @@ func (o *Option) checkTime() error {
 	}
 	for i, a := range o.Assets {
 		if a.Dividend <= 0 {
-			return &InputError{"assets", i, "dividend",
-				fmt.Sprintf("%g: a perpetual call is never exercised without a positive dividend", a.Dividend)}
+			return refuseItem("assets", i, "dividend",
+				"%g: a perpetual call is never exercised without a positive dividend", a.Dividend)
 		}
 	}
 	return nil
@@ -118,7 +120,7 @@ func (o *Option) checkWeights() error {
 	sum := 0.0
 	for i, w := range o.Weights {
 		if !(w > 0) || math.IsInf(w, 1) {
-			return &InputError{"weights", i, "", fmt.Sprintf("%g: it must be positive and finite", w)}
+			return refuseItem("weights", i, "", "%g: it must be positive and finite", w)
 		}
 		sum += w
 	}
@@ -147,8 +149,8 @@ func (o *Option) checkReach(f *frame) error {
 			reach += 2 * w * math.Abs(l)
 		}
 		if reach > maxLogReach {
-			return &InputError{"assets", i, "volatility", fmt.Sprintf("%g: the domain would extend to e^%.3g times "+
-				"today's price; reduce volatility, maturity or width", o.Assets[i].Volatility, reach)}
+			return refuseItem("assets", i, "volatility", "%g: the domain would extend to e^%.3g times today's price; "+
+				"reduce volatility, maturity or width", o.Assets[i].Volatility, reach)
 		}
 	}
 	return nil
@@ -166,7 +168,7 @@ func checkCorrelation(c *[MaxAssets][MaxAssets]float64, d int) error {
 		for j := range d {
 			v := c[i][j]
 			row := func(format string, args ...any) error {
-				return &InputError{"correlation", i, "", fmt.Sprintf(format, args...)}
+				return refuseItem("correlation", i, "", format, args...)
 			}
 			switch {
 			case i == j && v != 1:

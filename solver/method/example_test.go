@@ -36,7 +36,9 @@ func ExampleNew() {
 	for x := range 7 {
 		fmt.Printf("%.4f ", u[layout.Index(x, 0, 0)])
 	}
-	// Output: grids 7 3 1 -0.0323 -0.0490 -0.0500 -0.0500 -0.0500 -0.0490 -0.0323
+	// Output:
+	// grids 7 3 1
+	// -0.0323 -0.0490 -0.0500 -0.0500 -0.0500 -0.0490 -0.0323
 }
 
 // The grids of a hierarchy depend on the number of points and on the coupling strengths. An axis of weak
@@ -46,5 +48,7 @@ func ExampleNewHierarchy() {
 	uneven := method.NewHierarchy(2, [3]int{63, 63, 1}, [3]float64{4, 1}, 3)
 	fmt.Println(even.String())
 	fmt.Println(uneven.String())
-	// Output: 63² 31² 15² 7² 3² 1² 63² 31×63 15×31
+	// Output:
+	// 63² 31² 15² 7² 3² 1²
+	// 63² 31×63 15×31
 }

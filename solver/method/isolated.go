@@ -89,7 +89,8 @@ func (s *isolatedContacts) readCouplings(d int) {
 // code returns the code of the reaction at point at of the coarse grid, which lies on or next to
 // the fine point p. lo and hi bound its cell.
 func (s *isolatedContacts) code(at, p, lo, hi [3]int) uint64 {
-	s.at, s.near, s.lo, s.hi = at, p, lo, hi
+	s.at, s.near = at, p
+	s.lo, s.hi = lo, hi
 	l := s.fine
 	for a := range s.dim {
 		s.lo[a], s.hi[a] = max(lo[a], -l.Part.Lo[a]), min(hi[a], l.Part.Global[a]-l.Part.Lo[a])
