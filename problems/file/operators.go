@@ -33,24 +33,16 @@ func (c *compiler) binary(n *ast.BinaryNode) node {
 }
 
 func (c *compiler) comparison(n *ast.BinaryNode) node {
-	left, right := c.number(n.Left), c.number(n.Right)
-	a, b := left.eval, right.eval
-	var truth predicate
-	switch n.Operator {
-	case "<":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) < b(x, y, z, t) }
-	case "<=":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) <= b(x, y, z, t) }
-	case ">":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) > b(x, y, z, t) }
-	case ">=":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) >= b(x, y, z, t) }
-	case "==":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) == b(x, y, z, t) }
-	case "!=":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) != b(x, y, z, t) }
-	}
-	return node{truth: truth}
+	a, b := c.number(n.Left).eval, c.number(n.Right).eval
+	holds := map[string]func(a, b float64) bool{
+		"<":  func(a, b float64) bool { return a < b },
+		"<=": func(a, b float64) bool { return a <= b },
+		">":  func(a, b float64) bool { return a > b },
+		">=": func(a, b float64) bool { return a >= b },
+		"==": func(a, b float64) bool { return a == b },
+		"!=": func(a, b float64) bool { return a != b },
+	}[n.Operator]
+	return node{truth: func(x, y, z, t float64) bool { return holds(a(x, y, z, t), b(x, y, z, t)) }}
 }
 
 func operation(operator string) func(a, b node) scalar {

@@ -55,6 +55,14 @@ type optionReader struct {
 	entries []yamldoc.Entry
 	option  option.Option
 	assets  [][]yamldoc.Entry // price, volatility and dividend of each asset
+	err     error             // first error of word and number
+}
+
+// fail records the first error.
+func (r *optionReader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
 }
 
 // perpetualWord is the value of maturity of a perpetual option.
@@ -82,27 +90,16 @@ func parseOption(file string, root ast.Node) (*document, error) {
 func (r *optionReader) get(key string) yamldoc.Entry { return r.entries[slices.Index(optionKeys, key)] }
 
 func (r *optionReader) readContract() error {
-	payoff, err := r.word("payoff", option.Payoffs(), false)
-	if err != nil {
-		return err
-	}
-	basket, err := r.word("basket", option.Baskets(), true)
-	if err != nil {
-		return err
-	}
-	r.option.Payoff, r.option.Basket = option.Payoff(payoff), option.Basket(max(basket, 0))
-	if r.option.Strike, err = r.number("strike"); err != nil {
-		return err
-	}
-	if r.option.Rate, err = r.number("rate"); err != nil {
-		return err
-	}
+	r.option.Payoff = option.Payoff(r.word("payoff", option.Payoffs(), false))
+	r.option.Basket = option.Basket(r.word("basket", option.Baskets(), true))
+	r.option.Strike = r.number("strike")
+	r.option.Rate = r.number("rate")
 	if !r.get("width").Null() {
-		if r.option.Width, err = r.number("width"); err == nil && r.option.Width == 0 {
-			err = r.get("width").Errorf("0: want a positive number of standard deviations")
+		if r.option.Width = r.number("width"); r.option.Width == 0 {
+			r.fail(r.get("width").Errorf("0: want a positive number of standard deviations"))
 		}
 	}
-	return err
+	return r.err
 }
 
 // readTime reads maturity and steps.
@@ -115,15 +112,14 @@ func (r *optionReader) readTime() error {
 		}
 		return nil
 	}
-	var err error
-	if r.option.Maturity, err = r.number("maturity"); err != nil {
-		return err
-	}
+	r.option.Maturity = r.number("maturity")
 	r.option.Steps = optionDefaultSteps
 	if !steps.Null() {
+		var err error
 		r.option.Steps, err = steps.Integer()
+		r.fail(err)
 	}
-	return err
+	return r.err
 }
 
 func (r *optionReader) readAssets() error {
@@ -223,28 +219,33 @@ func (r *optionReader) readWeights() error {
 	return nil
 }
 
-// word returns the index of the key's value in the list of known words, or -1 if the key is absent and optional.
-func (r *optionReader) word(key string, known []string, optional bool) (int, error) {
+// word returns the index of the key's value in the list of known words, or 0 if the key is absent and optional.
+func (r *optionReader) word(key string, known []string, optional bool) int {
 	e := r.get(key)
-	if e.Null() && optional {
-		return -1, nil
-	}
 	if e.Null() {
-		return -1, r.missing(key)
+		if !optional {
+			r.fail(r.missing(key))
+		}
+		return 0
 	}
 	text, _ := e.Text()
-	if i := slices.Index(known, text); i >= 0 {
-		return i, nil
+	i := slices.Index(known, text)
+	if i < 0 {
+		r.fail(e.Errorf("there should be %s, not %s%s",
+			strings.Join(known, ", "), yamldoc.Kind(e.Value), spelling.Suggest(text, known)))
 	}
-	return -1, e.Errorf("there should be %s, not %s%s",
-		strings.Join(known, ", "), yamldoc.Kind(e.Value), spelling.Suggest(text, known))
+	return i
 }
 
-func (r *optionReader) number(key string) (float64, error) {
-	if e := r.get(key); !e.Null() {
-		return readNumber(e)
+func (r *optionReader) number(key string) float64 {
+	e := r.get(key)
+	if e.Null() {
+		r.fail(r.missing(key))
+		return 0
 	}
-	return 0, r.missing(key)
+	v, err := readNumber(e)
+	r.fail(err)
+	return v
 }
 
 func (r *optionReader) missing(key string) error {

@@ -134,9 +134,8 @@ func (o *Option) checkWeights() error {
 func (o *Option) checkReach(f *frame) error {
 	for i, g := range f.growth[:f.d] {
 		if !o.Perpetual && !(math.Abs(g)*o.Maturity <= maxLogReach) {
-			return &InputError{"assets", i, "dividend",
-				fmt.Sprintf("%g: until maturity the price would grow by e^%.3g; "+
-					"reduce dividend, rate or maturity", o.Assets[i].Dividend, g*o.Maturity)}
+			return refuseItem("assets", i, "dividend", "%g: until maturity the price would grow by e^%.3g; "+
+				"reduce dividend, rate or maturity", o.Assets[i].Dividend, g*o.Maturity)
 		}
 	}
 	w := o.halfWidth(f)
