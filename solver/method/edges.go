@@ -67,20 +67,25 @@ func (e *Edges) Coarsen(grid, lo, hi [3]int) *Edges {
 	}
 	out := NewEdges(e.Dim, grid, lo, hi, spacing)
 	t := newInterpolation(e, grid)
+	eachPoint(lo, hi, func(p [3]int) {
+		for a := range e.Dim {
+			if p[a]+1 < hi[a] && out.Interior(a, p) {
+				out.Diffusion[a][out.Index(p)] = t.edge(a, p)
+			}
+		}
+	})
+	return out
+}
+
+// eachPoint calls f for the points lo ≤ p < hi, x fastest.
+func eachPoint(lo, hi [3]int, f func(p [3]int)) {
 	for z := lo[2]; z < hi[2]; z++ {
 		for y := lo[1]; y < hi[1]; y++ {
 			for x := lo[0]; x < hi[0]; x++ {
-				p := [3]int{x, y, z}
-				i := out.Index(p)
-				for a := range e.Dim {
-					if p[a]+1 < hi[a] && out.Interior(a, p) {
-						out.Diffusion[a][i] = t.edge(a, p)
-					}
-				}
+				f([3]int{x, y, z})
 			}
 		}
 	}
-	return out
 }
 
 // CoarsenWhole is Coarsen for the whole of the next coarser grid and its boundary. e must contain its whole grid.
@@ -139,25 +144,20 @@ func (t *interpolation) edge(a int, c [3]int) float64 {
 	}
 	lo[a], hi[a] = ends[0], ends[0]+1
 	sum, all := 0.0, 0.0
-	for z := lo[2]; z < hi[2]; z++ {
-		for y := lo[1]; y < hi[1]; y++ {
-			for x := lo[0]; x < hi[0]; x++ {
-				p := [3]int{x, y, z}
-				linear := 1.0
-				for b := range e.Dim {
-					if b != a {
-						linear *= t.linear(b, p[b], c[b])
-					}
-				}
-				q := p
-				q[a] = ends[1]
-				if part := t.combineEnds(t.crossWeight(p, a, c), t.crossWeight(q, a, c)); part > 0 {
-					sum += float64(part*(last-first)) / t.resistance(a, p, first, last)
-				}
-				all += linear
+	eachPoint(lo, hi, func(p [3]int) {
+		linear := 1.0
+		for b := range e.Dim {
+			if b != a {
+				linear *= t.linear(b, p[b], c[b])
 			}
 		}
-	}
+		q := p
+		q[a] = ends[1]
+		if part := t.combineEnds(t.crossWeight(p, a, c), t.crossWeight(q, a, c)); part > 0 {
+			sum += float64(part*(last-first)) / t.resistance(a, p, first, last)
+		}
+		all += linear
+	})
 	return sum / all
 }
 

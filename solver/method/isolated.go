@@ -164,18 +164,13 @@ const maxEdgeRatio = 4
 // than maxEdgeRatio.
 func (l *Level) uneven(lo, hi [3]int) bool {
 	least, most := math.Inf(1), 0.0
-	for z := lo[2]; z < hi[2]; z++ {
-		for y := lo[1]; y < hi[1]; y++ {
-			for x := lo[0]; x < hi[0]; x++ {
-				for a := range l.Part.Layout.Dim {
-					v := l.conductance(a, [3]int{x, y, z}) * l.edges.Spacing[a] * l.edges.Spacing[a]
-					if v > 0 {
-						least, most = min(least, v), max(most, v)
-					}
-				}
+	eachPoint(lo, hi, func(p [3]int) {
+		for a := range l.Part.Layout.Dim {
+			if v := l.conductance(a, p) * l.edges.Spacing[a] * l.edges.Spacing[a]; v > 0 {
+				least, most = min(least, v), max(most, v)
 			}
 		}
-	}
+	})
 	return most > maxEdgeRatio*least
 }
 
