@@ -180,7 +180,7 @@ func TestDifferentProtection(t *testing.T) {
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--protect", "always")
 	require.Equal(t, 1, p.wait(patience))
 	p.said("different protection: the run has --protect never, this peer --protect always")
-	r.said("different protection: .*the run waits for another peer in its place")
+	r.said("different protection: .*the run waits for a replacement")
 	p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--protect", "never")
 	require.Equal(t, 0, p.wait(patience))
 	require.Equal(t, 0, r.wait(patience))

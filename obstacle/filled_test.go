@@ -42,7 +42,7 @@ func TestExitCodeOfAFilledAnswer(t *testing.T) {
 			require.NoError(t, err)
 			conn := rendezvous.NewConn(c, patience)
 			defer conn.Close()
-			_, err = conn.Join(identity, rendezvous.Join{Seat: rank, Host: "h"}, patience)
+			_, err = conn.Join(identity, rendezvous.Join{Rank: rank, Host: "h"}, patience)
 			require.NoError(t, err)
 			require.NoError(t, conn.Send(rendezvous.Listen{Control: "127.0.0.1:9"}))
 			played = append(played, conn)

@@ -26,7 +26,7 @@ import (
 type Solution struct {
 	Problem *problem.Problem
 	U       []float64
-	Force   []float64 // contact force at interior points (solver.ContactForce), or nil
+	Force   []float64 // contact force at interior points (verify.ContactForce), or nil
 	Extra   []Extra   // additional arrays of .vti and columns of .csv
 }
 

@@ -17,10 +17,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/p2pdc/p2pdc/internal/npy"
-	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/internal/npy"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // sample returns a problem on an uneven grid with a distinct value at every point.

@@ -9,10 +9,11 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // polyData is a .vtp file read back.

@@ -56,19 +56,21 @@ func table() []row {
 		{pkg: "internal/kernel", core: true, may: []string{cpuid}},
 		{pkg: "internal/kernel/...", may: []string{avo, "internal/kernel"}}, // generators of its assembly
 		{pkg: "solver/iterate", core: true, may: []string{"internal/kernel"}},
+		{pkg: "solver/iterate/iteratetest", may: []string{"solver/iterate"}},
 		{pkg: "solver/method", core: true, may: []string{"internal/kernel", gonum}},
 		{pkg: "solver/problem", core: true, may: []string{"internal/kernel", "solver/iterate", "solver/method", gonum}},
 		{pkg: "solver/verify", core: true, may: []string{"internal/kernel", "solver/iterate", "solver/problem", gonum}},
 		{pkg: "solver/richardson", core: true, may: []string{"internal/kernel", "solver/iterate", "solver/problem"}},
 		{pkg: "solver/multilevel", core: true, may: []string{"internal/kernel", "solver/iterate", "solver/method", "solver/problem"}},
 		{pkg: "solver/schwarz", core: true, may: []string{"internal/kernel", "solver/iterate", "solver/method", "solver/problem"}},
-		{pkg: "solver/internal/solvertest", may: []string{"internal/kernel", "solver/iterate", "solver/problem", gonum, rapid, testify}},
-		{pkg: "solver/runner", may: []string{"solver", "solver/iterate", "solver/problem", "p2psap", "microproto", zerolog}},
+		{pkg: "solver/internal/solvertest", may: []string{"internal/kernel", "solver/iterate", "solver/iterate/iteratetest", "solver/problem", gonum, rapid, testify}},
+		{pkg: "solver/exchange", core: true, may: []string{"solver/iterate", "p2psap", "microproto"}},
+		{pkg: "solver/runner", may: []string{"solver", "solver/exchange", "solver/iterate", "solver/problem", "p2psap", "microproto", zerolog}},
 		{pkg: "solver", may: []string{"internal/kernel", "solver/..."}},
 		{pkg: "problems", core: true, may: []string{"internal/spelling", "problems/option", "solver/problem", "internal/kernel", gonum}},
 		{pkg: "problems/option", core: true, may: []string{"solver/iterate", "solver/multilevel", "solver/problem", gonum}},
 		{pkg: "problems/file", may: []string{"problems", "problems/option", "solver/problem", "internal/kernel", gonum, expr, goyaml, npyio, "internal/npy", "internal/yamldoc", "internal/spelling"}},
-		{pkg: "simulate", may: []string{"internal/virtual", "simulate/cluster", "microproto", "p2psap", "solver", "solver/..."}},
+		{pkg: "simulate", may: []string{"internal/virtual", "simulate/cluster", "microproto", "microproto/ctp", "p2psap", "solver", "solver/..."}},
 		{pkg: "internal/sim", may: []string{"internal/virtual", "microproto/...", "p2psap", "solver", "solver/...", "problems", "internal/kernel", rapid}},
 		{pkg: "simulate/cluster", core: true, may: []string{gonum}},
 		{pkg: "simulate/cluster/calibration", may: []string{"simulate/cluster", "solver", "solver/...", "microproto", "microproto/ctp", "p2psap", "p2psap/driver", "ether", gonum}},
@@ -87,6 +89,8 @@ func table() []row {
 		{pkg: "obstacle/catalog", may: []string{"microproto/...", "p2psap", "problems", "internal/spelling"}},
 		{pkg: "obstacle/internal/...", anyMay: true},
 		{pkg: "bench/...", anyMay: true},
+		{pkg: "experiments/...", anyMay: true},
+		{pkg: "internal/measure", anyMay: true}, // of bench and experiments
 		{pkg: "examples/...", anyMay: true},
 	}
 }

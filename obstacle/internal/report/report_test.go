@@ -34,7 +34,7 @@ func example(t *testing.T, mode string) *Solution {
 	return s
 }
 
-// What sweeps count depends on the method, and so does what its line says.
+// The unit of sweeps, in JSON and in the text, depends on the method.
 func TestIterates(t *testing.T) {
 	for method, want := range map[string]string{"richardson": "sweeps", "sor": "sweeps", "multigrid": "cycles", "schwarz": "exchanges"} {
 		require.Equal(t, want, iterates(method))
@@ -58,7 +58,7 @@ func TestAdd(t *testing.T) {
 	require.EqualValues(t, 24, example(t, "async").MessagesLost, "replaced ones are not lost")
 }
 
-// What peers believe does not count: the residual of the assembled solution does.
+// The answer is solved by the residual of the assembled solution, not by those of the peers.
 func TestConvergedIsJudgedByTheResidual(t *testing.T) {
 	s := example(t, "sync")
 	cut, err := problem.Slabs([3]int{4, 4, 4}, 1, nil)
@@ -113,8 +113,8 @@ func TestEfficiency(t *testing.T) {
 	require.False(t, Efficiency(3, 2, 0).Known())
 }
 
-// The names of a session's fields, in the answer and on the wire to the launcher:
-// scripts rely on the first, the peers of another host on the second.
+// The names of a session's fields are stable: scripts rely on those of the answer, peers of other hosts on those sent to the
+// launcher.
 func TestFieldsOfASession(t *testing.T) {
 	keys := func(v any) []string {
 		b, err := json.Marshal(v)
@@ -132,8 +132,7 @@ func TestFieldsOfASession(t *testing.T) {
 	require.ElementsMatch(t, append([]string{"peer", "dropped", "overwritten"}, common...), keys(rendezvous.Session{Channel: s.Channel}))
 }
 
-// A run that stagnated says which tolerance can be met, of a time step by what the peers
-// agreed on, and a script can read it.
+// A stagnated run reports the tolerance that can be met, in text and JSON; for a time step by the residual of the peers.
 func TestStagnated(t *testing.T) {
 	cut, err := problem.Slabs([3]int{4, 4, 4}, 1, nil)
 	require.NoError(t, err)
@@ -155,7 +154,7 @@ func TestStagnated(t *testing.T) {
 	require.True(t, math.IsNaN(float64(example(t, "sync").ReachableTolerance)))
 }
 
-// A long or stopped run by the default method names a faster one, others do not.
+// Only a long or stopped run with the default method recommends a faster one.
 func TestHint(t *testing.T) {
 	s := Solution{Method: "richardson", Scheme: "sync", Reason: launch.Converged, SequentialEquivalentSweeps: 4000}
 	require.Empty(t, s.hint())

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// two machines, of which the first has three planes of four.
+// two machines, the first of which owns three of four planes.
 func twoMachines(t *testing.T) (*simulate.Result, *simulate.Config) {
 	t.Helper()
 	part, err := problem.Slabs([3]int{4, 4, 4}, 2, []float64{3, 1})
@@ -63,7 +63,7 @@ func TestFigures(t *testing.T) {
 	require.Equal(t, "peer 1 is lost", s.Failure)
 }
 
-// Text, JSON and CSV of a comparison have every row; what is not known is empty.
+// Text, JSON and CSV of a comparison have every row; unknown values are empty.
 func TestSimulatedComparison(t *testing.T) {
 	r, run := twoMachines(t)
 	good, bad := Figures(r, run, nil), Figures(r, run, errors.New("peer 1 is lost, \"it\" said"))
