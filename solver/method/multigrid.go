@@ -36,7 +36,6 @@ type Multigrid struct {
 	// since the solver was made.
 	BudgetSpent func(relaxations int) bool
 	relaxations int
-	pending     int // relaxations not yet executed
 }
 
 // stageFuncs are the functions of the stages on a piece of a box. They are bound once, because a closure
@@ -240,10 +239,7 @@ func (m *Multigrid) Start(u []float64) float64 {
 func (m *Multigrid) Cycle(u []float64) float64 {
 	work, v := m.tryCycle(u)
 	if v == Rejected {
-		m.restoreSaved()
-		work += m.relaxPending(m.pending)
-		m.pending = 0
-		work += m.measureRelaxed()
+		work = m.relaxInstead(work)
 	}
 	return work
 }
@@ -279,10 +275,7 @@ func (m *Multigrid) tryCycle(u []float64) (work float64, v Decision) {
 }
 
 // Changed discards the values that the safeguard compares with.
-func (m *Multigrid) Changed() {
-	m.pending = 0
-	m.safeguard.Changed()
-}
+func (m *Multigrid) Changed() { m.safeguard.Changed() }
 
 // Residual returns ‖r‖₂ after the last cycle.
 func (m *Multigrid) Residual() float64 { return m.residual }
