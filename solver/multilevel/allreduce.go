@@ -21,15 +21,15 @@ const maxSums = 3
 // (2 bytes, little endian) and its encoding. Of their total: reason, number, then each
 // as a float64.
 type allReduce struct {
-	peer      *peer
-	phase  reducePhase
-	n      int
-	sums   [maxSums]kernel.Sum
-	received  int // children
-	sent   int
-	values [maxSums]float64
-	stopReason   iterate.Reason
-	bytes  []byte
+	peer       *peer
+	phase      reducePhase
+	n          int
+	sums       [maxSums]kernel.Sum
+	received   int // children
+	sent       int
+	values     [maxSums]float64
+	stopReason iterate.Reason
+	bytes      []byte
 	parent     *channel   // nil: the root
 	children   []*channel // children
 }
@@ -37,9 +37,9 @@ type allReduce struct {
 type reducePhase int
 
 const (
-	reduceClosed reducePhase = iota
-	reduceOpen              // the own sums are in, children's are awaited
-	reduceSentUp             // sent up
+	reduceClosed  reducePhase = iota
+	reduceOpen                // the own sums are in, children's are awaited
+	reduceSentUp              // sent up
 	reducePublish             // known; the children are being told
 	reduceKnown
 )

@@ -13,10 +13,10 @@ type payloadKind int
 
 const (
 	payloadGhosts  payloadKind = iota // values for the other's ghosts, both ways
-	payloadSums                 // exact sums below, from a child in the tree to its parent
-	payloadTotals                // what they come to, from the parent
-	payloadGather               // values of a level, to the parent
-	payloadScatter              // that level's, from the parent
+	payloadSums                       // exact sums below, from a child in the tree to its parent
+	payloadTotals                     // what they come to, from the parent
+	payloadGather                     // values of a level, to the parent
+	payloadScatter                    // that level's, from the parent
 	payloadKinds
 )
 
@@ -35,7 +35,7 @@ type channel struct {
 // arrival is a message that has come; data aliases the shell's buffer.
 type arrival struct {
 	valid bool
-	data []byte
+	data  []byte
 }
 
 // sumsBytes is more than sums, or their totals, take.
@@ -131,7 +131,7 @@ func (w *channel) sendOp(k payloadKind, bytes int) iterate.Op {
 // packing is what the next Pack writes: a leg of an exchange, or bytes.
 type packTask struct {
 	x     *exchange
-	index   int
+	index int
 	bytes []byte
 }
 

@@ -44,32 +44,32 @@ type globalMethod interface {
 // course is the order of a run: cycles, and between them checks of the residual, which
 // take effect a fixed number of cycles later. All peers take the same.
 type cycleDriver struct {
-	peer        *peer
-	method   globalMethod
-	schedule     iterate.CheckSchedule
-	interval     iterate.CheckInterval
-	phase    driverPhase
-	cycle    iterate.Iteration // complete ones: the iterate
-	check    iterate.Iteration // open or next
-	measureFrom      iterate.Iteration // checks from here on measure
-	open     bool              // the check's sums have been given
-	final    bool              // it is of an iterate that is the answer if it meets the tolerance: everybody waits
-	measured bool              // with a residual
-	fromCycle    bool              // which the cycle has taken
-	withMagnitudes     bool              // and with magnitudes
-	stagnant iterate.Stagnation
-	last     iterate.Iteration // valid once reason is not Running
-	residual float64
-	norm0    float64
-	reason   iterate.Reason
-	spent    float64 // work of all steps
+	peer           *peer
+	method         globalMethod
+	schedule       iterate.CheckSchedule
+	interval       iterate.CheckInterval
+	phase          driverPhase
+	cycle          iterate.Iteration // complete ones: the iterate
+	check          iterate.Iteration // open or next
+	measureFrom    iterate.Iteration // checks from here on measure
+	open           bool              // the check's sums have been given
+	final          bool              // it is of an iterate that is the answer if it meets the tolerance: everybody waits
+	measured       bool              // with a residual
+	fromCycle      bool              // which the cycle has taken
+	withMagnitudes bool              // and with magnitudes
+	stagnant       iterate.Stagnation
+	last           iterate.Iteration // valid once reason is not Running
+	residual       float64
+	norm0          float64
+	reason         iterate.Reason
+	spent          float64 // work of all steps
 
-	inCycle    bool              // a cycle is in progress
+	inCycle        bool              // a cycle is in progress
 	stopCheckedAt  iterate.Iteration // of the last look, see looks
-	reference kernel.Sum
-	opening   []stage
-	at        int
-	awaitReduction   stage
+	reference      kernel.Sum
+	opening        []stage
+	at             int
+	awaitReduction stage
 }
 
 type driverPhase int

@@ -10,8 +10,8 @@ import (
 
 // exchange brings own values of some arrays to the neighbours that read them as ghosts.
 type exchange struct {
-	grids []grid
-	neighbours  []neighbourExchange
+	grids      []grid
+	neighbours []neighbourExchange
 }
 
 // grid is an array of an exchange: index (x, y, z), own or ghost, lies where layout
@@ -26,7 +26,7 @@ type grid struct {
 // leg is an exchange with one neighbour: for each grid what goes and what comes.
 type neighbourExchange struct {
 	channel                 *channel
-	send, receive        []kernel.Box
+	send, receive           []kernel.Box
 	sendBytes, receiveBytes int
 }
 

@@ -12,15 +12,15 @@ import (
 // which has the whole grid. A message is the own part, then those of the children with
 // all below them, as they came.
 type gather struct {
-	peer       *peer
-	local   []grid // arrays of this peer,
-	own     kernel.Box
+	peer     *peer
+	local    []grid // arrays of this peer,
+	own      kernel.Box
 	global   []grid // the same of the whole grid, at the root
-	place   kernel.Box
+	place    kernel.Box
 	subtrees []subtreeMessage // by child
-	bytes   []byte   // what goes up; nil at the root
-	at      int
-	sent    bool
+	bytes    []byte           // what goes up; nil at the root
+	at       int
+	sent     bool
 }
 
 // bundle is what comes from a child: the boxes of all below, in the whole grid.
@@ -105,10 +105,10 @@ func (x *gather) unpack(b *subtreeMessage, data []byte) {
 // scatter brings an array of the whole grid, ghosts among it, from the root to everyone's
 // own points and ghosts.
 type scatter struct {
-	peer      *peer
+	peer   *peer
 	local  grid
 	room   kernel.Box // own points and ghosts in the local array
-	global  grid       // at the root
+	global grid       // at the root
 	extent kernel.Box // all that travels: the grid and its ghosts
 	place  kernel.Box // room in it
 	bytes  []byte     // root

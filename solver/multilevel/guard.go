@@ -12,21 +12,21 @@ import (
 type guardPhase int
 
 const (
-	guardBetween guardPhase = iota // two cycles
-	guardStart                     // the full multigrid start
-	guardCycle                     // a cycle, measured at its end
-	guardEvaluate                     // the total of its residual is awaited
-	guardEnergy                    // the change of the energy is measured
-	guardDecide                    // its total is awaited
-	guardMeasureFraction                      // the change of the energy of half the step is measured
-	guardFraction                      // its total is awaited
+	guardBetween         guardPhase = iota // two cycles
+	guardStart                             // the full multigrid start
+	guardCycle                             // a cycle, measured at its end
+	guardEvaluate                          // the total of its residual is awaited
+	guardEnergy                            // the change of the energy is measured
+	guardDecide                            // its total is awaited
+	guardMeasureFraction                   // the change of the energy of half the step is measured
+	guardFraction                          // its total is awaited
 	guardTakeFraction                      // a part of the step is taken, and measured
-	guardTaken                    // the total is awaited
-	guardSweep                     // relaxation instead of the cycle
-	guardMeasureSweeps                      // measured
-	guardRelaxed                   // the total is awaited
-	guardStopCheck                      // between two relaxations, at whether the run is to end early
-	guardStopped                   // it is
+	guardTaken                             // the total is awaited
+	guardSweep                             // relaxation instead of the cycle
+	guardMeasureSweeps                     // measured
+	guardRelaxed                           // the total is awaited
+	guardStopCheck                         // between two relaxations, at whether the run is to end early
+	guardStopped                           // it is
 )
 
 // next is the next stage of the cycle in progress; see whole.

@@ -10,9 +10,9 @@ import (
 // that its own blocks need, beyond their ends too, so that nothing has to be exchanged and
 // the numbers do not depend on the partition.
 type levelDiffusion struct {
-	lo, hi [][3]int        // by grid: points around the blocks that lie in the grid
-	distributed    []*method.Edges // of grids that are cut, and of what is gathered of the next
-	root  []*method.Edges // at the root: of those from plan.gathered on
+	lo, hi      [][3]int        // by grid: points around the blocks that lie in the grid
+	distributed []*method.Edges // of grids that are cut, and of what is gathered of the next
+	root        []*method.Edges // at the root: of those from plan.gathered on
 }
 
 // conductorReach is how many points around a block have to be known for its interpolation.

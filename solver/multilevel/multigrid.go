@@ -15,44 +15,44 @@ import (
 // The coarse grids, from one of them on, are the root's alone: what it needs is gathered
 // there and the correction scattered. The safeguard decides by totals.
 type multigrid struct {
-	peer      *peer
-	plan   levelPlan
-	block  *problem.Discretization // of the own part of grid 0
-	own    kernel.Box
-	u      []float64
-	residualSweep  *kernel.Sweep // of the block
-	levels []*gridLevel  // of grids that are cut, and the own box of the first that is not
-	rootLevels  []*gridLevel  // at the root: grids from plan.gathered on
-	saved   []float64
-	guard  method.Safeguard
+	peer          *peer
+	plan          levelPlan
+	block         *problem.Discretization // of the own part of grid 0
+	own           kernel.Box
+	u             []float64
+	residualSweep *kernel.Sweep // of the block
+	levels        []*gridLevel  // of grids that are cut, and the own box of the first that is not
+	rootLevels    []*gridLevel  // at the root: grids from plan.gathered on
+	saved         []float64
+	guard         method.Safeguard
 
 	diffusion levelDiffusion
 
-	problem              *problem.Problem // of the time step
-	norms                []kernel.Norm
-	changes              []kernel.Sum
-	residualStage              stage
-	opening, start       []stage
-	cycle, energy, awaitReduction   []stage
-	fallback                 fallback
-	startWork, cycleWork float64
-	referenceSquares               kernel.Sum // the residual of a grid's reference, for its guard
-	warm                 bool       // there is a start from which cycles can begin
-	reference            kernel.Sum
-	atReference                 bool // the values are the reference vector, whose residual is known
-	noStage                stage
-	first                bool    // no cycle has been done
-	stepFraction                 float64 // of a step, for halve and damp
-	measureFraction, takeFraction          []stage
-	restartCycle                []stage // a cycle that begins with the reference vector
+	problem                       *problem.Problem // of the time step
+	norms                         []kernel.Norm
+	changes                       []kernel.Sum
+	residualStage                 stage
+	opening, start                []stage
+	cycle, energy, awaitReduction []stage
+	fallback                      fallback
+	startWork, cycleWork          float64
+	referenceSquares              kernel.Sum // the residual of a grid's reference, for its guard
+	warm                          bool       // there is a start from which cycles can begin
+	reference                     kernel.Sum
+	atReference                   bool // the values are the reference vector, whose residual is known
+	noStage                       stage
+	first                         bool    // no cycle has been done
+	stepFraction                  float64 // of a step, for halve and damp
+	measureFraction, takeFraction []stage
+	restartCycle                  []stage // a cycle that begins with the reference vector
 
 	// Of early ends, see looks.
-	stopStages   []stage // a look between two relaxations
-	sinceStopCheck    int     // relaxations since the last look
-	stopped   bool
-	restores bool
-	relaxed   int     // relaxations by the safeguard
-	nominal   float64 // work of a cycle, in relaxations
+	stopStages     []stage // a look between two relaxations
+	sinceStopCheck int     // relaxations since the last look
+	stopped        bool
+	restores       bool
+	relaxed        int     // relaxations by the safeguard
+	nominal        float64 // work of a cycle, in relaxations
 
 	phase   guardPhase
 	list    []stage // in progress

@@ -17,22 +17,22 @@ import (
 // All of its messages go over halo sessions that are synchronous whatever the scheme:
 // a value that does not come would only have to be sent again (ADR 33).
 type peer struct {
-	config problem.Config
-	exec   problem.Executor
-	box    problem.Box
-	tree   iterate.Tree
-	channels  []*channel
-	driver cycleDriver
-	allReduce  allReduce
-	steps  iterate.TimeSteps
-	stage  *stage // in progress; nil: the course knows the next
-	at     int    // step, or leg, of the stage
-	packing  packTask
-	runPieceFunc  func(i int)    // bound once: a closure a call would allocate
+	config       problem.Config
+	exec         problem.Executor
+	box          problem.Box
+	tree         iterate.Tree
+	channels     []*channel
+	driver       cycleDriver
+	allReduce    allReduce
+	steps        iterate.TimeSteps
+	stage        *stage // in progress; nil: the course knows the next
+	at           int    // step, or leg, of the stage
+	packing      packTask
+	runPieceFunc func(i int)    // bound once: a closure a call would allocate
 	stopWanted   iterate.Reason // an early end was asked for, here or below
-	stepOps   []iterate.Op   // ends of time steps
-	fault  error
-	done   bool
+	stepOps      []iterate.Op   // ends of time steps
+	fault        error
+	done         bool
 }
 
 // NewLevels builds the own part of the grid; all arrays are allocated here.

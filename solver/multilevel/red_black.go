@@ -15,18 +15,18 @@ import (
 // get the values of that colour alone, half a face; they travel while the interior is
 // relaxed.
 type redBlack struct {
-	peer       *peer
-	block   *problem.Discretization
-	sweeper *kernel.Sweep
-	u       []float64
-	own     kernel.Box
-	parity  int
-	factor  method.AdaptiveOmega // of the relaxation; told exact norms when a verdict takes effect
-	norms   []kernel.Norm
-	opening []stage
-	stages  []stage // of a sweep
-	at      int
-	sweeps  iterate.Iteration // that the stages do at once
+	peer          *peer
+	block         *problem.Discretization
+	sweeper       *kernel.Sweep
+	u             []float64
+	own           kernel.Box
+	parity        int
+	factor        method.AdaptiveOmega // of the relaxation; told exact norms when a verdict takes effect
+	norms         []kernel.Norm
+	opening       []stage
+	stages        []stage // of a sweep
+	at            int
+	sweeps        iterate.Iteration // that the stages do at once
 	residualStage stage
 }
 

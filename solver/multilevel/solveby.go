@@ -11,14 +11,14 @@ import (
 
 // Solved is the result of SolveBy.
 type Solved struct {
-	U        []float64 // [z][y][x]; of a nonstationary problem the end of the last complete step
-	Cycles   int       // of all steps; sweeps of point methods
-	Work     float64   // in sweeps over the grid, the start included
-	Residual float64   // relative, of the last step
-	Reason   iterate.Reason
-	Steps    int    // complete ones
-	Bytes    int    // that the method held
-	Description    string // what it says of itself
+	U           []float64 // [z][y][x]; of a nonstationary problem the end of the last complete step
+	Cycles      int       // of all steps; sweeps of point methods
+	Work        float64   // in sweeps over the grid, the start included
+	Residual    float64   // relative, of the last step
+	Reason      iterate.Reason
+	Steps       int    // complete ones
+	Bytes       int    // that the method held
+	Description string // what it says of itself
 }
 
 // checkCycles is how many sweeps of a point method are done between two residuals.

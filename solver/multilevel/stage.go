@@ -7,11 +7,11 @@ import (
 
 // stage is what a peer does between two meetings with others.
 type stage struct {
-	kind  stageKind
-	x     *exchange                     // what is sent or awaited
-	steps []problem.Step                // of a computation: parts, and legs of x as soon as they may go
+	kind     stageKind
+	x        *exchange                     // what is sent or awaited
+	steps    []problem.Step                // of a computation: parts, and legs of x as soon as they may go
 	runPiece func(b kernel.Box, piece int) // does points b of a part
-	runAll func()                        // instead of pieces: does all of the only part
+	runAll   func()                        // instead of pieces: does all of the only part
 	// passes is how many times a part is gone over, for whoever counts points; 0: once.
 	passes  int
 	do      func() // of a stageDo
@@ -25,7 +25,7 @@ const (
 	stageCompute stageKind = iota + 1
 	stageSend              // send every leg of x
 	stageAwait             // wait for every leg of x
-	stageReduce             // wait for the total
+	stageReduce            // wait for the total
 	stageDo                // something that takes no time worth telling
 	stageGather            // bring arrays of a grid to the root
 	stageScatter           // bring its values back to everyone
