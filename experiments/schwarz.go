@@ -36,7 +36,7 @@ func countExchanges(ctx context.Context, r *measure.Run) error {
 				v, err := simulation{
 					n: 64, peers: peers, boxes: true, near: time.Microsecond, tol: 1e-6, most: 200,
 					scheme: fixed(iterate.Synchronous()),
-					method: problem.MethodConfig{Name: problem.Schwarz, Overlap: overlap, Work: 1, Coarse: coarse},
+					method: problem.MethodConfig{Name: problem.Schwarz, Overlap: overlap, InnerCycles: 1, Coarse: coarse},
 				}.run()
 				if err != nil {
 					return err
@@ -79,7 +79,7 @@ func countRelaxations(ctx context.Context, r *measure.Run) error {
 					n: 16 * parts, peers: parts * parts * parts, boxes: true, near: 50 * time.Microsecond, tol: 1e-6,
 					seed:   uint64(seed),
 					scheme: fixed(iterate.Asynchronous()),
-					method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 4, Work: 1, Coarse: coarse},
+					method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 4, InnerCycles: 1, Coarse: coarse},
 				}.run()
 				if err != nil {
 					return err
@@ -131,7 +131,7 @@ func cyclesOf(local string, latency time.Duration, s iterate.Scheme) simulation 
 func compareWork(ctx context.Context, r *measure.Run, e simulation, name string) error {
 	best, at := math.Inf(1), 0
 	for _, work := range fixedCycles[e.method.Local] {
-		e.method.Work = work
+		e.method.InnerCycles = work
 		v, err := meanSeconds(ctx, e, cycleSeeds)
 		if err != nil {
 			return err
@@ -141,7 +141,7 @@ func compareWork(ctx context.Context, r *measure.Run, e simulation, name string)
 		}
 		r.Add(measure.One(fmt.Sprintf("%s%d cycles, virtual time", name, work), "s", v).AsDetail())
 	}
-	e.method.Work = 0
+	e.method.InnerCycles = 0
 	v, err := meanSeconds(ctx, e, cycleSeeds)
 	if err != nil {
 		return err

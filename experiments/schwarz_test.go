@@ -28,7 +28,7 @@ func TestMeasuredCyclesAreNearTheBest(t *testing.T) {
 			e := cyclesOf(c.local, c.latency, c.s)
 			measured, err := meanSeconds(context.Background(), e, 1)
 			require.NoError(t, err)
-			e.method.Work = c.best
+			e.method.InnerCycles = c.best
 			fixed, err := meanSeconds(context.Background(), e, 1)
 			require.NoError(t, err)
 			t.Logf("measured work %.3g s, work %d %.3g s", measured, c.best, fixed)

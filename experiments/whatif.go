@@ -176,7 +176,7 @@ func whatIf(ctx context.Context, r *measure.Run) error {
 
 // methods compares Richardson with the other methods on 64 machines, to 1e-6.
 func methods(ctx context.Context, r *measure.Run) error {
-	schwarz := problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, Work: 1}
+	schwarz := problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, InnerCycles: 1}
 	list := []struct {
 		name   string
 		scheme iterate.Scheme

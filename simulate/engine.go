@@ -149,7 +149,7 @@ func (m *machine) makePeer(c *exchange.Config) (err error) {
 	} else {
 		config := r.Solver
 		config.Rank, config.Executor = c.Rank, nil
-		config.Method.Together = 1 // sweeps are counted, and evaluated, one by one
+		config.Method.SweepsPerPass = 1 // sweeps are counted, and evaluated, one by one
 		if m.solution, err = solver.New(config); err == nil {
 			m.peer, m.block = m.solution, m.solution.Box().Points()
 		}

@@ -25,7 +25,7 @@ func TestAnEarlyEndInLockstepIsQuick(t *testing.T) {
 			Tiling:     problem.Tiling{Sweeps: 1},
 		}
 		if rapid.Bool().Draw(t, "schwarz") {
-			c.Method = problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, Work: 50, Coarse: rapid.SampledFrom([]int{-1, 30}).Draw(t, "coarse")}
+			c.Method = problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, InnerCycles: 50, Coarse: rapid.SampledFrom([]int{-1, 30}).Draw(t, "coarse")}
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
@@ -84,9 +84,9 @@ func TestAnEarlyEndWithinACycleOfSeveralPeers(t *testing.T) {
 		peers := rapid.IntRange(2, 4).Draw(t, "peers")
 		c := problem.Config{
 			Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Tolerance: solvertest.Impossible, Scheme: iterate.Synchronous(),
-			Method:       problem.MethodConfig{Name: rapid.SampledFrom([]string{problem.SOR, problem.Multigrid}).Draw(t, "method")},
-			LookPoints:   1 + rapid.SampledFrom([]int{0, 100, 10000, 1 << 20}).Draw(t, "look"),
-			GatherPoints: 1 + rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "gather"),
+			Method:          problem.MethodConfig{Name: rapid.SampledFrom([]string{problem.SOR, problem.Multigrid}).Draw(t, "method")},
+			StopCheckPoints: 1 + rapid.SampledFrom([]int{0, 100, 10000, 1 << 20}).Draw(t, "look"),
+			GatherPoints:    1 + rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "gather"),
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)

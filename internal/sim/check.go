@@ -115,7 +115,7 @@ func (c *Cluster) checkReasons(r *Result) error {
 // lockstep tells whether the run promises bits: those of the sequential method, or of an
 // emulation. Where the amount of work follows from measured times there is no such promise.
 func (s *Scenario) lockstep() bool {
-	return s.Scheme.Lockstep() && !(s.Method.Name == problem.Schwarz && s.Method.Work == 0)
+	return s.Scheme.Lockstep() && !(s.Method.Name == problem.Schwarz && s.Method.InnerCycles == 0)
 }
 
 // rounding is more than what the bounds of vectors of size 1 miss: they are

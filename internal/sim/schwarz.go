@@ -15,11 +15,11 @@ func drawSchwarz(r *rand.Rand, s *Scenario) {
 		return
 	}
 	s.Method = problem.MethodConfig{
-		Name:    problem.Schwarz,
-		Local:   pick(r, problem.Richardson, problem.SOR, problem.Multigrid),
-		Overlap: r.IntN(problem.MaxOverlap + 1),
-		Work:    pick(r, 0, 1, 1, 2, 5),
-		Coarse:  pick(r, -1, 0, 0, 8, 60),
+		Name:        problem.Schwarz,
+		Local:       pick(r, problem.Richardson, problem.SOR, problem.Multigrid),
+		Overlap:     r.IntN(problem.MaxOverlap + 1),
+		InnerCycles: pick(r, 0, 1, 1, 2, 5),
+		Coarse:      pick(r, -1, 0, 0, 8, 60),
 	}
 	if s.Scheme.Name() == iterate.Asynchronous().Name() {
 		s.Method.Flexible = chance(r, 0.4)
@@ -44,6 +44,6 @@ func (s *Scenario) method() string {
 	case m.Name != problem.Schwarz:
 		return problem.Richardson
 	}
-	return fmt.Sprintf("schwarz of %s, overlap %d, work %d, coarse %d, flexible %v", m.Local, m.Overlap, m.Work, m.Coarse,
+	return fmt.Sprintf("schwarz of %s, overlap %d, work %d, coarse %d, flexible %v", m.Local, m.Overlap, m.InnerCycles, m.Coarse,
 		m.Flexible)
 }

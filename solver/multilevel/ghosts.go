@@ -77,7 +77,7 @@ func phases(channels []*channel, own kernel.Box, d depth, grids ...grid) []*exch
 func (p *levelPlan) depthOf(l int, rank iterate.Rank) depth {
 	var d depth
 	d.readLow, d.readHigh = p.reaches(l, rank)
-	place, parts := p.parts[l].Place(rank), p.parts[l].Parts()
+	place, parts := p.parts[l].Position(rank), p.parts[l].Parts()
 	for a := range 3 {
 		if place[a] > 0 {
 			_, d.sendLow[a] = p.reach(p.parts[l], p.parts[l+1], l, a, place[a]-1)

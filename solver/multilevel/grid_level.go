@@ -84,14 +84,14 @@ func (g *gridLevel) scanContacts() stage {
 		chunks = max(1, min(b.Points()/problem.ChunkPoints, problem.MaxChunks, b.Hi[slow]-b.Lo[slow]))
 	}
 	return stage{
-		kind: stageCompute, steps: []problem.Step{{Box: b, Chunks: chunks, Axis: slow}},
+		kind: stageCompute, steps: []problem.SweepStep{{Box: b, Chunks: chunks, Axis: slow}},
 		runPiece: func(b kernel.Box, _ int) { g.ScanContact(b) },
 	}
 }
 
 // at is a stage that goes over all of a grid that nobody shares, so many times.
 func (g *gridLevel) onePass(f func(), passes int) stage {
-	return stage{kind: stageCompute, steps: []problem.Step{{Box: g.own, Chunks: 1}}, passes: passes, runAll: f}
+	return stage{kind: stageCompute, steps: []problem.SweepStep{{Box: g.own, Chunks: 1}}, passes: passes, runAll: f}
 }
 
 // bring are the stages of exchanges one after the other.

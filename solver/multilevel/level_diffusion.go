@@ -27,7 +27,7 @@ func (c *levelDiffusion) plan(m *multigrid) {
 	}
 	c.lo, c.hi = make([][3]int, levels), make([][3]int, levels)
 	for l := levels - 1; l >= 0; l-- {
-		lo, hi := problem.GrownBy(m.plan.window(l, rank), diffusionReach, h.Dim)
+		lo, hi := problem.Grown(m.plan.window(l, rank), diffusionReach, h.Dim)
 		first, last := method.WholeGrid(h.Dim, h.Grids[l])
 		var below, above [3]int
 		if l+1 < levels {
@@ -48,16 +48,16 @@ func (c *levelDiffusion) build(m *multigrid, p *problem.Problem) {
 	c.distributed, c.root = make([]*method.Edges, len(c.lo)), nil
 	h := &m.plan.hierarchy
 	for l := range c.distributed {
-		if m.block.D == nil {
+		if m.block.Kept == nil {
 			break
 		}
 		if l == 0 {
-			c.distributed[l] = m.block.D.Edges
+			c.distributed[l] = m.block.Kept.Edges
 			continue
 		}
 		c.distributed[l] = c.distributed[l-1].Coarsen(h.Grids[l], c.lo[l], c.hi[l])
 	}
-	m.block.D = nil
+	m.block.Kept = nil
 	if !m.distributed() || !m.root() {
 		return
 	}

@@ -120,7 +120,7 @@ func (p *levelPlan) reaches(l int, rank iterate.Rank) (low, high [3]int) {
 	if l+1 >= len(p.parts) {
 		return low, high
 	}
-	place := p.parts[l].Place(rank)
+	place := p.parts[l].Position(rank)
 	for a := range 3 {
 		low[a], high[a] = p.reach(p.parts[l], p.parts[l+1], l, a, place[a])
 	}

@@ -86,10 +86,10 @@ func newMultigrid(g *peer) (*multigrid, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.block, m.own = &problem.Discretization{Box: window, Layout: l, Exec: g.exec, Allocate: c.Allocate}, within(g.box, window)
+	m.block, m.own = &problem.Discretization{Box: window, Layout: l, Executor: g.exec, Allocate: c.Allocate}, within(g.box, window)
 	m.diffusion.plan(m)
-	if m.block.Follows = len(m.diffusion.lo) > 0; m.block.Follows {
-		m.block.Around = problem.Box{Lo: m.diffusion.lo[0], Hi: m.diffusion.hi[0]}
+	if m.block.KeepDiffusion = len(m.diffusion.lo) > 0; m.block.KeepDiffusion {
+		m.block.DiffusionBox = problem.Box{Lo: m.diffusion.lo[0], Hi: m.diffusion.hi[0]}
 	}
 	m.u = c.NewArray(l.Len())
 	m.saved = c.NewArray(l.Len())
@@ -132,7 +132,7 @@ func (m *multigrid) build(p *problem.Problem, before []float64, dt float64) (ker
 		return kernel.Sum{}, err
 	}
 	if before != nil {
-		b.Remember(m.embed(before), dt)
+		b.AddPrevious(m.embed(before), dt)
 	}
 	var err error
 	if m.residualSweep, err = b.Sweep(1); err != nil {

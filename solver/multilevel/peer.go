@@ -55,7 +55,7 @@ func newPeer(c problem.Config) (*peer, error) {
 	}
 	g.allReduce.init(g)
 	if g.steps.Of = c.Problem.Steps(); g.steps.Of > 0 {
-		if g.steps.Before, err = c.Problem.Before(g.box, c.Initial); err != nil {
+		if g.steps.Before, err = c.Problem.InitialValues(g.box, c.Initial); err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +70,7 @@ func (g *peer) begin() error {
 	s := &g.steps
 	s.Current = min(s.Current+1, s.Of)
 	p := g.config.Problem.AtStep(s.Current)
-	err := p.ValidateHead()
+	err := p.ValidateStatement()
 	if err == nil {
 		err = g.driver.begin(p)
 	}

@@ -47,7 +47,7 @@ func newRedBlack(g *peer) (*redBlack, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &redBlack{peer: g, block: &problem.Discretization{Box: g.box, Layout: l, Exec: g.exec, Allocate: g.config.Allocate}, own: l.Interior()}
+	m := &redBlack{peer: g, block: &problem.Discretization{Box: g.box, Layout: l, Executor: g.exec, Allocate: g.config.Allocate}, own: l.Interior()}
 	m.parity = (g.box.Lo[0] + g.box.Lo[1] + g.box.Lo[2]) & 1
 	m.u = g.config.NewArray(l.Len())
 	m.factor = method.NewAdaptiveOmega(c.Method.Omega, c.Method.Omega > 0)
@@ -59,7 +59,7 @@ func newRedBlack(g *peer) (*redBlack, error) {
 	m.residualStage.runPiece = func(b kernel.Box, i int) { m.sweeper.Residual(&m.norms[i], m.u, b) }
 	m.norms = make([]kernel.Norm, pieces(m.residualStage.steps))
 	if len(g.channels) == 0 {
-		m.stages = []stage{{kind: stageCompute, steps: []problem.Step{{Box: m.own, Chunks: 1}}, runAll: func() {
+		m.stages = []stage{{kind: stageCompute, steps: []problem.SweepStep{{Box: m.own, Chunks: 1}}, runAll: func() {
 			m.sweeper.RedBlack(m.u, m.factor.Omega(), int(m.sweeps), g.exec)
 		}}}
 		return m, nil
@@ -82,7 +82,7 @@ func (m *redBlack) build(p *problem.Problem, before []float64, dt float64) (kern
 		return kernel.Sum{}, err
 	}
 	if before != nil {
-		b.Remember(before, dt)
+		b.AddPrevious(before, dt)
 	}
 	var err error
 	m.sweeper, err = kernel.New(kernel.Config{

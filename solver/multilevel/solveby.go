@@ -48,7 +48,7 @@ func solveStepsBy(p *problem.Problem, in problem.Units, m problem.MethodConfig, 
 	if p.Evolution == nil {
 		return solveBy(p, in, m, tol, maxCycles, e, nil, 0)
 	}
-	before, err := p.Before(problem.Box{Hi: p.N}, nil)
+	before, err := p.InitialValues(problem.Box{Hi: p.N}, nil)
 	if err != nil {
 		return Solved{}, err
 	}
@@ -76,7 +76,7 @@ func solveBy(p *problem.Problem, in problem.Units, c problem.MethodConfig, tol f
 		return Solved{}, err
 	}
 	if before != nil {
-		b.Remember(before, dt)
+		b.AddPrevious(before, dt)
 	}
 	u := make([]float64, b.Layout.Len())
 	if err = b.FillReference(u); err != nil {
@@ -93,7 +93,7 @@ func solveBy(p *problem.Problem, in problem.Units, c problem.MethodConfig, tol f
 	}
 	reference := in.Reference(measure())
 	if !kernel.Finite(reference) {
-		return Solved{}, p.RefuseMagnitude()
+		return Solved{}, p.MagnitudeError()
 	}
 	warm, err := b.Start(u, before)
 	if err != nil {

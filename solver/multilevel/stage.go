@@ -9,7 +9,7 @@ import (
 type stage struct {
 	kind     stageKind
 	x        *exchange                     // what is sent or awaited
-	steps    []problem.Step                // of a computation: parts, and legs of x as soon as they may go
+	steps    []problem.SweepStep           // of a computation: parts, and legs of x as soon as they may go
 	runPiece func(b kernel.Box, piece int) // does points b of a part
 	runAll   func()                        // instead of pieces: does all of the only part
 	// passes is how many times a part is gone over, for whoever counts points; 0: once.
@@ -34,7 +34,7 @@ const (
 // planParts cuts own points into parts so that the layers that a neighbour reads come
 // first; each leg of the exchange (nil: there is none) follows the last part that it
 // reads of the first grid.
-func planParts(own kernel.Box, dim int, x *exchange) []problem.Step {
+func planParts(own kernel.Box, dim int, x *exchange) []problem.SweepStep {
 	var parts []kernel.Box
 	rest := own
 	if x != nil {
@@ -50,19 +50,19 @@ func planParts(own kernel.Box, dim int, x *exchange) []problem.Step {
 		last = make([]int, len(x.neighbours))
 		for i := range x.neighbours {
 			for n, b := range parts {
-				if problem.Meets(b, x.neighbours[i].send[0]) {
+				if problem.Intersect(b, x.neighbours[i].send[0]) {
 					last[i] = n
 				}
 			}
 		}
 	}
-	var out []problem.Step
+	var out []problem.SweepStep
 	for n, b := range parts {
 		chunks, axis := problem.Split(b, problem.Jacobi, dim)
-		out = append(out, problem.Step{Part: n, Box: b, Chunks: chunks, Axis: axis})
+		out = append(out, problem.SweepStep{Part: n, Box: b, Chunks: chunks, Axis: axis})
 		for i, at := range last {
 			if at == n {
-				out = append(out, problem.Step{Send: true, Face: i})
+				out = append(out, problem.SweepStep{Send: true, Face: i})
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func peelLayer(rest, own, sends kernel.Box, to problem.Neighbour) (layer, left k
 	if to.Side < 0 {
 		end := sends.Hi[a]
 		if a == 0 {
-			end = max(end, own.Lo[a]+problem.Columns)
+			end = max(end, own.Lo[a]+problem.EdgeColumns)
 		}
 		cut := min(max(end, rest.Lo[a]), rest.Hi[a])
 		layer.Hi[a], left.Lo[a] = cut, cut
@@ -87,7 +87,7 @@ func peelLayer(rest, own, sends kernel.Box, to problem.Neighbour) (layer, left k
 	}
 	begin := sends.Lo[a]
 	if a == 0 {
-		begin = min(begin, own.Hi[a]-problem.Columns)
+		begin = min(begin, own.Hi[a]-problem.EdgeColumns)
 	}
 	cut := max(min(begin, rest.Hi[a]), rest.Lo[a])
 	layer.Lo[a], left.Hi[a] = cut, cut
@@ -105,7 +105,7 @@ func (g *peer) runNow(s *stage) {
 }
 
 // pieces is the most pieces that a part of the steps is cut into.
-func pieces(steps []problem.Step) int {
+func pieces(steps []problem.SweepStep) int {
 	most := 1
 	for i := range steps {
 		most = max(most, steps[i].Chunks)

@@ -268,7 +268,7 @@ func (g *gridLevel) copies(dst, src []float64) stage {
 		lo, hi := i*len(src)/problem.MaxChunks, (i+1)*len(src)/problem.MaxChunks
 		copy(dst[lo:hi], src[lo:hi])
 	}
-	return stage{kind: stageCompute, steps: []problem.Step{{Box: g.own, Chunks: 1}}, runAll: func() { g.exec.For(problem.MaxChunks, share) }}
+	return stage{kind: stageCompute, steps: []problem.SweepStep{{Box: g.own, Chunks: 1}}, runAll: func() { g.exec.For(problem.MaxChunks, share) }}
 }
 
 // scales is a stage that takes a part of the way from the values kept, ghosts and all: what
@@ -278,7 +278,7 @@ func (g *gridLevel) scales(part *float64, keep []float64) stage {
 		lo, hi := i*len(keep)/problem.MaxChunks, (i+1)*len(keep)/problem.MaxChunks
 		method.ScalePoints(g.Values[lo:hi], keep[lo:hi], *part)
 	}
-	return stage{kind: stageCompute, steps: []problem.Step{{Box: g.own, Chunks: 1}}, runAll: func() { g.exec.For(problem.MaxChunks, share) }}
+	return stage{kind: stageCompute, steps: []problem.SweepStep{{Box: g.own, Chunks: 1}}, runAll: func() { g.exec.For(problem.MaxChunks, share) }}
 }
 
 // back is what is done instead of a cycle that was not accepted: the values kept, sweeps

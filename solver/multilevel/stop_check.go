@@ -23,7 +23,7 @@ func stopCheckInterval(c *problem.Config) float64 {
 	if c.Partition.Peers() == 1 {
 		return 0
 	}
-	points := c.LookPoints
+	points := c.StopCheckPoints
 	if points == 0 {
 		points = stopCheckPoints
 	}

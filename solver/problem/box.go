@@ -1,7 +1,7 @@
 package problem
 
 // Holds tells whether a point, 0-based, lies in the box.
-func (b Box) Holds(at [3]int) bool {
+func (b Box) Contains(at [3]int) bool {
 	for a := range 3 {
 		if at[a] < b.Lo[a] || at[a] >= b.Hi[a] {
 			return false

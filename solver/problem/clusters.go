@@ -10,13 +10,13 @@ func Clusters(p Partition, n int) []int {
 	parts, peers := p.Parts(), p.Peers()
 	out := make([]int, peers)
 	for r := range out {
-		out[r] = plough(p.Place(iterate.Rank(r)), parts) * max(1, min(n, peers)) / peers
+		out[r] = snakeIndex(p.Position(iterate.Rank(r)), parts) * max(1, min(n, peers)) / peers
 	}
 	return out
 }
 
 // plough is when the walk comes to a place: rows and planes alternate in direction.
-func plough(at, parts [3]int) int {
+func snakeIndex(at, parts [3]int) int {
 	y := at[1]
 	if at[2]%2 == 1 {
 		y = parts[1] - 1 - y

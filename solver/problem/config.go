@@ -28,7 +28,7 @@ type MethodConfig struct {
 	Overlap int
 	// Work is how many cycles (sweeps, of point methods) of the local method a peer does
 	// between two exchanges; 0: chosen by measurement.
-	Work int
+	InnerCycles int
 	// Coarse is the most points of the grid of Schwarz's coarse correction; 0: chosen, at
 	// most 1/64 of the points and, out of lockstep, 8 a peer; negative: there is none.
 	Coarse int
@@ -41,7 +41,7 @@ type MethodConfig struct {
 	Cycle string
 	// Together is how many sweeps of Richardson a peer that has the whole grid does in one
 	// pass over memory, with the same result; 0: chosen by the processor's caches.
-	Together int
+	SweepsPerPass int
 	// Step is Richardson's δ in units of 1/max a_ii, above 0 and at most 1, where it is a
 	// contraction; 0: 1, the fastest.
 	Step float64
@@ -68,10 +68,10 @@ func (m *MethodConfig) Check() error {
 	switch {
 	case m.Overlap < 0 || m.Overlap > MaxOverlap:
 		return fmt.Errorf("solver: an overlap of %d layers; there may be 0 to %d", m.Overlap, MaxOverlap)
-	case m.Work < 0:
-		return fmt.Errorf("solver: %d cycles between two exchanges; there must be 1 or more, or 0 for a good choice", m.Work)
-	case m.Together < 0:
-		return fmt.Errorf("solver: %d sweeps in one pass over memory; there must be 1 or more, or 0 for a good choice", m.Together)
+	case m.InnerCycles < 0:
+		return fmt.Errorf("solver: %d cycles between two exchanges; there must be 1 or more, or 0 for a good choice", m.InnerCycles)
+	case m.SweepsPerPass < 0:
+		return fmt.Errorf("solver: %d sweeps in one pass over memory; there must be 1 or more, or 0 for a good choice", m.SweepsPerPass)
 	case m.Step != 0 && !(m.Step > 0 && m.Step <= 1):
 		return fmt.Errorf("solver: the step is %v of 1/max a_ii; it must be above 0 and at most 1, where the iteration is a contraction", m.Step)
 	case m.Omega != 0 && !(m.Omega > 0 && m.Omega < 2):
@@ -104,7 +104,7 @@ func (o Order) String() string {
 }
 
 // InStep adds the time step to an error; at 0 the run is stationary.
-func (c *Config) InStep(at int, err error) error {
+func (c *Config) StepError(at int, err error) error {
 	if err != nil && at > 0 {
 		return fmt.Errorf("time step %d, t = %v: %w", at, c.Problem.Evolution.Time(at), err)
 	}
@@ -141,9 +141,9 @@ type Config struct {
 	// asynchronous again. Otherwise those faces travel on the agreement sessions.
 	Reconfigure bool
 
-	Units        Units // of the values of Problem and Initial, see inRange
-	LookPoints   int   // methods of the whole grid: 0: lookPoints
-	GatherPoints int   // multigrid: grids of at most that many points are the root's; 0: gatherPoints
+	Units           Units // of the values of Problem and Initial, see inRange
+	StopCheckPoints int   // methods of the whole grid: 0: lookPoints
+	GatherPoints    int   // multigrid: grids of at most that many points are the root's; 0: gatherPoints
 }
 
 // NewArray returns n zeros made by Allocate, or by make where that is nil.
@@ -175,7 +175,7 @@ func (c *Config) Prepare() error {
 	if c.Problem, c.Units, err = c.Problem.InRange(); err != nil {
 		return err
 	}
-	c.Initial = c.Units.Copied(c.Initial)
+	c.Initial = c.Units.Scaled(c.Initial)
 	if err := c.Partition.Validate(c.Problem.N); err != nil {
 		return err
 	}
@@ -191,10 +191,10 @@ func (c *Config) Prepare() error {
 	if !(c.Tolerance >= 0) {
 		return fmt.Errorf("solver: the tolerance is %v; it must not be negative", c.Tolerance)
 	}
-	return c.checkRhythm()
+	return c.checkLag()
 }
 
-func (c *Config) checkRhythm() error {
+func (c *Config) checkLag() error {
 	if c.CheckEvery > 0 && c.Lag > c.CheckEvery || c.CheckEvery == 0 && c.Lag > iterate.DefaultCheckEvery {
 		return fmt.Errorf("solver: a lag of %d sweeps is longer than the interval of checks; raise CheckEvery", c.Lag)
 	}

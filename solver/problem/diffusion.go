@@ -15,9 +15,9 @@ import (
 const (
 	// leastJump is the ratio of the values at the ends of half an edge below which none is
 	// looked for there.
-	leastJump = 1.05
+	minJump = 1.05
 	// jumpKeeps is the part of the change that the half with the jump has, at least.
-	jumpKeeps = 0.75
+	minJumpFraction = 0.75
 	// jumpHalvings find the place of a jump to 2⁻³³ of an edge. One nearer to an end than a
 	// few of these is at that grid point, and no jump of the edge.
 	jumpHalvings = 32
@@ -29,7 +29,7 @@ func (c Coefficient) edge(p Point, a int, h, low, high float64) (float64, bool) 
 	half := p
 	half[a] += 0.5 * h
 	middle := c.Of(half)
-	if !mayJump(low, middle) && !mayJump(middle, high) {
+	if !differs(low, middle) && !differs(middle, high) {
 		return middle, false
 	}
 	at := func(t float64) float64 {
@@ -54,14 +54,14 @@ func (c Coefficient) edge(p Point, a int, h, low, high float64) (float64, bool) 
 }
 
 // mayJump reports whether two values differ enough for a jump between them.
-func mayJump(low, high float64) bool {
-	return low > 0 && high > 0 && max(low, high) > leastJump*min(low, high)
+func differs(low, high float64) bool {
+	return low > 0 && high > 0 && max(low, high) > minJump*min(low, high)
 }
 
 // jump is the place between from and to at which κ jumps, values low and high being its
 // own there; NaN: it does not.
 func jump(at func(t float64) float64, from, to, low, high float64) float64 {
-	if !mayJump(low, high) {
+	if !differs(low, high) {
 		return math.NaN()
 	}
 	change := math.Abs(math.Log(high / low))
@@ -72,7 +72,7 @@ func jump(at func(t float64) float64, from, to, low, high float64) float64 {
 			return math.NaN()
 		}
 		left, right := math.Abs(math.Log(v/low)), math.Abs(math.Log(high/v))
-		if max(left, right) < jumpKeeps*change {
+		if max(left, right) < minJumpFraction*change {
 			return math.NaN()
 		}
 		if left >= right {
@@ -105,7 +105,7 @@ func (p *Problem) diffusion(lo, hi [3]int) *diffusion {
 		d.jumps[a] = make([]bool, len(values))
 	}
 	each := func(f func(i int, at [3]int, q Point)) {
-		p.EachPlace(Box{Lo: lo, Hi: hi}, func(i, x, y, z int, px, py, pz float64) bool {
+		p.EachPoint(Box{Lo: lo, Hi: hi}, func(i, x, y, z int, px, py, pz float64) bool {
 			f(i, [3]int{x - 1, y - 1, z - 1}, Point{px, py, pz})
 			return true
 		})
@@ -125,7 +125,7 @@ func (p *Problem) diffusion(lo, hi [3]int) *diffusion {
 // edges are those of all points of a box of the grid and those around it, as a grid of their
 // own; nil: κ is constant.
 func (p *Problem) edges(b Box) *method.Edges {
-	lo, hi := GrownBy(b, 1, p.Dimension)
+	lo, hi := Grown(b, 1, p.Dimension)
 	d := p.diffusion(lo, hi)
 	if d == nil {
 		return nil
@@ -136,7 +136,7 @@ func (p *Problem) edges(b Box) *method.Edges {
 }
 
 // GrownBy is a box and so many points around it.
-func GrownBy(b Box, by, dim int) (lo, hi [3]int) {
+func Grown(b Box, by, dim int) (lo, hi [3]int) {
 	for a := range dim {
 		b.Lo[a], b.Hi[a] = b.Lo[a]-by, b.Hi[a]+by
 	}
@@ -146,7 +146,7 @@ func GrownBy(b Box, by, dim int) (lo, hi [3]int) {
 // Between is κ between grid point idx (1-based), which lies at here, and the next one along
 // axis a, or the one before it where side is −1. The place half-way is counted from here.
 func (s Stencil) Between(idx [3]int, here Point, a, side int) float64 {
-	c := s.P.Diffusion
+	c := s.Problem.Diffusion
 	if c.Constant() {
 		return c.Value
 	}
@@ -167,8 +167,8 @@ func (s Stencil) Between(idx [3]int, here Point, a, side int) float64 {
 	} else {
 		to := from
 		to[a]++
-		q := s.P.At(from[0], from[1], from[2])
-		v, jumps = c.edge(q, a, s.h[a], c.Of(q), c.Of(s.P.At(to[0], to[1], to[2])))
+		q := s.Problem.At(from[0], from[1], from[2])
+		v, jumps = c.edge(q, a, s.h[a], c.Of(q), c.Of(s.Problem.At(to[0], to[1], to[2])))
 	}
 	if side > 0 || jumps {
 		return v

@@ -58,7 +58,7 @@ func errorOf(t *testing.T, p *problem.Problem) float64 {
 
 // The error falls with the square of the spacing wherever κ jumps: 16 times in two
 // halvings, and 4 times with the place of the jump in its edge, which the ratio leaves.
-func TestJumpsOffTheGridAreSecondOrder(t *testing.T) {
+func TestErrorAtJumpsOffTheGridIsSecondOrder(t *testing.T) {
 	for _, c := range []struct{ at, k float64 }{{0.77, 100}, {1 / math.Sqrt2, 1e4}, {0.3333, 0.01}, {0.9, 3}} {
 		coarse, fine := errorOf(t, jumping1d(31, c.at, c.k)), errorOf(t, jumping1d(511, c.at, c.k))
 		require.Greater(t, coarse/fine, 60.0, "%v: %v, %v", c, coarse, fine)
@@ -71,7 +71,7 @@ func TestJumpsOffTheGridAreSecondOrder(t *testing.T) {
 
 // Smooth κ is taken half-way, bit by bit, however steep it is; where it jumps the edge's
 // value is the harmonic mean, and one nearer to a point than rounding is at the point.
-func TestEdges(t *testing.T) {
+func TestEdgeDiffusionOfDrawnFunctions(t *testing.T) {
 	edge := func(of problem.Function, x, h float64) (float64, bool) {
 		c := problem.Coefficient{Of: of}
 		return problem.EdgeOf(c, problem.Point{x}, 0, h, of(problem.Point{x}), of(problem.Point{x + h}))
@@ -100,7 +100,7 @@ func TestEdges(t *testing.T) {
 
 // A grid with a smooth κ has the operator that it had before jumps were looked for: κ
 // half-way, counted from the row's own point.
-func TestSmoothDiffusionKeepsItsBits(t *testing.T) {
+func TestSmoothDiffusionIsTakenHalfWay(t *testing.T) {
 	p := jumping2d(20, 1)
 	p.Diffusion.Of = func(q problem.Point) float64 { return math.Exp(4 * math.Sin(6*q[0]) * math.Cos(6*q[1])) }
 	b, err := problem.Discretize(p, problem.Box{Hi: p.N})
@@ -119,7 +119,7 @@ func TestSmoothDiffusionKeepsItsBits(t *testing.T) {
 }
 
 // What a peer evaluates of coarse grids does not depend on how much it evaluates at once.
-func TestCoarseEdgesOfAnyBox(t *testing.T) {
+func TestCoarseEdgesAreIndependentOfTheBox(t *testing.T) {
 	for _, n := range [][3]int{{31, 15, 1}, {20, 33, 1}, {15, 15, 15}, {17, 9, 12}} {
 		p := jumping2d(n[0], 50)
 		p.N = n
@@ -150,7 +150,7 @@ func TestCoarseEdgesOfAnyBox(t *testing.T) {
 
 // Diffusion between two points 0 and 1 is the harmonic mean along the edge where κ jumps
 // between them, wherever that is, and κ half-way everywhere else.
-func TestDiffusionOfAnEdge(t *testing.T) {
+func TestEdgeDiffusionAtJumps(t *testing.T) {
 	step := func(at, left, right float64) func(problem.Point) float64 {
 		return func(q problem.Point) float64 {
 			if q[0] < at {

@@ -10,21 +10,21 @@ import (
 // own-box arrays (none where one number serves), and how arrays of values on it
 // are laid out.
 type Discretization struct {
-	Problem  *Problem
-	Box      Box
-	Layout   kernel.Layout
-	Operator kernel.Operator
-	Diagonal float64 // largest a_ii in the box
-	Source   kernel.Field
-	Lower    kernel.Field
-	Upper    kernel.Field
-	memory   []float64 // room for the source of a time step where f is constant
-	steady   bool      // lower and upper are those of every time step
-	Exec     Executor  // of what goes through all points; nil: Sequential
+	Problem       *Problem
+	Box           Box
+	Layout        kernel.Layout
+	Operator      kernel.Operator
+	Diagonal      float64 // largest a_ii in the box
+	Source        kernel.Field
+	Lower         kernel.Field
+	Upper         kernel.Field
+	stepSource    []float64 // room for the source of a time step where f is constant
+	obstaclesKept bool      // lower and upper are those of every time step
+	Executor      Executor  // of what goes through all points; nil: Sequential
 
-	Follows bool       // keeps d once built
-	Around  Box        // of which d is kept: the block, and what lies around it
-	D       *diffusion // nil: constant, or not kept
+	KeepDiffusion bool       // keeps d once built
+	DiffusionBox  Box        // of which d is kept: the block, and what lies around it
+	Kept          *diffusion // nil: constant, or not kept
 
 	Allocate func(n int) []float64 // Config.Allocate; nil: the built-in one
 }
@@ -45,7 +45,7 @@ func (b *Discretization) Move(p *Problem, box Box) error {
 	if err != nil {
 		return err
 	}
-	b.Box, b.Layout, b.steady = box, l, false
+	b.Box, b.Layout, b.obstaclesKept = box, l, false
 	return b.Build(p)
 }
 
@@ -55,9 +55,9 @@ func (b *Discretization) Build(p *Problem) error {
 	b.Problem = p
 	var err error
 	st := NewStencil(p)
-	if b.Follows && !st.Constant() {
-		st.d = p.diffusion(b.Around.Lo, b.Around.Hi)
-		b.D = st.d
+	if b.KeepDiffusion && !st.Constant() {
+		st.d = p.diffusion(b.DiffusionBox.Lo, b.DiffusionBox.Hi)
+		b.Kept = st.d
 	}
 	if b.Operator, b.Diagonal, err = st.Operator(b.Box, b.Layout, b.Operator.Arrays); err != nil {
 		return err
@@ -69,10 +69,10 @@ func (b *Discretization) Build(p *Problem) error {
 		}
 	}
 	b.Source = source
-	if p.Steady && b.steady {
+	if p.SteadyObstacles && b.obstaclesKept {
 		return nil
 	}
-	b.steady = false
+	b.obstaclesKept = false
 	lower, upper := kernel.NoLower(), kernel.NoUpper()
 	if p.Obstacle != nil {
 		if lower, err = b.field("obstacle", p.Obstacle, p.Rows.Obstacle, b.Lower.Array); err != nil {
@@ -90,7 +90,7 @@ func (b *Discretization) Build(p *Problem) error {
 			return err
 		}
 	}
-	b.steady = p.Steady
+	b.obstaclesKept = p.SteadyObstacles
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (b *Discretization) checkObstacles() error {
 	var err error
 	b.Box.Each(func(d int, idx [3]int) bool {
 		if lo, hi := b.Lower.At(d), b.Upper.At(d); lo > hi {
-			err = b.Problem.Refuse("the obstacle (%v) lies above the upper one (%v) at %v", lo, hi, b.Problem.Place(idx))
+			err = b.Problem.Errorf("the obstacle (%v) lies above the upper one (%v) at %v", lo, hi, b.Problem.Location(idx))
 			return false
 		}
 		return true
@@ -146,7 +146,7 @@ func (b *Discretization) Start(dst, values []float64) (bool, error) {
 		return false, nil
 	}
 	if values != nil && len(values) != b.Layout.Points() {
-		return false, p.Refuse("%d starting values for a box of %d points", len(values), b.Layout.Points())
+		return false, p.Errorf("%d starting values for a box of %d points", len(values), b.Layout.Points())
 	}
 	if values != nil {
 		return true, b.startFrom(dst, values)
@@ -168,8 +168,8 @@ func (b *Discretization) StartValue(v float64, d int, idx [3]int) (float64, erro
 // refuses values that are not finite or too large.
 func (p *Problem) StartValue(v, phi, psi float64, idx [3]int) (float64, error) {
 	w := Clamp(v, phi, psi)
-	if !kernel.Finite(v) || math.Abs(w) > largestStart {
-		return w, p.Refuse("the starting value is %v at %v; it must be finite, and of about the size of the problem's data", v, p.Place(idx))
+	if !kernel.Finite(v) || math.Abs(w) > maxStartValue {
+		return w, p.Errorf("the starting value is %v at %v; it must be finite, and of about the size of the problem's data", v, p.Location(idx))
 	}
 	return w, nil
 }

@@ -10,7 +10,7 @@ import (
 func LargestMagnitude(v []float64) float64 { return kernel.MaxAbs(v) }
 
 // Larger is NaN if one of the two is.
-func Larger(a, b float64) float64 {
+func MaxOrNaN(a, b float64) float64 {
 	if b > a || math.IsNaN(b) {
 		return b
 	}

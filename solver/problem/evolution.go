@@ -41,11 +41,11 @@ func (e *Evolution) Time(m int) float64 {
 func (e *Evolution) check(p *Problem) error {
 	switch {
 	case !(e.End > 0) || math.IsInf(e.End, 1) || !(e.Step() > 0):
-		return p.Refuse("the end time is %v; it must be positive and finite", e.End)
+		return p.Errorf("the end time is %v; it must be positive and finite", e.End)
 	case e.Steps < 1 || e.Steps > MaxSteps:
-		return p.Refuse("%d time steps; there may be 1 to %d", e.Steps, MaxSteps)
+		return p.Errorf("%d time steps; there may be 1 to %d", e.Steps, MaxSteps)
 	case e.At == nil:
-		return p.Refuse("it has time steps, but no functions of time")
+		return p.Errorf("it has time steps, but no functions of time")
 	}
 	return nil
 }
@@ -68,11 +68,11 @@ func (p *Problem) AtStep(m int) *Problem {
 	case e == nil:
 		return p
 	case m == 0:
-		return p.start()
+		return p.startProblem()
 	}
 	q := *e.At(e.Time(m))
 	q.Name, q.Dimension, q.N, q.Lo, q.Hi = p.Name, p.Dimension, p.N, p.Lo, p.Hi
-	q.Initial, q.Evolution, q.Steady = nil, nil, e.SteadyObstacles
+	q.Initial, q.Evolution, q.SteadyObstacles = nil, nil, e.SteadyObstacles
 	rate, reaction := 1/e.Step(), q.Reaction
 	if reaction.Constant() {
 		q.Reaction.Value += rate
@@ -83,7 +83,7 @@ func (p *Problem) AtStep(m int) *Problem {
 }
 
 // start is the problem whose reference vector or Initial is u(0).
-func (p *Problem) start() *Problem {
+func (p *Problem) startProblem() *Problem {
 	e := p.Evolution
 	if e == nil {
 		return p
@@ -96,11 +96,11 @@ func (p *Problem) start() *Problem {
 
 // Before is u(0) on a box, brought into [φ(0), ψ(0)]: from values (dense own-box, may
 // be nil), else Initial, else the reference vector.
-func (p *Problem) Before(box Box, values []float64) ([]float64, error) {
-	q := p.start()
+func (p *Problem) InitialValues(box Box, values []float64) ([]float64, error) {
+	q := p.startProblem()
 	out := make([]float64, box.Points())
 	if values != nil && len(values) != len(out) {
-		return nil, p.Refuse("%d starting values for a box of %d points", len(values), len(out))
+		return nil, p.Errorf("%d starting values for a box of %d points", len(values), len(out))
 	}
 	var err error
 	box.Each(func(d int, idx [3]int) bool {
@@ -121,7 +121,7 @@ func (p *Problem) Before(box Box, values []float64) ([]float64, error) {
 		}
 		out[d] = Clamp(v, phi, psi)
 		if !kernel.Finite(out[d]) {
-			err = p.Refuse("the value at time 0 is %v at %v", out[d], p.Place(idx))
+			err = p.Errorf("the value at time 0 is %v at %v", out[d], p.Location(idx))
 		}
 		return err == nil
 	})
@@ -129,11 +129,11 @@ func (p *Problem) Before(box Box, values []float64) ([]float64, error) {
 }
 
 // Remember adds u(t_m−1)/Δt to the block's source; before is dense own-box.
-func (b *Discretization) Remember(before []float64, dt float64) {
+func (b *Discretization) AddPrevious(before []float64, dt float64) {
 	source := b.Source
 	if source.Array == nil {
-		b.memory = b.room(b.memory)
-		source.Array = b.memory
+		b.stepSource = b.array(b.stepSource)
+		source.Array = b.stepSource
 	}
 	for d, v := range before {
 		source.Array[d] = b.Source.At(d) + v/dt

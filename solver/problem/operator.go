@@ -17,8 +17,8 @@ import (
 // differences and |b|·h > 2κ at either of the two, b's part is |b|/h on the side that the flow comes
 // from, and on the diagonal.
 type Stencil struct {
-	P *Problem
-	h [3]float64
+	Problem *Problem
+	h       [3]float64
 	// half has κ taken half-way wherever it jumps.
 	half bool
 	d    *diffusion // κ between points of a box around what is asked for; nil: it is evaluated
@@ -26,12 +26,12 @@ type Stencil struct {
 
 // NewStencil returns the stencil of the operator of p.
 func NewStencil(p *Problem) Stencil {
-	return Stencil{P: p, h: [3]float64{p.Spacing(0), p.Spacing(1), p.Spacing(2)}}
+	return Stencil{Problem: p, h: [3]float64{p.Spacing(0), p.Spacing(1), p.Spacing(2)}}
 }
 
 // Constant tells whether one set of coefficients serves every point.
 func (s Stencil) Constant() bool {
-	p := s.P
+	p := s.Problem
 	for a := range p.Dimension {
 		if !p.Velocity[a].Constant() {
 			return false
@@ -43,7 +43,7 @@ func (s Stencil) Constant() bool {
 // At is the operator's row at grid point idx (1-based: 0 and N+1 are the
 // boundary).
 func (s Stencil) At(idx [3]int) (v [kernel.Directions]float64) {
-	p := s.P
+	p := s.Problem
 	here := p.At(idx[0], idx[1], idx[2])
 	center := 0.0
 	for a := range p.Dimension {
@@ -73,15 +73,15 @@ func (s Stencil) At(idx [3]int) (v [kernel.Directions]float64) {
 
 // check refuses a row that is not finite or has no positive diagonal.
 func (s Stencil) check(idx [3]int, v *[kernel.Directions]float64) error {
-	for d := range 1 + 2*s.P.Dimension {
+	for d := range 1 + 2*s.Problem.Dimension {
 		if math.IsNaN(v[d]) || math.IsInf(v[d], 0) {
 			return fmt.Errorf("solver: problem %q: the operator's coefficients at %v are not finite; check diffusion, velocity and reaction",
-				s.P.Name, s.P.Place(idx))
+				s.Problem.Name, s.Problem.Location(idx))
 		}
 	}
 	if !(v[kernel.Center] > 0) {
 		return fmt.Errorf("solver: problem %q: the operator's diagonal at %v is %v, it must be positive; check diffusion and reaction",
-			s.P.Name, s.P.Place(idx), v[kernel.Center])
+			s.Problem.Name, s.Problem.Location(idx), v[kernel.Center])
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (s Stencil) check(idx [3]int, v *[kernel.Directions]float64) error {
 // shape is the cheapest form that a constant row fits.
 func (s Stencil) shape(v [kernel.Directions]float64) kernel.Operator {
 	off := v[kernel.West]
-	for d := kernel.West; d <= 2*s.P.Dimension; d++ {
+	for d := kernel.West; d <= 2*s.Problem.Dimension; d++ {
 		if v[d] != off {
 			return kernel.Operator{Form: kernel.Constant, Values: v}
 		}
@@ -109,11 +109,11 @@ func (s Stencil) Operator(box Box, l kernel.Layout, room [kernel.Directions][]fl
 		return s.shape(v), v[kernel.Center], nil
 	}
 	op := kernel.Operator{Form: kernel.Variable, Arrays: room}
-	for d := range 1 + 2*s.P.Dimension {
-		op.Arrays[d] = Fit(room[d], l.Points())
+	for d := range 1 + 2*s.Problem.Dimension {
+		op.Arrays[d] = Resized(room[d], l.Points())
 	}
 	if s.d == nil {
-		s.d = s.P.diffusion(GrownBy(box, 1, s.P.Dimension))
+		s.d = s.Problem.diffusion(Grown(box, 1, s.Problem.Dimension))
 	}
 	largest := 0.0
 	var err error
@@ -122,7 +122,7 @@ func (s Stencil) Operator(box Box, l kernel.Layout, room [kernel.Directions][]fl
 		if err = s.check(idx, &v); err != nil {
 			return false
 		}
-		for n := range 1 + 2*s.P.Dimension {
+		for n := range 1 + 2*s.Problem.Dimension {
 			op.Arrays[n][d] = v[n]
 		}
 		largest = max(largest, v[kernel.Center])

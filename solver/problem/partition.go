@@ -222,7 +222,7 @@ func (p Partition) Peers() int {
 }
 
 // Place is the position of rank r in the grid of boxes.
-func (p Partition) Place(r iterate.Rank) [3]int {
+func (p Partition) Position(r iterate.Rank) [3]int {
 	n := p.Parts()
 	return [3]int{int(r) % n[0], int(r) / n[0] % n[1], int(r) / (n[0] * n[1])}
 }
@@ -230,7 +230,7 @@ func (p Partition) Place(r iterate.Rank) [3]int {
 // Box is the box of rank r, 0 ≤ r < Peers().
 func (p Partition) Box(r iterate.Rank) Box {
 	var b Box
-	for a, i := range p.Place(r) {
+	for a, i := range p.Position(r) {
 		b.Lo[a], b.Hi[a] = p.Cuts[a][i], p.Cuts[a][i+1]
 	}
 	return b
@@ -238,7 +238,7 @@ func (p Partition) Box(r iterate.Rank) Box {
 
 // Neighbours of rank r in the order x−, x+, y−, y+, z−, z+.
 func (p Partition) Neighbours(r iterate.Rank) []Neighbour {
-	parts, place, box := p.Parts(), p.Place(r), p.Box(r)
+	parts, place, box := p.Parts(), p.Position(r), p.Box(r)
 	size := box.Size()
 	stride := [3]int{1, parts[0], parts[0] * parts[1]}
 	var out []Neighbour

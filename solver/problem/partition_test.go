@@ -104,7 +104,7 @@ func TestBoxesHaveTheLeastSurface(t *testing.T) {
 	}
 }
 
-func TestWeightsAreFollowed(t *testing.T) {
+func TestSlabsFollowWeights(t *testing.T) {
 	p, err := problem.Slabs([3]int{4, 4, 100}, 3, []float64{1, 2, 1})
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 25, 75, 100}, p.Cuts[2])

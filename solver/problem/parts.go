@@ -3,7 +3,7 @@ package problem
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
 // Step is one thing of a sweep, in order: relax a part, or send a face.
-type Step struct {
+type SweepStep struct {
 	Send   bool
 	Face   int        // send: index of the face
 	Part   int        // relax: number of the part
@@ -22,11 +22,11 @@ const (
 	// MaxChunks is the most pieces that a part is cut into for the executor.
 	MaxChunks = 64
 	// Columns is the width of the parts at x faces: a cache line of values.
-	Columns = 8
+	EdgeColumns = 8
 )
 
 // Meets reports whether two boxes have a point in common.
-func Meets(a, b kernel.Box) bool {
+func Intersect(a, b kernel.Box) bool {
 	for i := range 3 {
 		if a.Lo[i] >= b.Hi[i] || b.Lo[i] >= a.Hi[i] {
 			return false

@@ -60,7 +60,7 @@ type Problem struct {
 	// central ones are taken everywhere (see Warnings).
 	Upwind bool
 
-	Steady bool // it is a time step whose obstacles are those of every other step
+	SteadyObstacles bool // it is a time step whose obstacles are those of every other step
 }
 
 // Spacing is the distance between grid points along an axis: (Hi−Lo)/(N+1); 0 on

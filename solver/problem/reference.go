@@ -56,10 +56,10 @@ func (b *Discretization) referenceGhosts(dst []float64) (err error) {
 			})
 			return err == nil
 		}
-		p.EachPlace(face, func(_, i, j, k int, x, y, z float64) bool {
+		p.EachPoint(face, func(_, i, j, k int, x, y, z float64) bool {
 			g := p.Boundary(Point{x, y, z})
 			if dst[b.Layout.Index(i-1-b.Box.Lo[0], j-1-b.Box.Lo[1], k-1-b.Box.Lo[2])] = g; !kernel.Finite(g) {
-				err = p.refuseReference(g, [3]int{i, j, k})
+				err = p.referenceError(g, [3]int{i, j, k})
 			}
 			return err == nil
 		})
@@ -68,8 +68,8 @@ func (b *Discretization) referenceGhosts(dst []float64) (err error) {
 	return err
 }
 
-func (p *Problem) refuseReference(v float64, idx [3]int) error {
-	return p.Refuse("the boundary data or the obstacle are %v at %v", v, p.Place(idx))
+func (p *Problem) referenceError(v float64, idx [3]int) error {
+	return p.Errorf("the boundary data or the obstacle are %v at %v", v, p.Location(idx))
 }
 
 // referenceOwn writes 0 brought into [φ, ψ] at own points from dense index d on.
@@ -83,7 +83,7 @@ func (b *Discretization) referenceOwn(row []float64, d int) {
 	lower := b.Lower.Array[d:][:len(row)]
 	if psi := b.Upper.Value; !math.IsInf(psi, 1) {
 		for i, phi := range lower {
-			v := positive(phi)
+			v := positivePart(phi)
 			if psi < v {
 				v = psi
 			}
@@ -92,12 +92,12 @@ func (b *Discretization) referenceOwn(row []float64, d int) {
 		return
 	}
 	for i, phi := range lower {
-		row[i] = positive(phi)
+		row[i] = positivePart(phi)
 	}
 }
 
 // positive is v if that is positive, else +0, without a branch; v is no NaN.
-func positive(v float64) float64 {
+func positivePart(v float64) float64 {
 	b := math.Float64bits(v)
 	return math.Float64frombits(b &^ uint64(int64(b)>>63))
 }
@@ -109,7 +109,7 @@ func (p *Problem) referenceRow(dst, x []float64, first [3]int) error {
 		for i := range dst {
 			idx := [3]int{first[0] + i, first[1], first[2]}
 			if dst[i] = p.ReferenceAt(idx); !kernel.Finite(dst[i]) {
-				return p.refuseReference(dst[i], idx)
+				return p.referenceError(dst[i], idx)
 			}
 		}
 		return nil

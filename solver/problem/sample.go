@@ -42,7 +42,7 @@ func (p *Problem) Coordinates(a, lo, hi int) []float64 {
 // EachPlace visits the points of a box as Box.each does, with their places: what At says,
 // found once for every plane of points instead of once for every point. It hands over
 // numbers, as arrays would go through memory, which costs more than most functions.
-func (p *Problem) EachPlace(b Box, f func(dense, i, j, k int, x, y, z float64) bool) {
+func (p *Problem) EachPoint(b Box, f func(dense, i, j, k int, x, y, z float64) bool) {
 	var along [3][]float64
 	for a := range along {
 		along[a] = p.Coordinates(a, b.Lo[a]+1, b.Hi[a]+1)
@@ -74,7 +74,7 @@ func (s *Sampler) Values(dst, x []float64, first [3]int) error {
 	probe := (first[1] + first[2]) % len(x)
 	q[0] = x[probe]
 	if v := s.f(q); v != dst[probe] && (v == v || kernel.Finite(dst[probe])) {
-		return s.p.Refuse("the %s is %v by rows and %v point by point at %v; Problem.Rows has to be replaced with the function",
+		return s.p.Errorf("the %s is %v by rows and %v point by point at %v; Problem.Rows has to be replaced with the function",
 			s.name, dst[probe], v, q[:s.p.Dimension])
 	}
 	return nil
@@ -86,7 +86,7 @@ func (s *Sampler) fill(dst, x []float64, first [3]int) error {
 		return err
 	}
 	if i := firstNotFinite(dst); i >= 0 {
-		return s.p.Refuse("the %s is %v at %v", s.name, dst[i], s.p.Place([3]int{first[0] + i, first[1], first[2]}))
+		return s.p.Errorf("the %s is %v at %v", s.name, dst[i], s.p.Location([3]int{first[0] + i, first[1], first[2]}))
 	}
 	return nil
 }
@@ -105,11 +105,11 @@ func firstNotFinite(row []float64) int {
 }
 
 // samplePoints is how many points are worth a share of their own among threads.
-const samplePoints = 1 << 14
+const minSharePoints = 1 << 14
 
 // rowShares is how many shares rows of a block are cut into.
 func (b *Discretization) rowShares() int {
-	return max(1, min(b.Layout.Points()/samplePoints, MaxChunks, b.Layout.N[1]*b.Layout.N[2]))
+	return max(1, min(b.Layout.Points()/minSharePoints, MaxChunks, b.Layout.N[1]*b.Layout.N[2]))
 }
 
 // forRows calls f for each row of the block, in shares on the executor: its number, and
@@ -132,23 +132,23 @@ func (b *Discretization) forRows(f func(share, row int, first [3]int) error) err
 }
 
 func (b *Discretization) executor() Executor {
-	if b.Exec == nil {
+	if b.Executor == nil {
 		return Sequential{}
 	}
-	return b.Exec
+	return b.Executor
 }
 
 // room is an array for the block's points: the one given if that is large enough.
-func (b *Discretization) room(given []float64) []float64 {
+func (b *Discretization) array(given []float64) []float64 {
 	n := b.Layout.Points()
 	if cap(given) < n && b.Allocate != nil {
 		return b.Allocate(n)
 	}
-	return Fit(given, n)
+	return Resized(given, n)
 }
 
 // Fit is an array of n values: the one given if that is large enough.
-func Fit(given []float64, n int) []float64 {
+func Resized(given []float64, n int) []float64 {
 	if cap(given) < n {
 		return make([]float64, n)
 	}
@@ -156,23 +156,23 @@ func Fit(given []float64, n int) []float64 {
 }
 
 // stretch is what a share of the rows of a field has shown: one value, or that it varies.
-type stretch struct {
-	value  float64
-	line   []float64
-	begun  bool
-	varies bool
+type rowSample struct {
+	value   float64
+	row     []float64
+	sampled bool
+	varies  bool
 }
 
 // take looks at row r of the field, whose values are in s.line while they have all been
 // the same and then in the array.
-func (s *stretch) take(array []float64, first, r int) {
+func (s *rowSample) add(array []float64, first, r int) {
 	if s.varies {
 		return
 	}
-	if !s.begun {
-		s.value, s.begun = s.line[0], true
+	if !s.sampled {
+		s.value, s.sampled = s.row[0], true
 	}
-	for _, v := range s.line {
+	for _, v := range s.row {
 		if v != s.value {
 			s.varies = true
 		}
@@ -180,13 +180,13 @@ func (s *stretch) take(array []float64, first, r int) {
 	if !s.varies {
 		return
 	}
-	m := len(s.line)
-	FillValue(array[first*m:r*m], s.value)
-	copy(array[r*m:], s.line)
+	m := len(s.row)
+	Fill(array[first*m:r*m], s.value)
+	copy(array[r*m:], s.row)
 }
 
 // FillValue sets all values of dst to v.
-func FillValue(dst []float64, v float64) {
+func Fill(dst []float64, v float64) {
 	for i := range dst {
 		dst[i] = v
 	}
@@ -196,19 +196,19 @@ func FillValue(dst []float64, v float64) {
 // else an array, which is room if that is long enough.
 func (b *Discretization) sample(s Sampler, room []float64) ([]float64, float64, error) {
 	m, rows, shares := b.Layout.N[0], b.Layout.N[1]*b.Layout.N[2], b.rowShares()
-	array := b.room(room)
+	array := b.array(room)
 	x := b.Problem.Coordinates(0, b.Box.Lo[0]+1, b.Box.Hi[0]+1)
-	parts := make([]stretch, shares)
+	parts := make([]rowSample, shares)
 	err := b.forRows(func(share, r int, first [3]int) error {
 		t := &parts[share]
 		if t.varies {
 			return s.fill(array[r*m:][:m], x, first)
 		}
-		if t.line == nil {
-			t.line = make([]float64, m)
+		if t.row == nil {
+			t.row = make([]float64, m)
 		}
-		err := s.fill(t.line, x, first)
-		t.take(array, rows*share/shares, r)
+		err := s.fill(t.row, x, first)
+		t.add(array, rows*share/shares, r)
 		return err
 	})
 	if err != nil {
@@ -223,7 +223,7 @@ func (b *Discretization) sample(s Sampler, room []float64) ([]float64, float64, 
 	}
 	b.executor().For(shares, func(i int) {
 		if !parts[i].varies {
-			FillValue(array[rows*i/shares*m:rows*(i+1)/shares*m], parts[i].value)
+			Fill(array[rows*i/shares*m:rows*(i+1)/shares*m], parts[i].value)
 		}
 	})
 	return array, 0, nil

@@ -25,7 +25,7 @@ func (goroutines) For(n int, f func(i int)) {
 
 // A field has the function's values whatever the executor, and no array where one value
 // serves: also where only a late point, or a late share of the rows, differs.
-func TestFieldIsTheFunction(t *testing.T) {
+func TestFieldEqualsItsFunction(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.Membrane([3]int{1, 1, 1}, rapid.IntRange(1, 3).Draw(t, "dimension"))
 		for a := range p.Dimension {
@@ -50,7 +50,7 @@ func TestFieldIsTheFunction(t *testing.T) {
 		}
 		b, err := problem.Discretize(p, box)
 		require.NoError(t, err)
-		b.Exec = rapid.SampledFrom([]problem.Executor{problem.Sequential{}, solvertest.Backwards{}, goroutines{}}).Draw(t, "executor")
+		b.Executor = rapid.SampledFrom([]problem.Executor{problem.Sequential{}, solvertest.Backwards{}, goroutines{}}).Draw(t, "executor")
 		room := make([]float64, rapid.IntRange(0, p.Points()).Draw(t, "room"))
 		field, err := problem.FieldOf(b, "obstacle", f, p.Rows.Obstacle, room)
 		require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestFieldErrors(t *testing.T) {
 	l, err := kernel.NewLayout(p.Dimension, p.N)
 	require.NoError(t, err)
 	for _, e := range []problem.Executor{problem.Sequential{}, solvertest.Backwards{}, goroutines{}} {
-		_, err := problem.FieldOf(&problem.Discretization{Problem: p, Box: problem.Box{Hi: p.N}, Layout: l, Exec: e}, "obstacle", p.Obstacle, nil, nil)
+		_, err := problem.FieldOf(&problem.Discretization{Problem: p, Box: problem.Box{Hi: p.N}, Layout: l, Executor: e}, "obstacle", p.Obstacle, nil, nil)
 		require.ErrorIs(t, err, problem.ErrProblem)
 		require.ErrorContains(t, err, "obstacle is -Inf at [0.17073170731707")
 	}

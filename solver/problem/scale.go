@@ -18,20 +18,20 @@ import (
 const (
 	// ordinaryExponent: residuals from 2^−300 to 2^300 are squared as they are. 2^200 is
 	// left on either side for the residual's fall, 2^24 for the number of points.
-	ordinaryExponent = 300
+	maxResidualExponent = 300
 	// ordinaryEnergy bounds the exponent of a value times a residual likewise.
-	ordinaryEnergy = 700
+	maxEnergyExponent = 700
 	// widestOperator bounds the exponent of A's diagonal.
-	widestOperator = 600
+	maxOperatorExponent = 600
 	// widestData bounds the exponent of a residual, and of the values that cause it: 64 bits
 	// are left for the growth from data to answer. There is no bound below: an answer of
 	// the least numbers that float64 has is rounded to these, and judged as it is then.
-	widestData = 950
+	maxDataExponent = 950
 	// LostData is more than what data that become 0 when they are scaled contribute to an
 	// answer of the scaled problem.
-	LostData = 0x1p-900
+	UnderflowBound = 0x1p-900
 	// largestStart bounds starting values of a problem that is in range.
-	largestStart = 0x1p400
+	maxStartValue = 0x1p400
 )
 
 // Units are what values of the solved problem are in.
@@ -84,7 +84,7 @@ func (k Scale) Apply(values []float64) {
 }
 
 // Copied are values times 2^k; the given ones where k is 0.
-func (k Scale) Copied(values []float64) []float64 {
+func (k Scale) Scaled(values []float64) []float64 {
 	if k == 0 || values == nil {
 		return values
 	}
@@ -97,31 +97,31 @@ func (k Scale) Copied(values []float64) []float64 {
 // cannot hold.
 func (p *Problem) InRange() (*Problem, Units, error) {
 	none := Units{residual: 1}
-	if err := p.ValidateHead(); err != nil {
+	if err := p.ValidateStatement(); err != nil {
 		return nil, none, err
 	}
 	m := p.magnitude(samplesPerAxis[p.Dimension])
-	if !m.ordinary() {
-		m = p.magnitude(p.finest())
+	if !m.inRange() {
+		m = p.magnitude(p.scanPointsPerAxis())
 	}
 	switch {
 	case !m.any:
 		return p, none, nil
-	case m.ordinary():
+	case m.inRange():
 		return p, Units{residual: math.Ldexp(1, m.residual)}, nil
-	case max(m.operator, -m.operator) > widestOperator:
-		return nil, none, p.Refuse("the operator's diagonal is about %s; it must lie between %s and %s: choose other units of length or time",
-			power(m.operator), power(-widestOperator), power(widestOperator))
-	case max(m.residual, m.residual-m.operator) > widestData:
-		return nil, none, p.Refuse("source, obstacles and boundary data are about %s, and values %s; both must be at most %s: choose other units",
-			power(m.residual), power(m.residual-m.operator), power(widestData))
+	case max(m.operator, -m.operator) > maxOperatorExponent:
+		return nil, none, p.Errorf("the operator's diagonal is about %s; it must lie between %s and %s: choose other units of length or time",
+			powerOfTen(m.operator), powerOfTen(-maxOperatorExponent), powerOfTen(maxOperatorExponent))
+	case max(m.residual, m.residual-m.operator) > maxDataExponent:
+		return nil, none, p.Errorf("source, obstacles and boundary data are about %s, and values %s; both must be at most %s: choose other units",
+			powerOfTen(m.residual), powerOfTen(m.residual-m.operator), powerOfTen(maxDataExponent))
 	}
 	k := Scale(m.operator/2 - m.residual)
 	return p.scaled(k), Units{k, math.Ldexp(1, m.operator/2)}, nil
 }
 
 // power is a power of 2 for people.
-func power(exponent int) string {
+func powerOfTen(exponent int) string {
 	return fmt.Sprintf("1e%+d", int(math.Round(float64(exponent)*math.Log10(2))))
 }
 
@@ -133,9 +133,9 @@ type magnitude struct {
 }
 
 // ordinary tells whether squares and energies are far from the ends of float64's range.
-func (m *magnitude) ordinary() bool {
+func (m *magnitude) inRange() bool {
 	energy := 2*m.residual - m.operator
-	return m.any && max(m.residual, -m.residual) <= ordinaryExponent && max(energy, -energy) <= ordinaryEnergy
+	return m.any && max(m.residual, -m.residual) <= maxResidualExponent && max(energy, -energy) <= maxEnergyExponent
 }
 
 // samplesPerAxis is how many points an axis are looked at by dimension.
@@ -143,11 +143,11 @@ var samplesPerAxis = [4]int{1: 65, 2: 17, 3: 9}
 
 // scanPoints is about how many points are looked at where the first ones show nothing or
 // something extraordinary.
-const scanPoints = 1 << 22
+const maxScanPoints = 1 << 22
 
 // finest is how many points an axis make scanPoints.
-func (p *Problem) finest() int {
-	n := int(math.Round(math.Pow(scanPoints, 1/float64(p.Dimension))))
+func (p *Problem) scanPointsPerAxis() int {
+	n := int(math.Round(math.Pow(maxScanPoints, 1/float64(p.Dimension))))
 	for a := range p.Dimension {
 		if p.N[a]+2 > n {
 			return n
@@ -168,7 +168,7 @@ func (p *Problem) magnitude(perAxis int) magnitude {
 	}
 	for _, step := range []int{0, 1, p.Evolution.Steps} {
 		q := p.AtStep(step)
-		if q.ValidateHead() != nil {
+		if q.ValidateStatement() != nil {
 			continue // refused where the step begins
 		}
 		if step > 0 {
@@ -199,13 +199,13 @@ func (m *magnitude) add(p *Problem, perAxis int) {
 			idx[a] = (idx[a] - 1) * (p.N[a] + 1) / max(1, count[a]-1)
 			inside = inside && idx[a] > 0 && idx[a] <= p.N[a]
 		}
-		values = Larger(values, math.Abs(p.ReferenceAt(idx)))
+		values = MaxOrNaN(values, math.Abs(p.ReferenceAt(idx)))
 		if inside && p.Initial != nil {
-			values = Larger(values, math.Abs(p.Initial(p.At(idx[0], idx[1], idx[2]))))
+			values = MaxOrNaN(values, math.Abs(p.Initial(p.At(idx[0], idx[1], idx[2]))))
 		}
 		if inside {
-			source = Larger(source, math.Abs(p.Source.At(p.At(idx[0], idx[1], idx[2]))))
-			diagonal = Larger(diagonal, st.At(idx)[kernel.Center])
+			source = MaxOrNaN(source, math.Abs(p.Source.At(p.At(idx[0], idx[1], idx[2]))))
+			diagonal = MaxOrNaN(diagonal, st.At(idx)[kernel.Center])
 		}
 		return true
 	})
@@ -278,11 +278,11 @@ func (p *Problem) CheckReference(squares *kernel.Sum) error {
 	if kernel.Finite(squares.Float64()) {
 		return nil
 	}
-	return p.RefuseMagnitude()
+	return p.MagnitudeError()
 }
 
 // RefuseMagnitude returns the error of data whose residual cannot be squared in float64.
-func (p *Problem) RefuseMagnitude() error {
-	return p.Refuse("the residual of max(φ, 0) is too large to be squared: source, obstacles or boundary data are more than 1e+%d times as large in places as elsewhere",
-		int(ordinaryExponent*math.Log10(2)))
+func (p *Problem) MagnitudeError() error {
+	return p.Errorf("the residual of max(φ, 0) is too large to be squared: source, obstacles or boundary data are more than 1e+%d times as large in places as elsewhere",
+		int(maxResidualExponent*math.Log10(2)))
 }

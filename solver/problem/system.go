@@ -13,7 +13,7 @@ import (
 // Coarser grids cover the same region, ghost to ghost; only for the whole grid can they
 // tell source, obstacles and boundary data too.
 func NewSystem(p *Problem, box Box) (method.System, []float64, error) {
-	if err := p.ValidateHead(); err != nil {
+	if err := p.ValidateStatement(); err != nil {
 		return method.System{}, nil, err
 	}
 	b, err := Discretize(p, box)
@@ -126,7 +126,7 @@ func (p *Problem) coarseFields(n [3]int, source, lower, upper []float64) error {
 func (p *Problem) CoarseFieldsIn(n [3]int, part Box, source, lower, upper []float64) error {
 	q := p.Region(Box{Hi: p.N}, n)
 	var err error
-	q.EachPlace(part, func(d, i, j, k int, x, y, z float64) bool {
+	q.EachPoint(part, func(d, i, j, k int, x, y, z float64) bool {
 		f, lo, hi := p.Source.At(Point{x, y, z}), math.Inf(-1), math.Inf(1)
 		if p.Obstacle != nil {
 			lo = p.Obstacle(Point{x, y, z})
@@ -135,7 +135,7 @@ func (p *Problem) CoarseFieldsIn(n [3]int, part Box, source, lower, upper []floa
 			hi = p.Upper(Point{x, y, z})
 		}
 		if math.IsNaN(f) || math.IsNaN(lo) || math.IsNaN(hi) {
-			err = p.Refuse("source %v, obstacles %v and %v at %v", f, lo, hi, q.Place([3]int{i, j, k}))
+			err = p.Errorf("source %v, obstacles %v and %v at %v", f, lo, hi, q.Location([3]int{i, j, k}))
 		}
 		source[d], lower[d] = f, lo
 		if upper != nil { // else the grid has no upper obstacle
@@ -167,11 +167,11 @@ func (p *Problem) CoarseBoundaryIn(n [3]int, part Box, l kernel.Layout, values [
 				side.Lo[c], side.Hi[c] = part.Lo[c]-1, part.Hi[c]+1
 			}
 			side.Lo[a], side.Hi[a] = end, end+1
-			q.EachPlace(side, func(_, i, j, k int, x, y, z float64) bool {
+			q.EachPoint(side, func(_, i, j, k int, x, y, z float64) bool {
 				v := q.Boundary(Point{x, y, z})
 				values[l.Index(i-1-part.Lo[0], j-1-part.Lo[1], k-1-part.Lo[2])] = v
 				if !kernel.Finite(v) {
-					err = p.Refuse("the boundary data are %v at %v", v, q.Place([3]int{i, j, k}))
+					err = p.Errorf("the boundary data are %v at %v", v, q.Location([3]int{i, j, k}))
 				}
 				return err == nil
 			})

@@ -17,7 +17,7 @@ func TreeOf(p Partition, r iterate.Rank) iterate.Tree {
 
 // ParentOf returns the parent of rank r in the tree, −1 for the root.
 func ParentOf(p Partition, r iterate.Rank) iterate.Rank {
-	parts, place := p.Parts(), p.Place(r)
+	parts, place := p.Parts(), p.Position(r)
 	switch {
 	case place[2] > 0:
 		return r - iterate.Rank(parts[0]*parts[1])

@@ -36,59 +36,55 @@ func (p *Problem) Validate() error {
 }
 
 // leastSpacing is a spacing whose square is a float64 of full precision, as is its inverse's.
-const leastSpacing = 0x1p-500
+const minSpacing = 0x1p-500
 
 // Refuse returns an error that wraps ErrProblem and names the problem.
-func (p *Problem) Refuse(format string, args ...any) error {
+func (p *Problem) Errorf(format string, args ...any) error {
 	return fmt.Errorf("%w: %q: %s", ErrProblem, p.Name, fmt.Sprintf(format, args...))
 }
 
-// ValidateStatement is the part of Validate that evaluates no function: for those who look at
-// the boundary themselves.
-func (p *Problem) ValidateStatement() error { return p.ValidateHead() }
-
-// ValidateHead is the part of Validate that evaluates no function.
-func (p *Problem) ValidateHead() error {
+// ValidateStatement is the part of Validate that evaluates no function.
+func (p *Problem) ValidateStatement() error {
 	if p.Dimension < 1 || p.Dimension > 3 {
-		return p.Refuse("dimension %d; it must be 1, 2 or 3", p.Dimension)
+		return p.Errorf("dimension %d; it must be 1, 2 or 3", p.Dimension)
 	}
 	points := 1
 	for a, n := range p.N {
 		switch {
 		case n < 1:
-			return p.Refuse("%d interior points on axis %d; at least 1 is needed", n, a)
+			return p.Errorf("%d interior points on axis %d; at least 1 is needed", n, a)
 		case a >= p.Dimension && n != 1:
-			return p.Refuse("%d points on axis %d, which a problem of dimension %d does not use; it must be 1", n, a, p.Dimension)
+			return p.Errorf("%d points on axis %d, which a problem of dimension %d does not use; it must be 1", n, a, p.Dimension)
 		case n > MaxPoints/points:
-			return p.Refuse("a grid of %v points is too large; at most %d", p.N, MaxPoints)
+			return p.Errorf("a grid of %v points is too large; at most %d", p.N, MaxPoints)
 		}
 		points *= n
 	}
 	for a := range p.Dimension {
 		l := p.Hi[a] - p.Lo[a]
 		if !(l > 0) || math.IsInf(l, 1) || !(p.Spacing(a) > 0) {
-			return p.Refuse("the domain runs from %v to %v on axis %d; the second must be larger, and both finite", p.Lo[a], p.Hi[a], a)
+			return p.Errorf("the domain runs from %v to %v on axis %d; the second must be larger, and both finite", p.Lo[a], p.Hi[a], a)
 		}
-		if h := p.Spacing(a); h < leastSpacing || h > 1/leastSpacing {
-			return p.Refuse("the spacing is %v on axis %d, whose square is out of range: choose another unit of length", h, a)
+		if h := p.Spacing(a); h < minSpacing || h > 1/minSpacing {
+			return p.Errorf("the spacing is %v on axis %d, whose square is out of range: choose another unit of length", h, a)
 		}
 	}
 	if p.Boundary == nil {
-		return p.Refuse("it has no boundary data")
+		return p.Errorf("it has no boundary data")
 	}
 	if k := p.Diffusion; k.Constant() && (!(k.Value > 0) || math.IsInf(k.Value, 1)) {
-		return p.Refuse("the diffusion is %v; it must be positive and finite", k.Value)
+		return p.Errorf("the diffusion is %v; it must be positive and finite", k.Value)
 	}
 	if c := p.Reaction; c.Constant() && (!(c.Value >= 0) || math.IsInf(c.Value, 1)) {
-		return p.Refuse("the reaction is %v; it must not be negative, and finite", c.Value)
+		return p.Errorf("the reaction is %v; it must not be negative, and finite", c.Value)
 	}
 	for a := range p.Dimension {
 		if b := p.Velocity[a]; b.Constant() && !kernel.Finite(b.Value) {
-			return p.Refuse("the velocity along axis %d is %v", a, b.Value)
+			return p.Errorf("the velocity along axis %d is %v", a, b.Value)
 		}
 	}
 	if f := p.Source; f.Constant() && !kernel.Finite(f.Value) {
-		return p.Refuse("the source is %v", f.Value)
+		return p.Errorf("the source is %v", f.Value)
 	}
 	if p.Evolution != nil {
 		return p.Evolution.check(p)
@@ -105,7 +101,7 @@ func (p *Problem) validateSide(unit float64, a, end int) error {
 	side := Box{Hi: p.N}
 	side.Lo[a], side.Hi[a] = end-1, end
 	var err error
-	p.EachPlace(side, func(_, i, j, k int, x, y, z float64) bool {
+	p.EachPoint(side, func(_, i, j, k int, x, y, z float64) bool {
 		err = p.validateBoundaryPoint(unit, i, j, k, x, y, z)
 		return err == nil
 	})
@@ -116,24 +112,24 @@ func (p *Problem) validateBoundaryPoint(unit float64, i, j, k int, x, y, z float
 	idx := [3]int{i, j, k}
 	g := p.Boundary(Point{x, y, z})
 	if !kernel.Finite(g) {
-		return p.Refuse("the boundary data are %v at %v", g, p.Place(idx))
+		return p.Errorf("the boundary data are %v at %v", g, p.Location(idx))
 	}
 	slack := boundaryTolerance * (unit + math.Abs(g))
 	if p.Obstacle != nil {
 		if phi := p.Obstacle(Point{x, y, z}); !(phi <= g+slack) {
-			return p.Refuse("the obstacle (%v) lies above the boundary data (%v) at %v; lower the obstacle or raise the data", phi, g, p.Place(idx))
+			return p.Errorf("the obstacle (%v) lies above the boundary data (%v) at %v; lower the obstacle or raise the data", phi, g, p.Location(idx))
 		}
 	}
 	if p.Upper != nil {
 		if psi := p.Upper(Point{x, y, z}); !(psi >= g-slack) {
-			return p.Refuse("the upper obstacle (%v) lies below the boundary data (%v) at %v", psi, g, p.Place(idx))
+			return p.Errorf("the upper obstacle (%v) lies below the boundary data (%v) at %v", psi, g, p.Location(idx))
 		}
 	}
 	return nil
 }
 
 // Place is grid point idx (0 and N+1 are the boundary) in the domain, for people.
-func (p *Problem) Place(idx [3]int) []float64 {
+func (p *Problem) Location(idx [3]int) []float64 {
 	q := p.At(idx[0], idx[1], idx[2])
 	return q[:p.Dimension]
 }
@@ -146,7 +142,7 @@ const warningSamples = 64
 // convergence nor the absence of wiggles is guaranteed; one-sided ones are of first
 // order. Coefficients that are functions are sampled on at most 64 points per axis.
 func (p *Problem) Warnings() []string {
-	if p.ValidateHead() != nil {
+	if p.ValidateStatement() != nil {
 		return nil
 	}
 	what := "central differences lose the M-matrix; refine the grid or take upwind differences"
@@ -179,7 +175,7 @@ func (p *Problem) LargestPeclet(a int) (float64, []float64) {
 			for i := 1; i <= p.N[0]; i += step[0] {
 				q := p.At(i, j, k)
 				if v := math.Abs(p.Velocity[a].At(q)) * p.Spacing(a) / p.Diffusion.At(q); v > largest {
-					largest, place = v, p.Place([3]int{i, j, k})
+					largest, place = v, p.Location([3]int{i, j, k})
 				}
 				if constant {
 					return largest, place

@@ -15,7 +15,7 @@ import (
 type group struct {
 	of     *kernel.Sweep // what tiles was made for
 	tiles  *kernel.TimeTiles
-	steps  []problem.Step
+	steps  []problem.SweepStep
 	sweeps int // of the group in progress; 0: there is none
 
 	began time.Duration
@@ -46,7 +46,7 @@ func (g *group) begin(w *Worker) bool {
 	if g.of != w.stepper {
 		t := w.config.Tiling
 		if t.Sweeps == 0 {
-			t.Sweeps = w.config.Method.Together
+			t.Sweeps = w.config.Method.SweepsPerPass
 		}
 		g.of, g.tiles = w.stepper, kernel.NewTimeTiles(w.stepper, t)
 	}
@@ -59,7 +59,7 @@ func (g *group) begin(w *Worker) bool {
 	g.sweeps = int((left + groups - 1) / groups)
 	g.steps = g.steps[:0]
 	for n := range g.tiles.Parts(g.sweeps) {
-		g.steps = append(g.steps, problem.Step{Part: n, Points: g.tiles.Points(n, g.sweeps)})
+		g.steps = append(g.steps, problem.SweepStep{Part: n, Points: g.tiles.Points(n, g.sweeps)})
 	}
 	return true
 }

@@ -47,7 +47,7 @@ func TestTogetherIsHowManySweepsAPassDoes(t *testing.T) {
 	part, err := problem.GridOf(p.N, [3]int{1, 1, 1})
 	require.NoError(t, err)
 	for together, most := range map[int]iterate.Iteration{1: 1, 4: 4, 32: 32} {
-		w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), MaxSweeps: 64, Method: problem.MethodConfig{Together: together}})
+		w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), MaxSweeps: 64, Method: problem.MethodConfig{SweepsPerPass: together}})
 		require.NoError(t, err)
 		before, longest := iterate.Iteration(0), iterate.Iteration(0)
 		for op := w.Next(0); op.Kind != iterate.OpDone; op = w.Next(0) {
@@ -56,7 +56,7 @@ func TestTogetherIsHowManySweepsAPassDoes(t *testing.T) {
 		}
 		require.Equal(t, most, longest)
 	}
-	_, err = newPeerOf(problem.Config{Method: problem.MethodConfig{Together: -1}})
+	_, err = newPeerOf(problem.Config{Method: problem.MethodConfig{SweepsPerPass: -1}})
 	require.ErrorContains(t, err, "-1 sweeps in one pass")
 }
 

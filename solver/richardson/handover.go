@@ -188,9 +188,9 @@ func (w *Worker) handOver(g iterate.Action) (made, waits bool) {
 		case h.gives && strict && f.Pick(w.Iterate) == nil:
 			waits = true // the neighbour may still need older faces of the cut as it was
 		case h.gives:
-			made, w.Fault = true, w.config.InStep(w.Steps.Current, w.give(f))
+			made, w.Fault = true, w.config.StepError(w.Steps.Current, w.give(f))
 		case complete:
-			made, w.Fault = true, w.config.InStep(w.Steps.Current, w.take(f))
+			made, w.Fault = true, w.config.StepError(w.Steps.Current, w.take(f))
 		default:
 			waits = waits || strict
 		}

@@ -7,7 +7,7 @@ import (
 
 // planSweep orders a sweep so that every face with a neighbour is relaxed, and
 // leaves, before the interior.
-func planSweep(l kernel.Layout, faces []*face, order problem.Order) []problem.Step {
+func planSweep(l kernel.Layout, faces []*face, order problem.Order) []problem.SweepStep {
 	var parts []kernel.Box
 	if order == problem.InTurn {
 		parts = planesInTurn(l)
@@ -23,18 +23,18 @@ func planSweep(l kernel.Layout, faces []*face, order problem.Order) []problem.St
 	last := make([]int, len(faces))
 	for i, f := range faces {
 		for n, b := range parts {
-			if problem.Meets(b, f.own) {
+			if problem.Intersect(b, f.own) {
 				last[i] = n
 			}
 		}
 	}
-	var out []problem.Step
+	var out []problem.SweepStep
 	for n, b := range parts {
 		chunks, axis := problem.Split(b, order, l.Dim)
-		out = append(out, problem.Step{Part: n, Box: b, Chunks: chunks, Axis: axis, Points: b.Points()})
+		out = append(out, problem.SweepStep{Part: n, Box: b, Chunks: chunks, Axis: axis, Points: b.Points()})
 		for i := range faces {
 			if last[i] == n {
-				out = append(out, problem.Step{Send: true, Face: i})
+				out = append(out, problem.SweepStep{Send: true, Face: i})
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func peel(b kernel.Box, f *face) (slab, rest kernel.Box) {
 	}
 	a, width := f.to.Axis, 1
 	if a == 0 {
-		width = problem.Columns
+		width = problem.EdgeColumns
 	}
 	slab, rest = b, b
 	if f.to.Side < 0 {

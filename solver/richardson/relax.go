@@ -12,9 +12,9 @@ import (
 // sweeps, or a measurement of an array.
 type pass struct {
 	w       *Worker
-	sweep   []problem.Step // planned once
-	measure []problem.Step
-	steps   []problem.Step // of the pass in progress; nil between passes
+	sweep   []problem.SweepStep // planned once
+	measure []problem.SweepStep
+	steps   []problem.SweepStep // of the pass in progress; nil between passes
 	at      int
 	relaxes bool
 	norms   []kernel.Norm // one a chunk
@@ -22,7 +22,7 @@ type pass struct {
 	ahead   bool          // all of its parts are relaxed, whatever is still to be asked for
 	array   []float64     // what is read
 	initial bool          // iterate 0 has yet to be sent
-	current problem.Step
+	current problem.SweepStep
 	run     func(i int) // bound once: a closure a call would allocate
 	plane   kernel.Box
 	group   group
@@ -33,7 +33,7 @@ func (p *pass) init(w *Worker) {
 	p.sweep = planSweep(w.block.Layout, w.faces, w.config.Order)
 	p.measure = planSweep(w.block.Layout, nil, problem.Jacobi)
 	most := 1
-	for _, steps := range [][]problem.Step{p.sweep, p.measure} {
+	for _, steps := range [][]problem.SweepStep{p.sweep, p.measure} {
 		for _, s := range steps {
 			most = max(most, s.Chunks)
 		}

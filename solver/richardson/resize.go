@@ -22,7 +22,7 @@ func (w *Worker) layer(f *face, p int) int {
 // size, so that part need not begin where the old arrays begin.
 func (w *Worker) drop(side, count int) error {
 	old := w.block.Layout
-	if err := w.block.Drop(side, count); err != nil {
+	if err := w.block.RemovePlanes(side, count); err != nil {
 		return err
 	}
 	l := w.block.Layout
@@ -44,15 +44,15 @@ func (w *Worker) drop(side, count int) error {
 // are theirs at the start of the time step, dense, nil in a stationary run.
 func (w *Worker) grow(side, count int, before []float64) error {
 	old := w.block.Layout
-	part, err := w.block.Beside(side, count)
+	part, err := w.block.Adjacent(side, count)
 	if err != nil {
 		return err
 	}
 	if before != nil {
-		part.Remember(before, w.config.Problem.Evolution.Step())
+		part.AddPrevious(before, w.config.Problem.Evolution.Step())
 		w.Steps.Before = problem.Joined(side, w.Steps.Before, before)
 	}
-	if err := w.block.Join(side, part); err != nil {
+	if err := w.block.AddPlanes(side, part); err != nil {
 		return err
 	}
 	from := w.block.Layout.Origin - old.Origin
@@ -62,7 +62,7 @@ func (w *Worker) grow(side, count int, before []float64) error {
 	for _, a := range []*[]float64{&w.cur, &w.next} {
 		room := make([]float64, w.block.Layout.Len())
 		copy(room[from:], *a)
-		w.block.FillRim(room, part.Box)
+		w.block.FillSideGhosts(room, part.Box)
 		*a = room
 	}
 	return w.resized()

@@ -38,7 +38,7 @@ func solveInSteps(c *problem.Config, r iterate.CheckInterval) (Sequence, error) 
 	if p.Evolution == nil {
 		return solveOnce(p, c, r, nil, 0)
 	}
-	before, err := p.Before(problem.Box{Hi: p.N}, nil)
+	before, err := p.InitialValues(problem.Box{Hi: p.N}, nil)
 	if err != nil {
 		return Sequence{}, err
 	}
@@ -71,7 +71,7 @@ func solveOnce(p *problem.Problem, c *problem.Config, r iterate.CheckInterval, b
 	}
 	reference := s.residual()
 	if !kernel.Finite(reference) {
-		return Sequence{}, p.RefuseMagnitude()
+		return Sequence{}, p.MagnitudeError()
 	}
 	if err = s.start(before); err != nil {
 		return Sequence{}, err

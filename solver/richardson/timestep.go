@@ -8,14 +8,14 @@ func (w *Worker) begin() error {
 	s := &w.Steps
 	s.Current = min(s.Current+1, s.Of)
 	p := w.config.Problem.AtStep(s.Current)
-	if err := p.ValidateHead(); err != nil {
-		return w.config.InStep(s.Current, err)
+	if err := p.ValidateStatement(); err != nil {
+		return w.config.StepError(s.Current, err)
 	}
 	if err := w.block.Build(p); err != nil {
-		return w.config.InStep(s.Current, err)
+		return w.config.StepError(s.Current, err)
 	}
 	if s.Of > 0 {
-		w.block.Remember(s.Before, w.config.Problem.Evolution.Step())
+		w.block.AddPrevious(s.Before, w.config.Problem.Evolution.Step())
 	}
 	w.Release()
 	w.Iterate, w.stepper = 0, nil
@@ -26,7 +26,7 @@ func (w *Worker) begin() error {
 	w.opening.begin(w)
 	w.Rule = iterate.NewTerminationRule(&w.Coordination)
 	w.setup = newSetup(len(w.Tree.Children), w.block.Diagonal)
-	return w.config.InStep(s.Current, w.settle())
+	return w.config.StepError(s.Current, w.settle())
 }
 
 // begin forgets the faces of the step before; what has come of the new one stays.

@@ -54,9 +54,9 @@ func NewWorker(c problem.Config) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.block = &problem.Discretization{Box: box, Layout: l, Exec: w.exec, Allocate: c.Allocate}
+	w.block = &problem.Discretization{Box: box, Layout: l, Executor: w.exec, Allocate: c.Allocate}
 	if w.Steps.Of = c.Problem.Steps(); w.Steps.Of > 0 {
-		if w.Steps.Before, err = c.Problem.Before(box, c.Initial); err != nil {
+		if w.Steps.Before, err = c.Problem.InitialValues(box, c.Initial); err != nil {
 			return nil, err
 		}
 	}

@@ -171,7 +171,7 @@ func TestAsynchronousCorrectionsSaveRelaxations(t *testing.T) {
 	require.NoError(t, err)
 	relaxations := func(coarse int, seed uint64) (sum float64) {
 		n, err := newNetwork(seed, solvertest.ConfigsFor(problem.Config{
-			Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Tolerance: 1e-6, Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, Work: 1, Coarse: coarse}}))
+			Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Tolerance: 1e-6, Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, InnerCycles: 1, Coarse: coarse}}))
 		require.NoError(t, err)
 		n.Segment, n.Jitter = 1<<20, 10*time.Microsecond
 		n.PerPoint = func(r int, _ time.Duration) time.Duration { return time.Duration(2 + r%3) }

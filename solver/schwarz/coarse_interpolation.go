@@ -34,7 +34,7 @@ func (g *coarseGrid) messageBytes(run *problem.Config, r iterate.Rank) int {
 
 // below lists rank r and those below it in the tree, ascending.
 func subtreeRanks(p problem.Partition, r iterate.Rank) []iterate.Rank {
-	parts, place := p.Parts(), p.Place(r)
+	parts, place := p.Parts(), p.Position(r)
 	// Parents lie towards z = 0 first, then y = 0, then x = 0.
 	hi := [3]int{place[0] + 1, place[1] + 1, parts[2]}
 	if place[2] == 0 {

@@ -127,7 +127,7 @@ func (s *share) gaps(w *peer) {
 			for x := s.box.Lo[0]; x < s.box.Hi[0]; x++ {
 				axes := &w.coarse.grid.axes
 				at := [3]int{axes[0].nearest[x], axes[1].nearest[y], axes[2].nearest[z]}
-				if w.own.Holds(at) {
+				if w.own.Contains(at) {
 					for a := range 3 {
 						at[a] -= w.ext.Lo[a]
 					}

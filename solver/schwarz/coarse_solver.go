@@ -139,7 +139,7 @@ func (r *coarseSolver) addShare(w *peer, c *correction, s *share) {
 		at := r.layout.Dense(x, y, z)
 		r.source[at] += residual[i]
 		nearest := [3]int{c.grid.axes[0].nearest[x], c.grid.axes[1].nearest[y], c.grid.axes[2].nearest[z]}
-		if own.Holds(nearest) {
+		if own.Contains(nearest) {
 			r.lower[at], r.upper[at] = below[i], above[i]
 		}
 		i++

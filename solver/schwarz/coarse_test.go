@@ -117,7 +117,7 @@ func TestCoarseCorrectionBoundsExchanges(t *testing.T) {
 		part, err := problem.GridOf(p.N, parts)
 		require.NoError(t, err)
 		c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, MaxSweeps: 200,
-			Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, Work: 30, Overlap: overlap, Coarse: coarse}}
+			Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, InnerCycles: 30, Overlap: overlap, Coarse: coarse}}
 		peers := solveTogether(t, solvertest.ConfigsFor(c))
 		e, err := verify.Evaluate(p, solvertest.Collected(p, peers), nil)
 		require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestRunConvergesWithHarmfulCorrections(t *testing.T) {
 	require.NoError(t, err)
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		t.Run(s.Name(), func(t *testing.T) {
-			c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, Work: 20, Overlap: 2, Coarse: 36}}
+			c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, InnerCycles: 20, Overlap: 2, Coarse: 36}}
 			n, err := newNetwork(3, solvertest.ConfigsFor(c))
 			require.NoError(t, err)
 			w := n.Peers[0].(*peer)

@@ -48,7 +48,7 @@ const (
 )
 
 func (p *cycleChoice) init(w *peer) {
-	p.w, p.fixed = w, w.config.Method.Work
+	p.w, p.fixed = w, w.config.Method.InnerCycles
 	p.minCycles, p.maxCycles = 1, maxMultigridCycles
 	longest := 1
 	for a := range 3 {

@@ -67,7 +67,7 @@ func TestSchwarzConvergesWhereLocalMultigridDiverges(t *testing.T) {
 				for work := range 3 {
 					for _, coarse := range []int{-1, 0} {
 						c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, MaxSweeps: 1000, // of the fastest peer
-							Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 2, Work: work, Coarse: coarse}}
+							Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 2, InnerCycles: work, Coarse: coarse}}
 						about := fmt.Sprintf("%s, %d peers, %s, work %d, coarse %d", name, peers, s.Name(), work, coarse)
 						exchanges, residual := solved(t, c, 1, nil)
 						require.LessOrEqual(t, residual, c.Tolerance, "%s: after %d exchanges", about, exchanges)
@@ -105,7 +105,7 @@ func TestRejectedLocalSolvesNeverIncreaseTheError(t *testing.T) {
 		require.NoError(t, err)
 		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2)}).Draw(t, "scheme")
 		c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-3, MaxSweeps: 3000, Method: problem.MethodConfig{
-			Name: problem.Schwarz, Overlap: rapid.IntRange(0, 3).Draw(t, "overlap"), Work: 1, Coarse: -1}}
+			Name: problem.Schwarz, Overlap: rapid.IntRange(0, 3).Draw(t, "overlap"), InnerCycles: 1, Coarse: -1}}
 		largest := 0.0
 		_, residual := solved(t, c, seed, func(n *solvertest.Network) {
 			for _, q := range n.Peers {
@@ -183,7 +183,7 @@ func TestSchwarzConvergesOnJumpsAndFlows(t *testing.T) {
 		require.NoError(t, err)
 		schemes := []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2), iterate.Hybrid(problem.Clusters(part, 2))}
 		c := problem.Config{Problem: p, Partition: part, Scheme: schemes[r.IntN(5)], Tolerance: 1e-6, MaxSweeps: 3000, Method: problem.MethodConfig{
-			Name: problem.Schwarz, Overlap: []int{1, 2, 4}[r.IntN(3)], Work: r.IntN(3), Coarse: []int{0, 0, -1}[r.IntN(3)]}}
+			Name: problem.Schwarz, Overlap: []int{1, 2, 4}[r.IntN(3)], InnerCycles: r.IntN(3), Coarse: []int{0, 0, -1}[r.IntN(3)]}}
 		exchanges, residual := solved(t, c, seed, nil)
 		require.LessOrEqual(t, residual, c.Tolerance, "seed %d: %v points, %d peers, %s, %+v: after %d exchanges",
 			seed, p.N, part.Peers(), c.Scheme.Name(), c.Method, exchanges)

@@ -59,9 +59,9 @@ func newPeer(c problem.Config) (*peer, error) {
 	if w.region, err = newRegion(c.Problem, c.Partition, c.Rank, w.overlap); err != nil {
 		return nil, err
 	}
-	w.block = &problem.Discretization{Box: w.ext, Layout: w.layout, Exec: w.exec}
+	w.block = &problem.Discretization{Box: w.ext, Layout: w.layout, Executor: w.exec}
 	if w.Steps.Of = c.Problem.Steps(); w.Steps.Of > 0 {
-		if w.Steps.Before, err = c.Problem.Before(w.own, c.Initial); err != nil {
+		if w.Steps.Before, err = c.Problem.InitialValues(w.own, c.Initial); err != nil {
 			return nil, err
 		}
 		w.stepStart = make([]float64, w.layout.Points())

@@ -52,7 +52,7 @@ func emulated(t require.TestingT, p *problem.Problem, part problem.Partition, m 
 			b := blocks[r]
 			v := make([]float64, b.Layout.Len())
 			each(b, func(i int, idx [3]int) { v[i] = u[at(idx)] })
-			for solver.begin(v, m.Work, true); !solver.complete; {
+			for solver.begin(v, m.InnerCycles, true); !solver.complete; {
 				solver.step(v)
 			}
 			part.Box(iterate.Rank(r)).Each(func(_ int, idx [3]int) bool { next[at(idx)] = v[b.Index(idx)]; return true })
@@ -102,7 +102,7 @@ func TestSchwarzConvergesInEveryScheme(t *testing.T) {
 				m := solvertest.AnySchwarz(t)
 				m.Omega = 0
 				m.Coarse = rapid.SampledFrom([]int{-1, 0, 30}).Draw(t, "coarse")
-				m.Work = rapid.IntRange(0, 3).Draw(t, "work")
+				m.InnerCycles = rapid.IntRange(0, 3).Draw(t, "work")
 				m.Flexible = s.Name() == "async" && rapid.Bool().Draw(t, "flexible")
 				c := problem.Config{Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: s, Method: m, Tolerance: 1e-6}
 				if c.Partition.Peers() > solvertest.MostPeers {
@@ -155,7 +155,7 @@ func FuzzMessages(f *testing.F) {
 		schemes := []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.Hybrid([]int{0, 0, 1})}
 		w, err := newPeerOf(problem.Config{
 			Problem: p, Partition: part, Scheme: schemes[what%4], Rank: iterate.Rank(what >> 2 % 3), MaxSweeps: 5,
-			Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: int(what>>5) % 3, Local: problem.SOR, Work: 1, Coarse: 4},
+			Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: int(what>>5) % 3, Local: problem.SOR, InnerCycles: 1, Coarse: 4},
 		})
 		require.NoError(t, err)
 		rank := w.(*peer).config.Rank

@@ -69,7 +69,7 @@ func layersBetween(cuts []int, i, j int) int {
 // overlap: those that the grown box meets, or its face ghosts. It is a symmetric
 // relation.
 func overlapPeers(p problem.Partition, r iterate.Rank, overlap int) []iterate.Rank {
-	place, parts := p.Place(r), p.Parts()
+	place, parts := p.Position(r), p.Parts()
 	var lo, hi [3]int
 	for a, cuts := range p.Cuts {
 		lo[a], hi[a] = place[a], place[a]+1

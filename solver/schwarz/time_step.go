@@ -13,11 +13,11 @@ func (w *peer) begin() error {
 	s := &w.Steps
 	s.Current = min(s.Current+1, s.Of)
 	p := w.config.Problem.AtStep(s.Current)
-	if err := p.ValidateHead(); err != nil {
-		return w.config.InStep(w.Steps.Current, err)
+	if err := p.ValidateStatement(); err != nil {
+		return w.config.StepError(w.Steps.Current, err)
 	}
 	if err := w.block.Build(p); err != nil {
-		return w.config.InStep(w.Steps.Current, err)
+		return w.config.StepError(w.Steps.Current, err)
 	}
 	w.Release()
 	w.Iterate, w.sweep = 0, nil
@@ -35,7 +35,7 @@ func (w *peer) begin() error {
 	for _, q := range w.patches {
 		w.sendLayers(q)
 	}
-	return w.config.InStep(w.Steps.Current, w.startWhenComplete())
+	return w.config.StepError(w.Steps.Current, w.startWhenComplete())
 }
 
 // tellLayers tells a peer what the time step starts from at the points that it reads:
@@ -74,7 +74,7 @@ func (w *peer) receiveLayers(q iterate.Rank, m *iterate.Message) error {
 	p.hasStepStart = true
 	w.layout.Unpack(w.work, m.Values, p.recv)
 	if err := w.startWhenComplete(); err != nil {
-		w.Fault = w.config.InStep(w.Steps.Current, err)
+		w.Fault = w.config.StepError(w.Steps.Current, err)
 	}
 	return nil
 }
@@ -98,10 +98,10 @@ func (w *peer) startWhenComplete() error {
 	}
 	for i, v := range w.stepStart {
 		if !kernel.Finite(v) {
-			return w.block.Problem.Refuse("a value of %v at point %d of the region %v at the start of the step", v, i, w.ext)
+			return w.block.Problem.Errorf("a value of %v at point %d of the region %v at the start of the step", v, i, w.ext)
 		}
 	}
-	w.block.Remember(w.stepStart, w.config.Problem.Evolution.Step())
+	w.block.AddPrevious(w.stepStart, w.config.Problem.Evolution.Step())
 	return w.prepare()
 }
 
@@ -109,7 +109,7 @@ func (w *peer) startWhenComplete() error {
 func (w *peer) prepare() error {
 	b := w.block
 	if err := b.FillReference(w.work); err != nil {
-		return w.config.InStep(w.Steps.Current, err)
+		return w.config.StepError(w.Steps.Current, err)
 	}
 	sweep, err := b.Sweep(1) // the step is not used: it only measures
 	if err != nil {
@@ -121,11 +121,11 @@ func (w *peer) prepare() error {
 	}
 	w.Reference = w.relaxation.measureNow()
 	if err := b.Problem.CheckReference(&w.Reference); err != nil {
-		return w.config.InStep(w.Steps.Current, err)
+		return w.config.StepError(w.Steps.Current, err)
 	}
 	if w.coarse != nil {
 		if err := w.coarse.begin(w); err != nil {
-			return w.config.InStep(w.Steps.Current, err)
+			return w.config.StepError(w.Steps.Current, err)
 		}
 	}
 	values := w.config.Initial
@@ -138,7 +138,7 @@ func (w *peer) prepare() error {
 		_, err = b.Start(w.work, nil)
 	}
 	if err != nil {
-		return w.config.InStep(w.Steps.Current, err)
+		return w.config.StepError(w.Steps.Current, err)
 	}
 	w.config.Initial = nil
 	w.cur = w.freeBuffer()
@@ -150,7 +150,7 @@ func (w *peer) prepare() error {
 // startFrom sets iterate 0 to values of the own box, brought into [φ, ψ].
 func (w *peer) startFrom(values []float64) error {
 	if len(values) != w.ownPart.Points() {
-		return w.block.Problem.Refuse("%d starting values for a box of %d points", len(values), w.ownPart.Points())
+		return w.block.Problem.Errorf("%d starting values for a box of %d points", len(values), w.ownPart.Points())
 	}
 	var err error
 	w.own.Each(func(d int, idx [3]int) bool {

@@ -30,10 +30,10 @@ type Certificate struct {
 // rowSigns refuses a row with a positive entry beside the diagonal; s.at gives the
 // entries with the other sign.
 func rowSigns(s problem.Stencil, idx [3]int, v *[kernel.Directions]float64) string {
-	for d := kernel.West; d <= 2*s.P.Dimension; d++ {
+	for d := kernel.West; d <= 2*s.Problem.Dimension; d++ {
 		if !(v[d] >= 0) {
 			return fmt.Sprintf("A is no M-matrix: at %v the entry for the neighbour in %c is positive; take upwind differences or a finer grid",
-				s.P.Place(idx), 'x'+rune((d-1)/2))
+				s.Problem.Location(idx), 'x'+rune((d-1)/2))
 		}
 	}
 	return ""

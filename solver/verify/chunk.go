@@ -52,14 +52,14 @@ func (w *chunk) prepare(j *evaluator, box problem.Box) error {
 	}
 	w.addPrevious(j)
 	m := w.Layout.N[0]
-	w.v, w.image = problem.Fit(w.v, w.Layout.Len()), problem.Fit(w.image, w.Layout.Len())
+	w.v, w.image = problem.Resized(w.v, w.Layout.Len()), problem.Resized(w.image, w.Layout.Len())
 	if len(w.x) != m || j.p.Dimension == 1 {
 		w.x, w.row = j.p.Coordinates(0, box.Lo[0]+1, box.Hi[0]+1), make([]float64, m)
 		w.words, w.lambda = make([]uint64, (m+63)/64), make([]float64, m)
 	}
 	for i, f := range []kernel.Field{w.Lower, w.Upper} {
-		w.bounds[i] = problem.Fit(w.bounds[i], m)
-		problem.FillValue(w.bounds[i], f.Value)
+		w.bounds[i] = problem.Resized(w.bounds[i], m)
+		problem.Fill(w.bounds[i], f.Value)
 	}
 	return nil
 }
@@ -155,11 +155,11 @@ func (w *chunk) addPrevious(j *evaluator) {
 	if j.before == nil {
 		return
 	}
-	w.before = problem.Fit(w.before, w.Layout.Points())
+	w.before = problem.Resized(w.before, w.Layout.Points())
 	before := evaluator{p: j.p, u: j.before}
 	at := 0
 	before.eachRun(w.Box, func(u []float64) { at += copy(w.before[at:], u) })
-	w.Discretization.Remember(w.before, j.dt)
+	w.Discretization.AddPrevious(w.before, j.dt)
 }
 
 // fill copies the vector's values at a slab's points and beside them to v; boundary data

@@ -49,9 +49,9 @@ func evaluateWhole(p *problem.Problem, u []float64, quick bool, e problem.Execut
 		return Evaluation{}, err
 	}
 	if p.Evolution != nil {
-		return Evaluation{}, p.Refuse("it is nonstationary: a vector is judged as the end of one of its steps")
+		return Evaluation{}, p.Errorf("it is nonstationary: a vector is judged as the end of one of its steps")
 	}
-	out, _, err := evaluate(p, evaluator{units: in, u: in.Copied(u), quick: quick}, nil, e)
+	out, _, err := evaluate(p, evaluator{units: in, u: in.Scaled(u), quick: quick}, nil, e)
 	return out, err
 }
 
@@ -72,9 +72,9 @@ func evaluateStep(p *problem.Problem, m int, before, u []float64, t *cubicTransf
 		return Evaluation{}, nil, err
 	}
 	if p.Evolution == nil || m < 1 || m > p.Evolution.Steps || len(before) != p.Points() {
-		return Evaluation{}, nil, p.Refuse("no step %d that begins with %d values", m, len(before))
+		return Evaluation{}, nil, p.Errorf("no step %d that begins with %d values", m, len(before))
 	}
-	j := evaluator{units: in, before: in.Copied(before), dt: p.Evolution.Step(), u: in.Copied(u)}
+	j := evaluator{units: in, before: in.Scaled(before), dt: p.Evolution.Step(), u: in.Scaled(u)}
 	return evaluate(p.AtStep(m), j, t, e)
 }
 
@@ -87,14 +87,14 @@ func (e *Evaluation) unscale(k problem.Scale) {
 		*v = k.Times(*v)
 	}
 	// Data too small for a float64 in the scaled problem are 0 there: by less than that.
-	e.ErrorBound = k.Outward(e.ErrorBound*(1+8*kernel.UnitRoundoff)+problem.LostData, 1)
-	e.Certificate.Rounding = k.Outward(e.Certificate.Rounding+problem.LostData, 1)
+	e.ErrorBound = k.Outward(e.ErrorBound*(1+8*kernel.UnitRoundoff)+problem.UnderflowBound, 1)
+	e.Certificate.Rounding = k.Outward(e.Certificate.Rounding+problem.UnderflowBound, 1)
 }
 
 // AtStart is u(0) of a nonstationary problem on the whole grid, from values [z][y][x]
 // where there are some.
 func AtStart(p *problem.Problem, values []float64) ([]float64, error) {
-	return p.Before(problem.Box{Hi: p.N}, values)
+	return p.InitialValues(problem.Box{Hi: p.N}, values)
 }
 
 // MaxError is the largest distance of u from the exact solution at the grid points; NaN
@@ -104,7 +104,7 @@ func MaxError(p *problem.Problem, u []float64) float64 {
 		return math.NaN()
 	}
 	worst := 0.0
-	p.EachPlace(problem.Box{Hi: p.N}, func(d, _, _, _ int, x, y, z float64) bool {
+	p.EachPoint(problem.Box{Hi: p.N}, func(d, _, _, _ int, x, y, z float64) bool {
 		if e := math.Abs(u[d] - p.Exact(problem.Point{x, y, z})); e > worst || math.IsNaN(e) {
 			worst = e
 		}
@@ -117,7 +117,7 @@ func MaxError(p *problem.Problem, u []float64) float64 {
 // if there is one. It begins with profile t; nil: one is made.
 func evaluate(p *problem.Problem, j evaluator, t *cubicTransfer, e problem.Executor) (Evaluation, *cubicTransfer, error) {
 	if len(j.u) != p.Points() {
-		return Evaluation{}, nil, p.Refuse("a vector of %d values to evaluate; the grid has %d points", len(j.u), p.Points())
+		return Evaluation{}, nil, p.Errorf("a vector of %d values to evaluate; the grid has %d points", len(j.u), p.Points())
 	}
 	if e == nil {
 		e = problem.Sequential{}
@@ -204,10 +204,10 @@ func (s *chunkResult) evaluate(j *evaluator, w *chunk) error {
 	top := 0.0
 	j.eachRun(b.Box, func(u []float64) {
 		stepper.Kernel().AddValues(&s.sum, u)
-		top = problem.Larger(top, problem.LargestMagnitude(u))
+		top = problem.MaxOrNaN(top, problem.LargestMagnitude(u))
 	})
 	b.EachGhostRow(func(at, n int, _ [3]int) bool {
-		top = problem.Larger(top, problem.LargestMagnitude(w.v[at:][:n]))
+		top = problem.MaxOrNaN(top, problem.LargestMagnitude(w.v[at:][:n]))
 		return true
 	})
 	s.rounding = roundingUpTo(b, top)
@@ -236,13 +236,13 @@ func (s *chunkResult) scanValues(w *chunk, stepper *kernel.Sweep) (err error) {
 		s.upper += t.upper
 		if t.outside >= 0 && s.outside == "" {
 			s.outside = fmt.Sprintf("at %v the value %v is not between the obstacles, %v and %v",
-				p.Place([3]int{first[0] + t.outside, first[1], first[2]}), row[t.outside], phi[t.outside], psi[t.outside])
+				p.Location([3]int{first[0] + t.outside, first[1], first[2]}), row[t.outside], phi[t.outside], psi[t.outside])
 		}
 		w.addForce(stepper, t, first, d, nil, &s.force)
 		if p.Exact != nil {
 			err = exact.Values(w.row, w.x, first)
 			for i, u := range row {
-				s.maxError = problem.Larger(s.maxError, math.Abs(u-w.row[i]))
+				s.maxError = problem.MaxOrNaN(s.maxError, math.Abs(u-w.row[i]))
 			}
 		}
 		return err == nil

@@ -89,7 +89,7 @@ func TestEvaluationIsIndependentOfChunks(t *testing.T) {
 			for i := range before {
 				before[i] = float64(i % 7)
 			}
-			p.Steady = rapid.Bool().Draw(t, "steady") // and yet those of the next slab are others
+			p.SteadyObstacles = rapid.Bool().Draw(t, "steady") // and yet those of the next slab are others
 		}
 		u := make([]float64, p.Points())
 		b, err := problem.Discretize(p, problem.Box{Hi: p.N})

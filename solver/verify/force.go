@@ -21,12 +21,12 @@ func ContactForce(p *problem.Problem, before []float64, dt float64, u []float64,
 		return Force{}, err
 	}
 	if len(u) != p.Points() || before != nil && len(before) != p.Points() {
-		return Force{}, p.Refuse("%d values to find the force at; the grid has %d points", len(u), p.Points())
+		return Force{}, p.Errorf("%d values to find the force at; the grid has %d points", len(u), p.Points())
 	}
 	if e == nil {
 		e = problem.Sequential{}
 	}
-	u, before = in.Copied(u), in.Copied(before)
+	u, before = in.Scaled(u), in.Scaled(before)
 	out := Force{Values: make([]float64, len(u))}
 	j := evaluator{p: p, before: before, dt: dt, u: u}
 	boxes := j.boxes()

@@ -44,7 +44,7 @@ type minimiser struct {
 
 // newMinimiser prepares it on the grid of p, whose operator's rows differ.
 func newMinimiser(p *problem.Problem, e problem.Executor) (*minimiser, error) {
-	b := &problem.Discretization{Box: problem.Box{Hi: p.N}, Exec: e}
+	b := &problem.Discretization{Box: problem.Box{Hi: p.N}, Executor: e}
 	var err error
 	if b.Layout, err = kernel.NewLayout(p.Dimension, p.N); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
 			}
 		})
 	} else {
-		g.eachRow(func(at, n int) { problem.FillValue(g.r[at:][:n], 1) })
+		g.eachRow(func(at, n int) { problem.Fill(g.r[at:][:n], 1) })
 	}
 	clear(g.x)
 	if w != nil {
@@ -110,7 +110,7 @@ func (m *minimiser) largestDefect() float64 {
 	}
 	largest := 0.0
 	for i, v := range r {
-		largest = problem.Larger(largest, math.Abs(v*m.weight[i]))
+		largest = problem.MaxOrNaN(largest, math.Abs(v*m.weight[i]))
 	}
 	return largest
 }

@@ -32,7 +32,7 @@ func (b *StepBounds) Add(m int, before, u []float64, e problem.Executor) error {
 		return nil
 	}
 	if m != b.done+1 {
-		return b.problem.Refuse("step %d after step %d, where every one adds to the error", m, b.done)
+		return b.problem.Errorf("step %d after step %d, where every one adds to the error", m, b.done)
 	}
 	judged, profile, err := evaluateStep(b.problem, m, before, u, b.comparison, e)
 	if err != nil {

@@ -62,7 +62,7 @@ func (m *methodFlags) config(s iterate.Scheme) (problem.MethodConfig, error) {
 	if m.sweepsPerPass < 0 {
 		return c, usage("--sweeps-per-pass %d: want 1 or more, or 0 to have it chosen", m.sweepsPerPass)
 	}
-	c.Omega, c.Together = m.omega, m.sweepsPerPass
+	c.Omega, c.SweepsPerPass = m.omega, m.sweepsPerPass
 	if !(m.step > 0 && m.step <= 1) {
 		return c, usage("--step %v: want a number above 0 and at most 1, in units of 1/max a_ii, where the iteration is a contraction",
 			m.step)
@@ -105,7 +105,7 @@ func (m *methodFlags) schwarz(c problem.MethodConfig) (problem.MethodConfig, err
 	if m.overlap < 0 || m.overlap > problem.MaxOverlap {
 		return c, usage("--overlap %d: want 0 to %d", m.overlap, problem.MaxOverlap)
 	}
-	if c.Work = positive(m.innerCycles); c.Work == 0 && m.innerCycles != "auto" {
+	if c.InnerCycles = positive(m.innerCycles); c.InnerCycles == 0 && m.innerCycles != "auto" {
 		return c, usage("--inner-cycles %q: want a whole number of cycles, 1 or more, or auto", m.innerCycles)
 	}
 	switch c.Coarse = positive(m.coarse); {

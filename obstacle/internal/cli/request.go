@@ -268,7 +268,7 @@ func (q *request) bounds() error {
 // and no flag speaks of several peers.
 func (q *request) together(w *work) bool {
 	m := &w.method
-	return m.Name == problem.Richardson && m.Together != 1 && w.scheme.Name() == iterate.Synchronous().Name() && w.order == problem.Jacobi &&
+	return m.Name == problem.Richardson && m.SweepsPerPass != 1 && w.scheme.Name() == iterate.Synchronous().Name() && w.order == problem.Jacobi &&
 		q.clusters == 0 && q.topology == "" && len(q.slowdown) == 0 && q.rendezvous == "" && q.partition == "auto" && q.balance != "on"
 }
 

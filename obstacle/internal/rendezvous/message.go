@@ -126,16 +126,16 @@ type Assign struct {
 
 // Method is problem.MethodConfig as it is sent.
 type Method struct {
-	Name     string  `json:"name"`
-	Local    string  `json:"local"`
-	Overlap  int     `json:"overlap"`
-	Work     int     `json:"work"`
-	Coarse   int     `json:"coarse"`
-	Flexible bool    `json:"flexible"`
-	Omega    float64 `json:"omega"`
-	Cycle    string  `json:"cycle"`
-	Together int     `json:"together"`
-	Step     float64 `json:"step"`
+	Name          string  `json:"name"`
+	Local         string  `json:"local"`
+	Overlap       int     `json:"overlap"`
+	InnerCycles   int     `json:"work"`
+	Coarse        int     `json:"coarse"`
+	Flexible      bool    `json:"flexible"`
+	Omega         float64 `json:"omega"`
+	Cycle         string  `json:"cycle"`
+	SweepsPerPass int     `json:"together"`
+	Step          float64 `json:"step"`
 }
 
 // Stream is what a Chunk is part of.

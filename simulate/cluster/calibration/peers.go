@@ -77,7 +77,7 @@ func newPeers(b Workload) ([]*relaxer, error) {
 	for rank := range partition.Peers() {
 		peer, err := solver.New(problem.Config{
 			Problem: testProblem(n), Partition: partition, Rank: iterate.Rank(rank), Scheme: iterate.Synchronous(), Tolerance: 1e-12, CheckEvery: 1 << 30,
-			Method: problem.MethodConfig{Together: 1}, // as a peer among others
+			Method: problem.MethodConfig{SweepsPerPass: 1}, // as a peer among others
 		})
 		if err != nil {
 			return nil, err

@@ -324,9 +324,9 @@ func Samples() []iterate.Message {
 func AnySchwarz(t *rapid.T) problem.MethodConfig {
 	return problem.MethodConfig{
 		Name: problem.Schwarz, Coarse: -1, Omega: 1.2,
-		Local:   rapid.SampledFrom([]string{problem.Richardson, problem.SOR, problem.Multigrid}).Draw(t, "local"),
-		Overlap: rapid.SampledFrom([]int{0, 1, 2, 3, 8}).Draw(t, "overlap"),
-		Work:    rapid.IntRange(1, 3).Draw(t, "work"),
+		Local:       rapid.SampledFrom([]string{problem.Richardson, problem.SOR, problem.Multigrid}).Draw(t, "local"),
+		Overlap:     rapid.SampledFrom([]int{0, 1, 2, 3, 8}).Draw(t, "overlap"),
+		InnerCycles: rapid.IntRange(1, 3).Draw(t, "work"),
 	}
 }
 

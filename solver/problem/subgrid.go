@@ -7,9 +7,9 @@ import "math"
 // [z][y][x]; it is read whenever a function of the result is called. At points of the box that
 // are fixed (nil: none is), both obstacles are u. p must be stationary.
 func (p *Problem) Inner(box Box, u []float64, fixed func(dense int) bool) *Problem {
-	g := inner{p: p, u: u, fixed: fixed}
+	g := subgrid{p: p, u: u, fixed: fixed}
 	q := *p
-	q.Rows, q.Exact, q.Steady = Rows{}, nil, false
+	q.Rows, q.Exact, q.SteadyObstacles = Rows{}, nil, false
 	for a := range p.Dimension {
 		q.Lo[a], q.Hi[a] = p.along(a, box.Lo[a]), p.along(a, box.Hi[a]+1)
 	}
@@ -21,7 +21,7 @@ func (p *Problem) Inner(box Box, u []float64, fixed func(dense int) bool) *Probl
 	q.Obstacle, q.Upper, q.Initial = g.function(p.Obstacle), g.function(p.Upper), g.function(p.Initial)
 	q.Boundary = g.boundary
 	if fixed != nil {
-		q.Obstacle, q.Upper = g.pinned(q.Obstacle, -unbounded), g.pinned(q.Upper, unbounded)
+		q.Obstacle, q.Upper = g.fixedTo(q.Obstacle, -unbounded), g.fixedTo(q.Upper, unbounded)
 	}
 	return &q
 }
@@ -30,7 +30,7 @@ func (p *Problem) Inner(box Box, u []float64, fixed func(dense int) bool) *Probl
 const unbounded = 1e100
 
 // inner evaluates the functions of a problem at the points of its own grid.
-type inner struct {
+type subgrid struct {
 	p     *Problem
 	u     []float64
 	fixed func(dense int) bool
@@ -39,7 +39,7 @@ type inner struct {
 // snap moves a point that lies on the grid, or half-way between two of its points along an
 // axis, to where the problem itself evaluates its functions there: a jump must not come to
 // lie on the other side by rounding. Points of other grids stay.
-func (g *inner) snap(q Point) Point {
+func (g *subgrid) snap(q Point) Point {
 	for a := range g.p.Dimension {
 		h := g.p.Spacing(a)
 		t := 2 * (q[a] - g.p.Lo[a]) / h
@@ -55,21 +55,21 @@ func (g *inner) snap(q Point) Point {
 	return q
 }
 
-func (g *inner) function(f Function) Function {
+func (g *subgrid) function(f Function) Function {
 	if f == nil {
 		return nil
 	}
 	return func(q Point) float64 { return f(g.snap(q)) }
 }
 
-func (g *inner) coefficient(c Coefficient) Coefficient {
+func (g *subgrid) coefficient(c Coefficient) Coefficient {
 	c.Of = g.function(c.Of)
 	return c
 }
 
 // nearest is the grid point nearest to q, 0 and N+1 being the boundary, and whether it lies
 // inside.
-func (g *inner) nearest(q Point) (idx [3]int, inside bool) {
+func (g *subgrid) nearest(q Point) (idx [3]int, inside bool) {
 	idx, inside = [3]int{1, 1, 1}, true
 	for a := range g.p.Dimension {
 		i := int(math.Round((q[a] - g.p.Lo[a]) / g.p.Spacing(a)))
@@ -79,11 +79,11 @@ func (g *inner) nearest(q Point) (idx [3]int, inside bool) {
 	return idx, inside
 }
 
-func (g *inner) dense(idx [3]int) int {
+func (g *subgrid) dense(idx [3]int) int {
 	return idx[0] - 1 + g.p.N[0]*(idx[1]-1+g.p.N[1]*(idx[2]-1))
 }
 
-func (g *inner) boundary(q Point) float64 {
+func (g *subgrid) boundary(q Point) float64 {
 	if idx, inside := g.nearest(q); inside {
 		return g.u[g.dense(idx)]
 	}
@@ -91,7 +91,7 @@ func (g *inner) boundary(q Point) float64 {
 }
 
 // pinned is f, or free where there is none, and u at the points that are fixed.
-func (g *inner) pinned(f Function, free float64) Function {
+func (g *subgrid) fixedTo(f Function, free float64) Function {
 	return func(q Point) float64 {
 		if idx, inside := g.nearest(q); inside && g.fixed(g.dense(idx)) {
 			return g.u[g.dense(idx)]

@@ -25,7 +25,7 @@ func (b *Discretization) arrays() []*[]float64 {
 }
 
 // Drop removes planes at the low (side < 0) or the high end of the slowest axis.
-func (b *Discretization) Drop(side, count int) error {
+func (b *Discretization) RemovePlanes(side, count int) error {
 	slow := b.Layout.Dim - 1
 	lo, hi := b.Box.Lo[slow], b.Box.Hi[slow]
 	points := count * (b.Layout.Points() / (hi - lo))
@@ -36,7 +36,7 @@ func (b *Discretization) Drop(side, count int) error {
 			*a = Head(*a, len(*a)-points)
 		}
 	}
-	b.memory = nil
+	b.stepSource = nil
 	if side < 0 {
 		return b.resize(lo+count, hi)
 	}
@@ -44,7 +44,7 @@ func (b *Discretization) Drop(side, count int) error {
 }
 
 // Beside is the block of the planes that follow on one side.
-func (b *Discretization) Beside(side, count int) (*Discretization, error) {
+func (b *Discretization) Adjacent(side, count int) (*Discretization, error) {
 	box, slow := b.Box, b.Layout.Dim-1
 	if side < 0 {
 		box.Lo[slow], box.Hi[slow] = b.Box.Lo[slow]-count, b.Box.Lo[slow]
@@ -55,13 +55,13 @@ func (b *Discretization) Beside(side, count int) (*Discretization, error) {
 }
 
 // Join adds the block that beside gave.
-func (b *Discretization) Join(side int, part *Discretization) error {
+func (b *Discretization) AddPlanes(side int, part *Discretization) error {
 	own, more := b.Layout.Points(), part.Layout.Points()
 	field := func(f, g kernel.Field) kernel.Field {
 		if f.Array == nil && g.Array == nil && f.Value == g.Value {
 			return f
 		}
-		f.Array = Joined(side, spread(f, own), spread(g, more))
+		f.Array = Joined(side, fieldArray(f, own), fieldArray(g, more))
 		return f
 	}
 	b.Source, b.Lower, b.Upper = field(b.Source, part.Source), field(b.Lower, part.Lower), field(b.Upper, part.Upper)
@@ -71,13 +71,13 @@ func (b *Discretization) Join(side int, part *Discretization) error {
 		}
 	}
 	b.Diagonal = max(b.Diagonal, part.Diagonal)
-	b.memory = nil
+	b.stepSource = nil
 	slow := b.Layout.Dim - 1
 	return b.resize(min(b.Box.Lo[slow], part.Box.Lo[slow]), max(b.Box.Hi[slow], part.Box.Hi[slow]))
 }
 
 // FillRim writes the boundary data beside the planes of a box to a padded array.
-func (b *Discretization) FillRim(dst []float64, planes Box) {
+func (b *Discretization) FillSideGhosts(dst []float64, planes Box) {
 	for a := range b.Layout.Dim - 1 {
 		for _, end := range []int{planes.Lo[a] - 1, planes.Hi[a]} {
 			side := planes
@@ -91,7 +91,7 @@ func (b *Discretization) FillRim(dst []float64, planes Box) {
 }
 
 // spread is a field's values at every point.
-func spread(f kernel.Field, points int) []float64 {
+func fieldArray(f kernel.Field, points int) []float64 {
 	if f.Array != nil {
 		return f.Array
 	}
