@@ -2,10 +2,9 @@ package problem
 
 import "github.com/p2pdc/p2pdc/solver/iterate"
 
-// Clusters labels the peers of a partition as n clusters 0 … n−1, as even as
-// possible. Along the walk that goes through the grid of boxes like a plough, so
-// that two that follow each other share a face, each cluster takes a run of peers:
-// so every cluster is connected. There are at most as many clusters as peers.
+// Clusters labels the peers of a partition with n clusters 0 … n−1 of nearly equal size. The peers are ordered
+// along a snake through the grid of boxes, in which consecutive boxes share a face. Each cluster is a range of
+// that order and therefore connected. At most as many clusters as peers are made.
 func Clusters(p Partition, n int) []int {
 	parts, peers := p.Parts(), p.Peers()
 	out := make([]int, peers)
@@ -15,7 +14,7 @@ func Clusters(p Partition, n int) []int {
 	return out
 }
 
-// plough is when the walk comes to a place: rows and planes alternate in direction.
+// snakeIndex returns the index of a box along the snake: rows and planes alternate in direction.
 func snakeIndex(at, parts [3]int) int {
 	y := at[1]
 	if at[2]%2 == 1 {

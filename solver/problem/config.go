@@ -10,44 +10,42 @@ import (
 
 // Names of methods.
 const (
-	Richardson = "richardson" // projected Richardson, on the whole grid
-	SOR        = "sor"        // red-black projected SOR, on the whole grid
-	Multigrid  = "multigrid"  // projected multigrid, on the whole grid
-	Schwarz    = "schwarz"    // every peer solves on its own box, overlapping its neighbours'
+	Richardson = "richardson" // projected Richardson on the whole grid
+	SOR        = "sor"        // red-black projected SOR on the whole grid
+	Multigrid  = "multigrid"  // projected multigrid on the whole grid
+	// restricted additive Schwarz: every peer solves on its own overlapping box
+	Schwarz = "schwarz"
 )
 
-// MethodConfig says how the peers of a run improve an iterate. Its zero value is
-// projected Richardson.
+// MethodConfig selects a method and its parameters. The zero value selects projected Richardson.
 type MethodConfig struct {
-	Name string // "": Richardson
-	// Local is the method of a peer on its own box in Schwarz: Richardson, SOR or
-	// Multigrid; "": Multigrid.
+	Name string // empty: Richardson
+	// Local is the method on a peer's own box in Schwarz: Richardson, SOR or Multigrid. Empty selects Multigrid.
 	Local string
-	// Overlap is how many layers a box grows into its neighbours' in Schwarz, 0 to
-	// MaxOverlap.
+	// Overlap is the number of layers by which Schwarz extends a box into its neighbours, 0 to MaxOverlap.
 	Overlap int
-	// Work is how many cycles (sweeps, of point methods) of the local method a peer does
-	// between two exchanges; 0: chosen by measurement.
+	// InnerCycles is the number of cycles (sweeps of a point method) of the local method between two exchanges. 0
+	// chooses it from measurements.
 	InnerCycles int
-	// Coarse is the most points of the grid of Schwarz's coarse correction; 0: chosen, at
-	// most 1/64 of the points and, out of lockstep, 8 a peer; negative: there is none.
+	// Coarse bounds the number of points of Schwarz's coarse grid. 0 chooses at most 1/64 of the points and,
+	// outside lockstep, at most 8 per peer. A negative value disables the coarse correction.
 	Coarse int
-	// Flexible sends values while a local solve of several cycles is still going on.
+	// Flexible sends values between the cycles of a local solve.
 	Flexible bool
-	// Omega is the relaxation factor of SOR, above 0 and below 2; 0: found from the
-	// observed rate.
+	// Omega is the relaxation factor of SOR, above 0 and below 2. 0 estimates it from the observed rate of
+	// convergence.
 	Omega float64
-	// Cycle is that of Multigrid: "v" or "w"; "": chosen.
+	// Cycle is the multigrid cycle, "v" or "w". Empty chooses it.
 	Cycle string
-	// Together is how many sweeps of Richardson a peer that has the whole grid does in one
-	// pass over memory, with the same result; 0: chosen by the processor's caches.
+	// SweepsPerPass is the number of Richardson sweeps that a peer with the whole grid does in one pass over
+	// memory. The result does not depend on it. 0 chooses it from the cache sizes.
 	SweepsPerPass int
-	// Step is Richardson's δ in units of 1/max a_ii, above 0 and at most 1, where it is a
-	// contraction; 0: 1, the fastest.
+	// Step is Richardson's δ in units of 1/max a_ii, above 0 and at most 1, where the iteration is a contraction.
+	// 0 selects 1, the fastest.
 	Step float64
 }
 
-// StepLength returns Richardson's δ for an operator with that largest diagonal entry.
+// StepLength returns Richardson's δ for an operator with the given largest diagonal entry.
 func (m *MethodConfig) StepLength(diagonal float64) float64 {
 	if m.Step == 0 {
 		return 1 / diagonal
@@ -58,7 +56,7 @@ func (m *MethodConfig) StepLength(diagonal float64) float64 {
 // MaxOverlap bounds MethodConfig.Overlap.
 const MaxOverlap = 8
 
-// Check refuses settings that are out of range, whatever the method.
+// Check returns an error if a setting is out of range, whatever the method.
 func (m *MethodConfig) Check() error {
 	switch m.Local {
 	case "", Richardson, SOR, Multigrid:
@@ -82,17 +80,17 @@ func (m *MethodConfig) Check() error {
 	return nil
 }
 
-// Order of the sub-blocks (planes) within a peer's box.
+// Order is the order in which the planes of a peer's box are relaxed.
 type Order int
 
 const (
-	// Jacobi lets every plane read iterate k.
+	// Jacobi relaxes every plane from iterate k.
 	Jacobi Order = iota
-	// InTurn lets a plane read the plane before it as just relaxed.
+	// InTurn relaxes each plane from the new values of the plane before it.
 	InTurn
 )
 
-// String is the word of the program's flag.
+// String returns the value of the program's --order flag.
 func (o Order) String() string {
 	switch o {
 	case Jacobi:
@@ -103,7 +101,7 @@ func (o Order) String() string {
 	return "order?"
 }
 
-// InStep adds the time step to an error; at 0 the run is stationary.
+// StepError adds the time step to err. It returns err unchanged for at = 0, a stationary run.
 func (c *Config) StepError(at int, err error) error {
 	if err != nil && at > 0 {
 		return fmt.Errorf("time step %d, t = %v: %w", at, c.Problem.Evolution.Time(at), err)
@@ -111,42 +109,53 @@ func (c *Config) StepError(at int, err error) error {
 	return err
 }
 
-// Config says what one peer of a run does. All peers of a run have the same
-// values but for Rank, Executor, Tiling and Initial.
+// Config configures one peer of a run. All peers of a run have equal values except for Rank, Executor, Tiling
+// and Initial.
 type Config struct {
-	Problem    *Problem
-	Partition  Partition
-	Rank       iterate.Rank
-	Scheme     iterate.Scheme
-	Order      Order
-	Method     MethodConfig
-	Executor   Executor          // nil: Sequential
-	Tiling     Tiling            // of a peer alone; zero: chosen by the processor's caches
-	Tolerance  float64           // relative VI residual; 0: the run goes on until it is stopped
-	MaxSweeps  iterate.Iteration // 0: no bound
-	CheckEvery iterate.Iteration // sync: residual of every such iterate; 0: a chance to stop every 32, the residual when it is likely to matter
-	Lag        iterate.Iteration // c of SPEC §2, at most CheckEvery; 0: chosen
-	Repeat     time.Duration     // asynchronous: faces are repeated at least this often while the peer waits; 0: 5 ms
-	Initial    []float64         // own box's starting values [z][y][x], of a nonstationary problem u(0); nil: the problem's
-	// Balance moves planes between neighbours while they run, so that sweeps take all of
-	// them as long: see Balanceable for when, MostPlanes for the memory.
+	Problem   *Problem
+	Partition Partition
+	Rank      iterate.Rank
+	Scheme    iterate.Scheme
+	Order     Order
+	Method    MethodConfig
+	Executor  Executor // nil: Sequential
+	// Tiling applies to a peer with the whole grid. The zero value chooses it from the cache sizes.
+	Tiling Tiling
+	// Tolerance is the relative VI residual at which the run ends. 0 runs until stopped.
+	Tolerance float64
+	MaxSweeps iterate.Iteration // 0: no bound
+	// CheckEvery is the interval of residual checks in sweeps, in synchronous schemes. 0 allows a stop every 32
+	// sweeps and measures the residual when it is likely to be below the tolerance.
+	CheckEvery iterate.Iteration
+	// Lag is the number of sweeps after which a check takes effect, at most CheckEvery. 0 chooses it.
+	Lag iterate.Iteration
+	// Repeat bounds the time between two transmissions of a face while an asynchronous peer waits. 0: 5 ms.
+	Repeat time.Duration
+	// Initial holds the starting values of the peer's box, [z][y][x]; for a nonstationary problem u(0). nil uses
+	// the problem's.
+	Initial []float64
+	// Balance moves planes between neighbours during a run so that the sweeps of all peers take equal time. See
+	// richardson.Balanceable for its conditions and MostPlanes for the memory.
 	Balance bool
-	// BalanceWindow is the shortest time over which speeds are measured; 0: 50 ms.
+	// BalanceWindow is the shortest interval over which speeds are measured. 0: 50 ms.
 	BalanceWindow time.Duration
-	// Allocate makes the arrays that are as large as the box or a coarser grid of it: n
-	// zeros, for good. nil: make. The shell knows of larger pages.
+	// Allocate returns an array of n zeros that is never freed. It is used for arrays as large as the box or a
+	// coarser grid, for example to use large pages. nil: make.
 	Allocate func(n int) []float64
-	// Reconfigure asks, at every boundary of time steps, for asynchronous halo sessions
-	// to be made synchronous, so that the first faces of the step travel there, and
-	// asynchronous again. Otherwise those faces travel on the agreement sessions.
+	// Reconfigure makes asynchronous halo sessions synchronous at every boundary of time steps, so that they carry
+	// the first faces of the step, and asynchronous again afterwards. If it is false, the agreement sessions carry
+	// those faces.
 	Reconfigure bool
 
-	Units           Units // of the values of Problem and Initial, see inRange
-	StopCheckPoints int   // methods of the whole grid: 0: lookPoints
-	GatherPoints    int   // multigrid: grids of at most that many points are the root's; 0: gatherPoints
+	Units Units // units of the values of Problem and Initial, set by Prepare
+	// StopCheckPoints is the number of points that multilevel methods relax between two checks for an early end. 0
+	// uses the default.
+	StopCheckPoints int
+	// GatherPoints is the size up to which multigrid gathers a grid at the root. 0 uses the default.
+	GatherPoints int
 }
 
-// NewArray returns n zeros made by Allocate, or by make where that is nil.
+// NewArray returns n zeros from Allocate, or from make if Allocate is nil.
 func (c *Config) NewArray(n int) []float64 {
 	if c.Allocate == nil {
 		return make([]float64, n)
@@ -154,7 +163,7 @@ func (c *Config) NewArray(n int) []float64 {
 	return c.Allocate(n)
 }
 
-// Coordination returns what the rules of exchange and termination have to know.
+// Coordination returns the configuration of exchange and termination.
 func Coordination(c *Config) iterate.Config {
 	r := iterate.Config{
 		Rank: c.Rank, Peers: c.Partition.Peers(), Scheme: c.Scheme, Tolerance: c.Tolerance,
@@ -166,7 +175,7 @@ func Coordination(c *Config) iterate.Config {
 	return r
 }
 
-// Prepare refuses what no run can have, and brings the problem into range.
+// Prepare validates the configuration and scales the problem so that its residuals can be squared in float64.
 func (c *Config) Prepare() error {
 	if c.Problem == nil || c.Scheme == nil {
 		return errors.New("solver: a worker needs a problem and a scheme")
@@ -201,7 +210,7 @@ func (c *Config) checkLag() error {
 	return nil
 }
 
-// CheckOrder refuses an order other than Jacobi, for methods that have an order of their own.
+// CheckOrder returns an error for an order other than Jacobi. Methods with an order of their own call it.
 func (c *Config) CheckOrder() error {
 	if c.Order != Jacobi {
 		return fmt.Errorf("solver: order %v is one of %s; method %s has an order of its own (--order jacobi)", c.Order, Richardson, c.Method.Name)
@@ -209,28 +218,28 @@ func (c *Config) CheckOrder() error {
 	return nil
 }
 
-// Peer is a Peer of a run on a grid, which has a box of it.
+// Peer is a peer of a run on a grid. It owns one box of the grid.
 type Peer interface {
 	iterate.Peer
 	// Box returns the peer's own box.
 	Box() Box
-	// Describe says what the method works with, for reports: grids, factors, what it chose. It
-	// is empty where there is nothing to say.
+	// Describe returns the parameters that the method chose, such as grids and factors, for reports. It is empty
+	// if there are none.
 	Describe() string
 }
 
-// Method makes the peers of a run that solve by one method.
+// Method creates the peers of a run with one method.
 type Method interface {
-	// Name returns the word of the program's flag.
+	// Name returns the value of the program's --method flag.
 	Name() string
-	// Check refuses, before anything is started, what New would refuse for every rank by the
-	// configuration alone: a scheme, an order or a partition that the method does not have. The
-	// problem's functions are not evaluated. c has passed Config.Check.
+	// Check returns the error that New would return for every rank because of the configuration alone, such as a
+	// scheme, an order or a partition that the method does not support. It does not evaluate the problem's
+	// functions. c has passed Config.Check.
 	Check(c *Config) error
-	// Links returns the peers that rank r exchanges anything with. Only Problem, Partition, Scheme
-	// and Method of c matter, and they have passed Check.
+	// Links returns the peers that rank r exchanges messages with. Only Problem, Partition, Scheme and Method of c
+	// are used. They have passed Check.
 	Links(c *Config, r iterate.Rank) []iterate.Link
-	// New makes the peer c.Rank. It evaluates the problem's functions at the points of the peer
-	// and checks their values.
+	// New creates the peer c.Rank. It evaluates the problem's functions at the peer's points and checks their
+	// values.
 	New(c Config) (Peer, error)
 }

@@ -6,25 +6,23 @@ import (
 	"github.com/p2pdc/p2pdc/solver/method"
 )
 
-// Diffusion between two neighbours is κ half-way, where κ is smooth. Where it jumps between
-// them it is the harmonic mean along the edge, what edges in series have: the flux through
-// an edge is the same on both sides of the jump, so that the error stays of second order
-// wherever in the edge the jump lies. A jump is told from smooth variation by halving: of a
-// smooth κ each half of a short interval has about half the change of the logarithm, of one
-// that jumps one half has nearly all, however short the interval.
+// The diffusion between two neighbours is κ half-way where κ is smooth. Where κ jumps between them it is the
+// harmonic mean along the edge, as for resistors in series: the flux through the edge is equal on both sides of
+// the jump, and the error stays of second order wherever in the edge the jump lies. Bisection distinguishes a
+// jump from smooth variation. For a smooth κ, each half of a short interval has about half of the change of log
+// κ. At a jump, one half has nearly all of it, however short the interval.
 const (
-	// leastJump is the ratio of the values at the ends of half an edge below which none is
-	// looked for there.
+	// minJump is the ratio of the values at the ends of half an edge below which no jump is searched for.
 	minJump = 1.05
-	// jumpKeeps is the part of the change that the half with the jump has, at least.
+	// minJumpFraction is the least part of the change in the half that contains the jump.
 	minJumpFraction = 0.75
-	// jumpHalvings find the place of a jump to 2⁻³³ of an edge. One nearer to an end than a
-	// few of these is at that grid point, and no jump of the edge.
+	// jumpHalvings locate a jump to 2⁻³³ of an edge. A jump within a few of these units of an end is treated as
+	// lying at that grid point.
 	jumpHalvings = 32
 )
 
-// edge is the diffusion between p and the point h behind it along axis a, and whether κ
-// jumps there; low and high are κ at the two.
+// edge returns the diffusion between p and the point at distance h along axis a, and whether κ jumps in
+// between. low and high are κ at the two points.
 func (c Coefficient) edge(p Point, a int, h, low, high float64) (float64, bool) {
 	half := p
 	half[a] += 0.5 * h
@@ -53,13 +51,13 @@ func (c Coefficient) edge(p Point, a int, h, low, high float64) (float64, bool) 
 	return 1 / resistance, true
 }
 
-// mayJump reports whether two values differ enough for a jump between them.
+// differs reports whether two values differ enough for a jump between them.
 func differs(low, high float64) bool {
 	return low > 0 && high > 0 && max(low, high) > minJump*min(low, high)
 }
 
-// jump is the place between from and to at which κ jumps, values low and high being its
-// own there; NaN: it does not.
+// jump returns the position between from and to at which κ jumps, or NaN if it does not. low and high are κ at
+// the ends.
 func jump(at func(t float64) float64, from, to, low, high float64) float64 {
 	if !differs(low, high) {
 		return math.NaN()
@@ -87,14 +85,14 @@ func jump(at func(t float64) float64, from, to, low, high float64) float64 {
 	return (from + to) / 2
 }
 
-// diffusion is κ between the points of a box of a grid.
+// diffusion holds κ on the edges between the points of a box of a grid.
 type diffusion struct {
 	*method.Edges
-	jumps [3][]bool // at edges of the finest grid; nil: it is a coarser one
+	jumps [3][]bool // edges of the finest grid at which κ jumps; nil on coarser grids
 }
 
-// diffusion evaluates κ between the points of a box of the grid, −1 and N being the
-// boundary; nil: it is constant.
+// diffusion evaluates κ between the points of a box of the grid, where −1 and N denote the boundary. It returns
+// nil if κ is constant.
 func (p *Problem) diffusion(lo, hi [3]int) *diffusion {
 	if p.Diffusion.Constant() {
 		return nil
@@ -122,8 +120,8 @@ func (p *Problem) diffusion(lo, hi [3]int) *diffusion {
 	return d
 }
 
-// edges are those of all points of a box of the grid and those around it, as a grid of their
-// own; nil: κ is constant.
+// edges returns κ on the edges of a box and the points around it, as a grid of its own. It returns nil if κ is
+// constant.
 func (p *Problem) edges(b Box) *method.Edges {
 	lo, hi := Grown(b, 1, p.Dimension)
 	d := p.diffusion(lo, hi)
@@ -135,7 +133,7 @@ func (p *Problem) edges(b Box) *method.Edges {
 	return d.Edges
 }
 
-// GrownBy is a box and so many points around it.
+// Grown returns the corners of b extended by the given number of points along the used axes.
 func Grown(b Box, by, dim int) (lo, hi [3]int) {
 	for a := range dim {
 		b.Lo[a], b.Hi[a] = b.Lo[a]-by, b.Hi[a]+by
@@ -143,8 +141,8 @@ func Grown(b Box, by, dim int) (lo, hi [3]int) {
 	return b.Lo, b.Hi
 }
 
-// Between is κ between grid point idx (1-based), which lies at here, and the next one along
-// axis a, or the one before it where side is −1. The place half-way is counted from here.
+// Between returns κ between grid point idx (1-based), which lies at here, and its neighbour along axis a: the
+// next one if side is 1, the previous one if side is −1. The half-way point is computed from here.
 func (s Stencil) Between(idx [3]int, here Point, a, side int) float64 {
 	c := s.Problem.Diffusion
 	if c.Constant() {
@@ -177,8 +175,8 @@ func (s Stencil) Between(idx [3]int, here Point, a, side int) float64 {
 	return c.Of(here)
 }
 
-// CoarseEdges are κ for a box of a grid of the hierarchy, averaged from the finest one's,
-// part by part where that would take much memory; nil: κ is constant.
+// CoarseEdges returns κ for a box of grid l of the hierarchy, averaged from the finest grid. Large boxes are
+// evaluated in parts to bound the memory. It returns nil if κ is constant.
 func (p *Problem) CoarseEdges(h *method.Hierarchy, l int, lo, hi [3]int) *method.Edges {
 	if l == 0 {
 		if d := p.diffusion(lo, hi); d != nil {
@@ -200,5 +198,5 @@ func (p *Problem) CoarseEdges(h *method.Hierarchy, l int, lo, hi [3]int) *method
 	return p.CoarseEdges(h, l, lo, high).Append(p.CoarseEdges(h, l, low, hi))
 }
 
-// edgePoints of a finer grid are evaluated at once.
+// edgePoints bounds the points of a finer grid that are evaluated at once.
 const edgePoints = 1 << 22

@@ -6,9 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Discretization is a box of the discrete problem: its operator, source and obstacles as
-// own-box arrays (none where one number serves), and how arrays of values on it
-// are laid out.
+// Discretization holds the discrete problem on a box: operator, source and obstacles at the box's own points,
+// without an array where one number suffices, and the layout of value arrays on the box.
 type Discretization struct {
 	Problem       *Problem
 	Box           Box
@@ -18,15 +17,15 @@ type Discretization struct {
 	Source        kernel.Field
 	Lower         kernel.Field
 	Upper         kernel.Field
-	stepSource    []float64 // room for the source of a time step where f is constant
-	obstaclesKept bool      // lower and upper are those of every time step
-	Executor      Executor  // of what goes through all points; nil: Sequential
+	stepSource    []float64 // array for the source of a time step where f is constant
+	obstaclesKept bool      // Lower and Upper hold for every time step
+	Executor      Executor  // runs the passes over all points; nil: Sequential
 
-	KeepDiffusion bool       // keeps d once built
-	DiffusionBox  Box        // of which d is kept: the block, and what lies around it
+	KeepDiffusion bool       // Build stores κ in Kept
+	DiffusionBox  Box        // box for which κ is kept: the block and its surroundings
 	Kept          *diffusion // nil: constant, or not kept
 
-	Allocate func(n int) []float64 // Config.Allocate; nil: the built-in one
+	Allocate func(n int) []float64 // Config.Allocate; nil: make
 }
 
 // Discretize evaluates the problem at the points of a box.
@@ -39,7 +38,7 @@ func Discretize(p *Problem, box Box) (*Discretization, error) {
 	return b, b.Build(p)
 }
 
-// Move makes it the block of another box: its arrays serve there if they are large enough.
+// Move re-evaluates the discretization for another box. Arrays that are large enough are reused.
 func (b *Discretization) Move(p *Problem, box Box) error {
 	l, err := kernel.NewLayout(p.Dimension, box.Size())
 	if err != nil {
@@ -49,8 +48,7 @@ func (b *Discretization) Move(p *Problem, box Box) error {
 	return b.Build(p)
 }
 
-// Build evaluates a problem at the box's points. Arrays that an earlier build made
-// are written anew.
+// Build evaluates p at the box's points. It overwrites the arrays of an earlier build.
 func (b *Discretization) Build(p *Problem) error {
 	b.Problem = p
 	var err error
@@ -94,8 +92,8 @@ func (b *Discretization) Build(p *Problem) error {
 	return nil
 }
 
-// field evaluates a function at the block's points; an array is only kept if it is
-// needed. room, an array of that size or nil, is used for it.
+// field evaluates a function at the block's points. The field has no array if all values are equal. room, nil
+// or an array of that size, is used for it.
 func (b *Discretization) field(name string, f Function, row Row, room []float64) (kernel.Field, error) {
 	array, value, err := b.sample(Sampler{b.Problem, name, f, row}, room)
 	return kernel.Field{Array: array, Value: value}, err
@@ -113,7 +111,7 @@ func (b *Discretization) checkObstacles() error {
 	return err
 }
 
-// Sweep makes the block's relaxation with step δ.
+// Sweep returns the kernel that relaxes the block with step δ.
 func (b *Discretization) Sweep(step float64) (*kernel.Sweep, error) {
 	return kernel.New(kernel.Config{
 		Layout: b.Layout, Operator: b.Operator, Source: b.Source,
@@ -121,12 +119,12 @@ func (b *Discretization) Sweep(step float64) (*kernel.Sweep, error) {
 	})
 }
 
-// Project brings v into [φ, ψ] at dense index d, by the kernels' rule.
+// Project returns v projected onto [φ, ψ] at dense index d, by the kernels' rule.
 func (b *Discretization) Project(v float64, d int) float64 {
 	return Clamp(v, b.Lower.At(d), b.Upper.At(d))
 }
 
-// Clamp returns v, at least phi and at most psi.
+// Clamp returns v limited to [phi, psi].
 func Clamp(v, phi, psi float64) float64 {
 	if phi > v {
 		v = phi
@@ -137,9 +135,8 @@ func Clamp(v, phi, psi float64) float64 {
 	return v
 }
 
-// Start overwrites own points with the starting iterate, brought into [φ, ψ]:
-// values (dense own-box, may be nil), else the problem's Initial, else nothing.
-// It tells whether there was one.
+// Start sets the own points of dst to the starting iterate, projected onto [φ, ψ]: values (dense, own box) if
+// not nil, else the problem's Initial. It reports whether either exists and leaves dst unchanged if not.
 func (b *Discretization) Start(dst, values []float64) (bool, error) {
 	p := b.Problem
 	if values == nil && p.Initial == nil {
@@ -159,13 +156,13 @@ func (b *Discretization) Start(dst, values []float64) (bool, error) {
 	return true, err
 }
 
-// StartValue is a starting value at grid point idx, of dense index d, brought into [φ, ψ].
+// StartValue returns the starting value v of grid point idx with dense index d, projected onto [φ, ψ].
 func (b *Discretization) StartValue(v float64, d int, idx [3]int) (float64, error) {
 	return b.Problem.StartValue(v, b.Lower.At(d), b.Upper.At(d), idx)
 }
 
-// StartValue returns the starting value v at grid point idx, brought between the obstacles phi and psi. It
-// refuses values that are not finite or too large.
+// StartValue returns the starting value v at grid point idx, projected onto [phi, psi]. It returns an error if
+// the value is not finite or too large.
 func (p *Problem) StartValue(v, phi, psi float64, idx [3]int) (float64, error) {
 	w := Clamp(v, phi, psi)
 	if !kernel.Finite(v) || math.Abs(w) > maxStartValue {
@@ -174,7 +171,7 @@ func (p *Problem) StartValue(v, phi, psi float64, idx [3]int) (float64, error) {
 	return w, nil
 }
 
-// startFrom is start with values.
+// startFrom sets the own points of dst to values, projected onto [φ, ψ].
 func (b *Discretization) startFrom(dst, values []float64) error {
 	var err error
 	d := 0
@@ -190,13 +187,14 @@ func (b *Discretization) startFrom(dst, values []float64) error {
 	return err
 }
 
-// Index is where grid point idx (1-based) lies in a padded array.
+// Index returns the offset of grid point idx (1-based) in a padded array.
 func (b *Discretization) Index(idx [3]int) int {
 	lo := b.Box.Lo
 	return b.Layout.Index(idx[0]-1-lo[0], idx[1]-1-lo[1], idx[2]-1-lo[2])
 }
 
-// EachFace visits the faces of the block: boxes of ghosts, and whether they are on ∂Ω.
+// EachFace calls f for the faces of the block: boxes of ghost points, and whether they lie on ∂Ω. It stops when
+// f returns false.
 func (b *Discretization) EachFace(f func(face Box, boundary bool) bool) {
 	for a := range b.Problem.Dimension {
 		for _, end := range [2]int{b.Box.Lo[a] - 1, b.Box.Hi[a]} {
@@ -209,8 +207,8 @@ func (b *Discretization) EachFace(f func(face Box, boundary bool) bool) {
 	}
 }
 
-// EachRowOf visits the rows of a box in or beside the block: n points along x from place at
-// in a padded array on; first is the grid point of the first. It tells whether f never ended it.
+// EachRowOf calls f for the rows of a box in or beside the block: n points along x from offset at of a padded
+// array, the first being grid point first. It reports whether f returned true for all.
 func (b *Discretization) EachRowOf(box Box, f func(at, n int, first [3]int) bool) bool {
 	n := box.Hi[0] - box.Lo[0]
 	for z := box.Lo[2]; z < box.Hi[2]; z++ {
@@ -224,12 +222,12 @@ func (b *Discretization) EachRowOf(box Box, f func(at, n int, first [3]int) bool
 	return true
 }
 
-// EachGhostRow visits the ghosts that a stencil reads, those of the faces, by rows.
+// EachGhostRow calls f for the rows of face ghosts, which are the ghosts that a stencil reads.
 func (b *Discretization) EachGhostRow(f func(at, n int, first [3]int) bool) {
 	b.EachFace(func(face Box, _ bool) bool { return b.EachRowOf(face, f) })
 }
 
-// EachGhost visits them one by one.
+// EachGhost calls f for every face ghost.
 func (b *Discretization) EachGhost(f func(at int, idx [3]int) bool) {
 	b.EachGhostRow(func(at, n int, first [3]int) bool {
 		for i := range n {
@@ -241,7 +239,7 @@ func (b *Discretization) EachGhost(f func(at int, idx [3]int) bool) {
 	})
 }
 
-// Dense is the dense index of grid point idx (1-based), one of the block's own.
+// Dense returns the dense index of grid point idx (1-based), which must be an own point.
 func (b *Discretization) Dense(idx [3]int) int {
 	lo := b.Box.Lo
 	return b.Layout.Dense(idx[0]-1-lo[0], idx[1]-1-lo[1], idx[2]-1-lo[2])
@@ -255,7 +253,7 @@ func (b *Discretization) CopyGhosts(dst, src []float64) {
 	})
 }
 
-// CopyOut writes own points to a dense array.
+// CopyOut copies the own points of a padded array to a dense array.
 func (b *Discretization) CopyOut(dst, src []float64) {
 	l := b.Layout
 	for z := range l.N[2] {

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// resize gives the block another extent along the slowest axis.
+// resize changes the extent of the block along the slowest axis.
 func (b *Discretization) resize(lo, hi int) error {
 	slow := b.Layout.Dim - 1
 	b.Box.Lo[slow], b.Box.Hi[slow] = lo, hi
@@ -15,7 +15,7 @@ func (b *Discretization) resize(lo, hi int) error {
 	return err
 }
 
-// arrays are the dense arrays that the block has.
+// arrays returns pointers to the block's dense arrays.
 func (b *Discretization) arrays() []*[]float64 {
 	out := []*[]float64{&b.Source.Array, &b.Lower.Array, &b.Upper.Array}
 	for d := range b.Operator.Arrays {
@@ -24,7 +24,7 @@ func (b *Discretization) arrays() []*[]float64 {
 	return out
 }
 
-// Drop removes planes at the low (side < 0) or the high end of the slowest axis.
+// RemovePlanes removes planes at the low (side < 0) or high end of the slowest axis.
 func (b *Discretization) RemovePlanes(side, count int) error {
 	slow := b.Layout.Dim - 1
 	lo, hi := b.Box.Lo[slow], b.Box.Hi[slow]
@@ -43,7 +43,7 @@ func (b *Discretization) RemovePlanes(side, count int) error {
 	return b.resize(lo, hi-count)
 }
 
-// Beside is the block of the planes that follow on one side.
+// Adjacent returns the discretization of the count planes that follow on one side.
 func (b *Discretization) Adjacent(side, count int) (*Discretization, error) {
 	box, slow := b.Box, b.Layout.Dim-1
 	if side < 0 {
@@ -54,7 +54,7 @@ func (b *Discretization) Adjacent(side, count int) (*Discretization, error) {
 	return Discretize(b.Problem, box)
 }
 
-// Join adds the block that beside gave.
+// AddPlanes appends planes that Adjacent returned for the same side.
 func (b *Discretization) AddPlanes(side int, part *Discretization) error {
 	own, more := b.Layout.Points(), part.Layout.Points()
 	field := func(f, g kernel.Field) kernel.Field {
@@ -76,7 +76,7 @@ func (b *Discretization) AddPlanes(side int, part *Discretization) error {
 	return b.resize(min(b.Box.Lo[slow], part.Box.Lo[slow]), max(b.Box.Hi[slow], part.Box.Hi[slow]))
 }
 
-// FillRim writes the boundary data beside the planes of a box to a padded array.
+// FillSideGhosts writes the boundary data beside the planes of a box to a padded array.
 func (b *Discretization) FillSideGhosts(dst []float64, planes Box) {
 	for a := range b.Layout.Dim - 1 {
 		for _, end := range []int{planes.Lo[a] - 1, planes.Hi[a]} {
@@ -90,7 +90,7 @@ func (b *Discretization) FillSideGhosts(dst []float64, planes Box) {
 	}
 }
 
-// spread is a field's values at every point.
+// fieldArray returns a field's values at every point.
 func fieldArray(f kernel.Field, points int) []float64 {
 	if f.Array != nil {
 		return f.Array
@@ -98,7 +98,7 @@ func fieldArray(f kernel.Field, points int) []float64 {
 	return slices.Repeat([]float64{f.Value}, points)
 }
 
-// Joined is a new array of own values and those of planes on one side; nil of nothing.
+// Joined returns a new array of own values and those of planes added on one side, or nil if both are empty.
 func Joined(side int, own, more []float64) []float64 {
 	if side < 0 {
 		own, more = more, own
@@ -106,7 +106,7 @@ func Joined(side int, own, more []float64) []float64 {
 	return append(slices.Clip(slices.Clone(own)), more...)
 }
 
-// Head returns the first n values of a without spare capacity; nil of nil.
+// Head returns the first n values of a without spare capacity, or nil if a is nil.
 func Head(a []float64, n int) []float64 {
 	if a == nil {
 		return nil
@@ -114,7 +114,7 @@ func Head(a []float64, n int) []float64 {
 	return a[:n:n]
 }
 
-// Tail returns the values of a from index n on; nil of nil.
+// Tail returns the values of a from index n on, or nil if a is nil.
 func Tail(a []float64, n int) []float64 {
 	if a == nil {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// LargestMagnitude is NaN if a value is.
+// LargestMagnitude returns the largest magnitude in v, or NaN if v contains a NaN.
 func LargestMagnitude(v []float64) float64 { return kernel.MaxAbs(v) }
 
-// Larger is NaN if one of the two is.
+// MaxOrNaN returns the larger of a and b, or NaN if b is NaN.
 func MaxOrNaN(a, b float64) float64 {
 	if b > a || math.IsNaN(b) {
 		return b
@@ -17,9 +17,8 @@ func MaxOrNaN(a, b float64) float64 {
 	return a
 }
 
-// EachRow visits the rows of a padded array, with their ghosts and those of rows
-// beside the block, or without, and the grid index of their first point (0 and N+1
-// are the boundary).
+// EachRow calls f for the rows of a padded array with the grid index of their first point (0 and N+1 denote the
+// boundary). With ghosts it includes the ghost points and the ghost rows beside the block.
 func (b *Discretization) EachRow(f func(row []float64, first [3]int), v []float64, ghosts bool) {
 	l, in := b.Layout, b.Layout.Interior()
 	if ghosts {

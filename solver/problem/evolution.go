@@ -6,30 +6,28 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// MaxSteps bounds the time steps of one run; labels of halos hold that many.
+// MaxSteps bounds the time steps of one run. Halo labels have 20 bits for the step.
 const MaxSteps = 1 << 20
 
-// Evolution makes a problem nonstationary: find u(t) ≥ φ(t), 0 ≤ t ≤ End, with
-// u_t + A·u − f ≥ 0, complementary, from u(0). It is solved by implicit Euler in
-// Steps equal steps Δt: step m is the stationary problem with A + I/Δt, the source
-// f(t_m) + u(t_m−1)/Δt, and obstacles and boundary data at t_m = m·Δt. That operator
-// is an M-matrix if A is, whatever Δt.
+// Evolution makes a problem nonstationary: find u(t) ≥ φ(t), 0 ≤ t ≤ End, with u_t + A·u − f ≥ 0 and
+// complementarity, from u(0). It is solved by implicit Euler in Steps equal steps Δt. Step m is the stationary
+// problem with the operator A + I/Δt, the source f(t_m) + u(t_m−1)/Δt, and obstacles and boundary data at t_m =
+// m·Δt. Its operator is an M-matrix if A is, for any Δt.
 type Evolution struct {
 	End     float64  // time of the last step, positive
 	Steps   int      // 1 to MaxSteps
 	Initial Function // u(0) in the interior; nil: max(φ(0), 0), at most ψ(0)
-	// At is the problem's functions at time t: everything of a Problem but Initial
-	// and Evolution, on the same grid. It is pure and called once a step.
+	// At returns the problem at time t, with everything except Initial and Evolution, on the same grid. It must be
+	// pure. It is called once per step.
 	At func(t float64) *Problem
-	// SteadyObstacles says that neither obstacle changes with t: a block then evaluates
-	// them once, not in every step.
+	// SteadyObstacles states that neither obstacle depends on t. They are then evaluated once per run.
 	SteadyObstacles bool
 }
 
-// Step is Δt.
+// Step returns Δt.
 func (e *Evolution) Step() float64 { return e.End / float64(e.Steps) }
 
-// Time is t_m; exactly End at the last step.
+// Time returns t_m. At the last step it returns exactly End.
 func (e *Evolution) Time(m int) float64 {
 	if m == e.Steps {
 		return e.End
@@ -37,7 +35,7 @@ func (e *Evolution) Time(m int) float64 {
 	return float64(m) * e.Step()
 }
 
-// check refuses an evolution that has no steps to take.
+// check returns an error if the time steps are invalid.
 func (e *Evolution) check(p *Problem) error {
 	switch {
 	case !(e.End > 0) || math.IsInf(e.End, 1) || !(e.Step() > 0):
@@ -50,7 +48,7 @@ func (e *Evolution) check(p *Problem) error {
 	return nil
 }
 
-// Steps is the number of time steps, 0 for a stationary problem.
+// Steps returns the number of time steps, 0 for a stationary problem.
 func (p *Problem) Steps() int {
 	if p.Evolution == nil {
 		return 0
@@ -58,10 +56,9 @@ func (p *Problem) Steps() int {
 	return p.Evolution.Steps
 }
 
-// AtStep is what step m solves, 1 ≤ m ≤ Steps, but for the term u(t_m−1)/Δt of the
-// source, which is known only then: a stationary problem with 1/Δt in its reaction.
-// AtStep(0) has the functions of the start and nothing added. Of a stationary problem
-// it is the problem itself.
+// AtStep returns the stationary problem of step m, 1 ≤ m ≤ Steps, with 1/Δt added to its reaction. It lacks the
+// source term u(t_m−1)/Δt, which Discretization.AddPrevious adds. AtStep(0) returns the problem at the start
+// with nothing added. For a stationary problem it returns p.
 func (p *Problem) AtStep(m int) *Problem {
 	e := p.Evolution
 	switch {
@@ -82,7 +79,7 @@ func (p *Problem) AtStep(m int) *Problem {
 	return &q
 }
 
-// start is the problem whose reference vector or Initial is u(0).
+// startProblem returns the problem whose Initial or reference vector is u(0).
 func (p *Problem) startProblem() *Problem {
 	e := p.Evolution
 	if e == nil {
@@ -94,8 +91,8 @@ func (p *Problem) startProblem() *Problem {
 	return &q
 }
 
-// Before is u(0) on a box, brought into [φ(0), ψ(0)]: from values (dense own-box, may
-// be nil), else Initial, else the reference vector.
+// InitialValues returns u(0) on a box, projected onto [φ(0), ψ(0)]: values (dense, own box) if not nil, else
+// Initial, else the reference vector.
 func (p *Problem) InitialValues(box Box, values []float64) ([]float64, error) {
 	q := p.startProblem()
 	out := make([]float64, box.Points())
@@ -128,7 +125,7 @@ func (p *Problem) InitialValues(box Box, values []float64) ([]float64, error) {
 	return out, err
 }
 
-// Remember adds u(t_m−1)/Δt to the block's source; before is dense own-box.
+// AddPrevious adds u(t_m−1)/Δt to the block's source. before is dense on the own box.
 func (b *Discretization) AddPrevious(before []float64, dt float64) {
 	source := b.Source
 	if source.Array == nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Magnitudes adds up m² (see stagnation) over points of the block; u is padded.
+// Magnitudes sums m² over points of the block that are not in contact, where m bounds the magnitude of the
+// terms of the point's residual. The stagnation test uses it. u is padded.
 func (b *Discretization) Magnitudes(u []float64, points kernel.Box) kernel.Sum {
 	var sum kernel.Sum
 	o := &b.Operator
@@ -33,7 +34,7 @@ func (b *Discretization) Magnitudes(u []float64, points kernel.Box) kernel.Sum {
 	return sum
 }
 
-// PointMagnitude is m_i.
+// PointMagnitude returns m for a point with diagonal entry center, value u and source f.
 func PointMagnitude(center, u, f float64) float64 {
 	return float64(2*center*math.Abs(u)) + math.Abs(f)
 }

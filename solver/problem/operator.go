@@ -7,21 +7,20 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Stencil makes the coefficients of the discrete operator, one place for every
-// user, so that all compute the same bits: per axis
+// Stencil computes the coefficients of the discrete operator. All users share it and therefore obtain the same
+// bits. Per axis,
 //
 //	low  = κ(x−h/2)/h² + b/(2h),  high = κ(x+h/2)/h² − b/(2h)
 //
-// and center = Σ (κ(x−h/2) + κ(x+h/2))/h² + c, where κ(x±h/2) is a mean along the edge if κ
-// jumps there (see Coefficient.edge); where the problem asks for upwind
-// differences and |b|·h > 2κ at either of the two, b's part is |b|/h on the side that the flow comes
-// from, and on the diagonal.
+// and center = Σ (κ(x−h/2) + κ(x+h/2))/h² + c. κ(x±h/2) is a harmonic mean along the edge if κ jumps there (see
+// Coefficient.edge). If the problem uses upwind differences and |b|·h > 2κ at either half-way point, the
+// velocity contributes |b|/h on the upstream side and on the diagonal.
 type Stencil struct {
 	Problem *Problem
 	h       [3]float64
-	// half has κ taken half-way wherever it jumps.
+	// take κ half-way even where it jumps
 	half bool
-	d    *diffusion // κ between points of a box around what is asked for; nil: it is evaluated
+	d    *diffusion // κ around the box in question; nil: evaluated on demand
 }
 
 // NewStencil returns the stencil of the operator of p.
@@ -29,7 +28,7 @@ func NewStencil(p *Problem) Stencil {
 	return Stencil{Problem: p, h: [3]float64{p.Spacing(0), p.Spacing(1), p.Spacing(2)}}
 }
 
-// Constant tells whether one set of coefficients serves every point.
+// Constant reports whether one set of coefficients applies at every point.
 func (s Stencil) Constant() bool {
 	p := s.Problem
 	for a := range p.Dimension {
@@ -40,8 +39,7 @@ func (s Stencil) Constant() bool {
 	return p.Diffusion.Constant() && p.Reaction.Constant()
 }
 
-// At is the operator's row at grid point idx (1-based: 0 and N+1 are the
-// boundary).
+// At returns the operator's row at grid point idx (1-based; 0 and N+1 denote the boundary).
 func (s Stencil) At(idx [3]int) (v [kernel.Directions]float64) {
 	p := s.Problem
 	here := p.At(idx[0], idx[1], idx[2])
@@ -71,7 +69,7 @@ func (s Stencil) At(idx [3]int) (v [kernel.Directions]float64) {
 	return v
 }
 
-// check refuses a row that is not finite or has no positive diagonal.
+// check returns an error if a row is not finite or its diagonal is not positive.
 func (s Stencil) check(idx [3]int, v *[kernel.Directions]float64) error {
 	for d := range 1 + 2*s.Problem.Dimension {
 		if math.IsNaN(v[d]) || math.IsInf(v[d], 0) {
@@ -86,7 +84,7 @@ func (s Stencil) check(idx [3]int, v *[kernel.Directions]float64) error {
 	return nil
 }
 
-// shape is the cheapest form that a constant row fits.
+// shape returns the cheapest operator form for a constant row.
 func (s Stencil) shape(v [kernel.Directions]float64) kernel.Operator {
 	off := v[kernel.West]
 	for d := kernel.West; d <= 2*s.Problem.Dimension; d++ {
@@ -97,8 +95,8 @@ func (s Stencil) shape(v [kernel.Directions]float64) kernel.Operator {
 	return kernel.Operator{Form: kernel.Isotropic, Diag: v[kernel.Center], Off: off}
 }
 
-// Operator builds the coefficients of a box and the largest diagonal entry in it, in
-// the arrays given where there are some.
+// Operator returns the coefficients of a box and the largest diagonal entry in it. It uses the arrays in room
+// where they are large enough.
 func (s Stencil) Operator(box Box, l kernel.Layout, room [kernel.Directions][]float64) (kernel.Operator, float64, error) {
 	first := [3]int{box.Lo[0] + 1, box.Lo[1] + 1, box.Lo[2] + 1}
 	if s.Constant() {

@@ -9,19 +9,19 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Partition cuts the grid by planes (a tensor product): Cuts[a] holds
-// 0 = c₀ < c₁ < … = N[a]. Rank r owns part (r mod Px, r/Px mod Py, r/(Px·Py)).
+// Partition cuts the grid by planes into a tensor product of boxes. Cuts[a] holds 0 = c₀ < c₁ < … = N[a]. Rank
+// r owns part (r mod Px, r/Px mod Py, r/(Px·Py)).
 type Partition struct{ Cuts [3][]int }
 
 // Neighbour is a peer that shares a face.
 type Neighbour struct {
 	Rank      iterate.Rank
 	Axis      int
-	Side      int // −1: it lies on the low side, +1: on the high side
-	FaceBytes int // 8 × points of the face
+	Side      int // −1: low side, +1: high side
+	FaceBytes int // 8 bytes per point of the face
 }
 
-// Layer is the outermost own points towards the neighbour, in a box of that layout.
+// Layer returns the outermost layer of own points towards the neighbour, in a box of the given layout.
 func (n Neighbour) Layer(l kernel.Layout) kernel.Box {
 	b := l.Interior()
 	if n.Side < 0 {
@@ -35,11 +35,11 @@ func (n Neighbour) Layer(l kernel.Layout) kernel.Box {
 // MaxPeers bounds the number of peers of one run.
 const MaxPeers = 1 << 16
 
-// ErrPartition is wrapped by every error about a partition that cannot be made.
+// ErrPartition is wrapped by every error about an impossible partition.
 var ErrPartition = errors.New("solver: the grid cannot be cut like this")
 
-// Slabs cuts along the slowest used axis. weights, one per peer and positive,
-// give the shares of the planes; nil means even. Every peer gets a plane at least.
+// Slabs cuts the grid along the slowest used axis. weights, positive and one per peer, determine the shares of
+// the planes; nil means equal shares. Every peer receives at least one plane.
 func Slabs(n [3]int, peers int, weights []float64) (Partition, error) {
 	axis := 0
 	for a, m := range n {
@@ -73,7 +73,7 @@ func Slabs(n [3]int, peers int, weights []float64) (Partition, error) {
 	return p, nil
 }
 
-// weightedCuts rounds the cumulated shares and leaves everyone one plane.
+// weightedCuts rounds the cumulative shares and assigns every peer at least one plane.
 func weightedCuts(n int, weights []float64, total float64) []int {
 	peers := len(weights)
 	cuts := make([]int, peers+1)
@@ -88,8 +88,8 @@ func weightedCuts(n int, weights []float64, total float64) []int {
 	return cuts
 }
 
-// Boxes cuts into peers boxes with the least surface between them; among equals
-// the one that cuts the slower axes wins, whose faces lie together in memory.
+// Boxes cuts the grid into boxes with the least total surface. Among equal choices it prefers cuts along slower
+// axes, whose faces are contiguous in memory.
 func Boxes(n [3]int, peers int) (Partition, error) {
 	if peers < 1 || peers > MaxPeers {
 		return Partition{}, fmt.Errorf("%w: %d peers; there may be 1 to %d", ErrPartition, peers, MaxPeers)
@@ -121,8 +121,8 @@ func Boxes(n [3]int, peers int) (Partition, error) {
 	return GridOf(n, best)
 }
 
-// SlabsOrBoxes cuts a grid into slabs, whose faces lie together in memory, until boxes have less
-// than half of their surface. With weights, one for each peer, it is slabs (see Slabs).
+// SlabsOrBoxes returns slabs, whose faces are contiguous in memory, unless boxes have less than half of their
+// surface. With weights, one per peer, it returns slabs (see Slabs).
 func SlabsOrBoxes(n [3]int, peers int, weights []float64) (Partition, error) {
 	slabs, err := Slabs(n, peers, weights)
 	if len(weights) > 0 || err == nil && peers < 4 {
@@ -135,7 +135,7 @@ func SlabsOrBoxes(n [3]int, peers int, weights []float64) (Partition, error) {
 	return slabs, nil
 }
 
-// surface counts the bytes of all faces.
+// surface returns the total size of all faces in bytes.
 func (p Partition) surface() int {
 	total := 0
 	for r := range p.Peers() {
@@ -146,8 +146,8 @@ func (p Partition) surface() int {
 	return total
 }
 
-// GridOf cuts axis a into p[a] parts as even as possible; the first ones are
-// larger by one where it does not divide.
+// GridOf cuts axis a into p[a] parts of nearly equal size. If N[a] is not divisible, the first parts have one
+// more point.
 func GridOf(n [3]int, p [3]int) (Partition, error) {
 	if err := checkParts(n, p); err != nil {
 		return Partition{}, err
@@ -186,7 +186,7 @@ func checkParts(n, p [3]int) error {
 	return nil
 }
 
-// Validate tells whether the partition covers a grid of n points.
+// Validate returns an error unless the partition covers a grid of n points.
 func (p Partition) Validate(n [3]int) error {
 	peers := 1
 	for a, cuts := range p.Cuts {
@@ -206,7 +206,7 @@ func (p Partition) Validate(n [3]int) error {
 	return nil
 }
 
-// Parts is the number of parts along each axis.
+// Parts returns the number of parts along each axis.
 func (p Partition) Parts() [3]int {
 	var parts [3]int
 	for a, c := range p.Cuts {
@@ -215,19 +215,19 @@ func (p Partition) Parts() [3]int {
 	return parts
 }
 
-// Peers is the number of boxes.
+// Peers returns the number of boxes.
 func (p Partition) Peers() int {
 	n := p.Parts()
 	return n[0] * n[1] * n[2]
 }
 
-// Place is the position of rank r in the grid of boxes.
+// Position returns the position of rank r in the grid of boxes.
 func (p Partition) Position(r iterate.Rank) [3]int {
 	n := p.Parts()
 	return [3]int{int(r) % n[0], int(r) / n[0] % n[1], int(r) / (n[0] * n[1])}
 }
 
-// Box is the box of rank r, 0 ≤ r < Peers().
+// Box returns the box of rank r, 0 ≤ r < Peers().
 func (p Partition) Box(r iterate.Rank) Box {
 	var b Box
 	for a, i := range p.Position(r) {
@@ -236,7 +236,7 @@ func (p Partition) Box(r iterate.Rank) Box {
 	return b
 }
 
-// Neighbours of rank r in the order x−, x+, y−, y+, z−, z+.
+// Neighbours returns the neighbours of rank r in the order x−, x+, y−, y+, z−, z+.
 func (p Partition) Neighbours(r iterate.Rank) []Neighbour {
 	parts, place, box := p.Parts(), p.Position(r), p.Box(r)
 	size := box.Size()

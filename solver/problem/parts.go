@@ -2,30 +2,29 @@ package problem
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// Step is one thing of a sweep, in order: relax a part, or send a face.
+// SweepStep is one step of a sweep: relax a part, or send a face.
 type SweepStep struct {
-	Send   bool
+	Send   bool       // true: send a face; false: relax a part
 	Face   int        // send: index of the face
 	Part   int        // relax: number of the part
 	Box    kernel.Box // relax: own points, local indices
-	Chunks int        // relax: pieces for the executor
-	Axis   int        // relax: axis that the pieces cut
-	Points int        // relax: relaxations of a point
+	Chunks int        // relax: number of chunks for the executor
+	Axis   int        // relax: axis along which chunks are cut
+	Points int        // relax: point relaxations
 }
 
 const (
-	// PartPoints bounds a part, so that the shell polls every fraction of a
-	// millisecond.
+	// PartPoints bounds the points of a part so that the shell polls the network several times per millisecond.
 	PartPoints = 1 << 18
-	// ChunkPoints is the least work worth handing to another thread.
+	// ChunkPoints is the least work that is worth another thread.
 	ChunkPoints = 1 << 12
-	// MaxChunks is the most pieces that a part is cut into for the executor.
+	// MaxChunks bounds the chunks of a part.
 	MaxChunks = 64
-	// Columns is the width of the parts at x faces: a cache line of values.
+	// EdgeColumns is the width of the parts at x faces: a cache line of values.
 	EdgeColumns = 8
 )
 
-// Meets reports whether two boxes have a point in common.
+// Intersect reports whether two boxes have a point in common.
 func Intersect(a, b kernel.Box) bool {
 	for i := range 3 {
 		if a.Lo[i] >= b.Hi[i] || b.Lo[i] >= a.Hi[i] {
@@ -35,8 +34,8 @@ func Intersect(a, b kernel.Box) bool {
 	return true
 }
 
-// AppendParts cuts a box into parts of at most partPoints points, along z, then y,
-// then x.
+// AppendParts cuts a box into parts of at most PartPoints points, along z, then y, then x, and appends them to
+// dst.
 func AppendParts(dst []kernel.Box, b kernel.Box) []kernel.Box {
 	if b.Empty() {
 		return dst
@@ -58,9 +57,8 @@ func AppendParts(dst []kernel.Box, b kernel.Box) []kernel.Box {
 	return dst
 }
 
-// Split says into how many pieces, along which axis, a part may be cut for the
-// executor. In-turn planes depend on each other, so there it is what a plane may
-// be cut into.
+// Split returns the number of chunks into which a part may be cut for the executor, and the axis. With InTurn,
+// planes depend on each other and only a plane may be cut.
 func Split(b kernel.Box, order Order, dim int) (chunks, axis int) {
 	points := b.Points()
 	if order == InTurn {
@@ -79,7 +77,7 @@ func Split(b kernel.Box, order Order, dim int) (chunks, axis int) {
 	return max(1, min(points/ChunkPoints, MaxChunks, b.Hi[axis]-b.Lo[axis])), axis
 }
 
-// Chunk is piece i of n of a box along an axis.
+// Chunk returns chunk i of n of a box along an axis.
 func Chunk(b kernel.Box, axis, i, n int) kernel.Box {
 	lo, size := b.Lo[axis], b.Hi[axis]-b.Lo[axis]
 	b.Lo[axis], b.Hi[axis] = lo+size*i/n, lo+size*(i+1)/n

@@ -6,8 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// ReferenceAt is u⁰ of SPEC §1 at grid point idx: max(φ, 0), at most ψ, in the
-// interior, the data on the boundary. Residuals are relative to that vector's.
+// ReferenceAt returns the reference vector u⁰ at grid point idx: max(φ, 0), at most ψ, in the interior and the
+// boundary data on ∂Ω. Residuals are relative to the residual of u⁰.
 func (p *Problem) ReferenceAt(idx [3]int) float64 {
 	q := p.At(idx[0], idx[1], idx[2])
 	for a := range p.Dimension {
@@ -29,9 +29,7 @@ func (p *Problem) ReferenceAt(idx [3]int) float64 {
 	return v
 }
 
-// FillReference sets own points and ghosts of a padded array to the reference
-// vector: boundary data where the box touches ∂Ω, and what the neighbours own
-// elsewhere.
+// FillReference sets the own points and face ghosts of a padded array to the reference vector.
 func (b *Discretization) FillReference(dst []float64) error {
 	m := b.Layout.N[0]
 	err := b.forRows(func(_, r int, first [3]int) error {
@@ -44,7 +42,7 @@ func (b *Discretization) FillReference(dst []float64) error {
 	return b.referenceGhosts(dst)
 }
 
-// referenceGhosts writes the reference vector on the ghosts alone.
+// referenceGhosts sets the face ghosts of dst to the reference vector.
 func (b *Discretization) referenceGhosts(dst []float64) (err error) {
 	p := b.Problem
 	x := p.Coordinates(0, b.Box.Lo[0]+1, b.Box.Hi[0]+1)
@@ -72,7 +70,7 @@ func (p *Problem) referenceError(v float64, idx [3]int) error {
 	return p.Errorf("the boundary data or the obstacle are %v at %v", v, p.Location(idx))
 }
 
-// referenceOwn writes 0 brought into [φ, ψ] at own points from dense index d on.
+// referenceOwn writes 0 projected onto [φ, ψ] to row, whose first point has dense index d.
 func (b *Discretization) referenceOwn(row []float64, d int) {
 	if b.Lower.Array == nil || b.Upper.Array != nil || b.Upper.Value < 0 {
 		for i := range row {
@@ -96,14 +94,14 @@ func (b *Discretization) referenceOwn(row []float64, d int) {
 	}
 }
 
-// positive is v if that is positive, else +0, without a branch; v is no NaN.
+// positivePart returns max(v, +0) without a branch. v must not be NaN.
 func positivePart(v float64) float64 {
 	b := math.Float64bits(v)
 	return math.Float64frombits(b &^ uint64(int64(b)>>63))
 }
 
-// referenceRow writes the reference vector on a row of ghosts that another block owns,
-// which begins with grid point first. x are its columns.
+// referenceRow writes the reference vector to a row of ghosts in the interior of the domain. first is its first
+// grid point, x its x coordinates.
 func (p *Problem) referenceRow(dst, x []float64, first [3]int) error {
 	if len(dst) == 1 || p.Obstacle == nil || p.Upper != nil {
 		for i := range dst {

@@ -2,14 +2,13 @@ package problem
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// Row writes the values of a Function at the points (x[i], y, z) to dst, with the same
-// bits; dst and x are equally long. It is as pure as the Function, and there because a
-// call for every point costs more than most functions do.
+// Row writes the values of a Function at the points (x[i], y, z) to dst, bitwise equal to those of the
+// Function. dst and x have equal lengths. A Row must be as pure as the Function. It saves one call per point,
+// which costs more than most functions.
 type Row func(dst, x []float64, y, z float64)
 
-// Rows are the functions of a Problem by rows; nil where there is none, and then the
-// function is called point by point. One value of every row is compared with the
-// function's, so that a function replaced without its row is an error, not another problem.
+// Rows holds the functions of a Problem by rows. Where one is nil, the Function is called point by point. One
+// value of every row is compared with the Function, so that replacing a Function but not its Row is an error.
 type Rows struct{ Obstacle, Upper, Source, Exact Row }
 
 // Sampler evaluates a function of a problem on rows of its grid.
@@ -20,14 +19,14 @@ type Sampler struct {
 	row  Row
 }
 
-// NewSampler returns what evaluates f at grid points of p; row does the same for rows and may be nil. The
-// name is for errors.
+// NewSampler returns a Sampler of f at grid points of p. row, which may be nil, evaluates f by rows. name
+// appears in errors.
 func NewSampler(p *Problem, name string, f Function, row Row) Sampler {
 	return Sampler{p, name, f, row}
 }
 
-// Coordinates are those of grid points lo, lo+1, … hi−1 along an axis, 0 and N+1 being the
-// boundary; 0 on an unused axis.
+// Coordinates returns the coordinates of grid points lo … hi−1 along an axis, where 0 and N+1 denote the
+// boundary. They are 0 on an unused axis.
 func (p *Problem) Coordinates(a, lo, hi int) []float64 {
 	x := make([]float64, hi-lo)
 	if a >= p.Dimension {
@@ -39,9 +38,9 @@ func (p *Problem) Coordinates(a, lo, hi int) []float64 {
 	return x
 }
 
-// EachPlace visits the points of a box as Box.each does, with their places: what At says,
-// found once for every plane of points instead of once for every point. It hands over
-// numbers, as arrays would go through memory, which costs more than most functions.
+// EachPoint calls f for the points of a box in memory order, with their indices and coordinates, and stops when
+// f returns false. It computes coordinates once per plane of points instead of once per point. It passes
+// scalars because arrays would be passed through memory.
 func (p *Problem) EachPoint(b Box, f func(dense, i, j, k int, x, y, z float64) bool) {
 	var along [3][]float64
 	for a := range along {
@@ -60,7 +59,7 @@ func (p *Problem) EachPoint(b Box, f func(dense, i, j, k int, x, y, z float64) b
 	}
 }
 
-// Values writes the values at columns x of the row that begins with grid point first.
+// Values writes the values at columns x of the row that begins at grid point first.
 func (s *Sampler) Values(dst, x []float64, first [3]int) error {
 	q := s.p.At(first[0], first[1], first[2])
 	if s.row == nil {
@@ -80,7 +79,7 @@ func (s *Sampler) Values(dst, x []float64, first [3]int) error {
 	return nil
 }
 
-// fill is values, all of which have to be finite: the error names the first that is not.
+// fill is Values with the check that all values are finite. The error names the first that is not.
 func (s *Sampler) fill(dst, x []float64, first [3]int) error {
 	if err := s.Values(dst, x, first); err != nil {
 		return err
@@ -91,7 +90,7 @@ func (s *Sampler) fill(dst, x []float64, first [3]int) error {
 	return nil
 }
 
-// firstNotFinite is −1 if all are finite.
+// firstNotFinite returns the index of the first value that is not finite, or −1.
 func firstNotFinite(row []float64) int {
 	if kernel.Finite(LargestMagnitude(row)) {
 		return -1
@@ -104,16 +103,16 @@ func firstNotFinite(row []float64) int {
 	return -1
 }
 
-// samplePoints is how many points are worth a share of their own among threads.
+// minSharePoints is the number of points that is worth one share of the work among threads.
 const minSharePoints = 1 << 14
 
-// rowShares is how many shares rows of a block are cut into.
+// rowShares returns the number of shares into which the block's rows are divided.
 func (b *Discretization) rowShares() int {
 	return max(1, min(b.Layout.Points()/minSharePoints, MaxChunks, b.Layout.N[1]*b.Layout.N[2]))
 }
 
-// forRows calls f for each row of the block, in shares on the executor: its number, and
-// its grid point of least x. It gives the error of the first row that has one.
+// forRows calls f for each row of the block, in shares on the executor, with the row's number and its grid
+// point of least x. It returns the error of the first row that has one.
 func (b *Discretization) forRows(f func(share, row int, first [3]int) error) error {
 	shares, rows := b.rowShares(), b.Layout.N[1]*b.Layout.N[2]
 	errs := make([]error, shares)
@@ -138,7 +137,7 @@ func (b *Discretization) executor() Executor {
 	return b.Executor
 }
 
-// room is an array for the block's points: the one given if that is large enough.
+// array returns an array for the block's points: the given one if it is large enough.
 func (b *Discretization) array(given []float64) []float64 {
 	n := b.Layout.Points()
 	if cap(given) < n && b.Allocate != nil {
@@ -147,7 +146,7 @@ func (b *Discretization) array(given []float64) []float64 {
 	return Resized(given, n)
 }
 
-// Fit is an array of n values: the one given if that is large enough.
+// Resized returns an array of n values: the given one if it is large enough.
 func Resized(given []float64, n int) []float64 {
 	if cap(given) < n {
 		return make([]float64, n)
@@ -155,7 +154,7 @@ func Resized(given []float64, n int) []float64 {
 	return given[:n]
 }
 
-// stretch is what a share of the rows of a field has shown: one value, or that it varies.
+// rowSample accumulates the rows of one share of a field: a single value, or varying values.
 type rowSample struct {
 	value   float64
 	row     []float64
@@ -163,8 +162,7 @@ type rowSample struct {
 	varies  bool
 }
 
-// take looks at row r of the field, whose values are in s.line while they have all been
-// the same and then in the array.
+// add processes row r of the field. While all values are equal, they are in s.row, afterwards in the array.
 func (s *rowSample) add(array []float64, first, r int) {
 	if s.varies {
 		return
@@ -185,15 +183,15 @@ func (s *rowSample) add(array []float64, first, r int) {
 	copy(array[r*m:], s.row)
 }
 
-// FillValue sets all values of dst to v.
+// Fill sets all values of dst to v.
 func Fill(dst []float64, v float64) {
 	for i := range dst {
 		dst[i] = v
 	}
 }
 
-// sample evaluates s at the block's points: one value where it is the same everywhere,
-// else an array, which is room if that is long enough.
+// sample evaluates s at the block's points. It returns a single value if all are equal, else an array, which is
+// room if that is long enough.
 func (b *Discretization) sample(s Sampler, room []float64) ([]float64, float64, error) {
 	m, rows, shares := b.Layout.N[0], b.Layout.N[1]*b.Layout.N[2], b.rowShares()
 	array := b.array(room)

@@ -7,43 +7,39 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Residuals are squared, summed and compared, and energies are products of values and
-// residuals. float64 holds the squares of numbers from about 1e-154 to 1e154 only. So a
-// problem whose data lie far from 1 is solved for 2^k·u instead of u: source, obstacles,
-// boundary data and starting values are multiplied by 2^k, and the answer by 2^−k. Both
-// products are exact, and every operation of a method on values multiplied by 2^k gives
-// 2^k times the same bits. k follows from the problem alone, so all peers find the same.
-// It is 0 for all but extraordinary data.
+// Residuals are squared, summed and compared, and energies are products of values and residuals. float64
+// holds the squares of numbers between about 1e-154 and 1e154 only. A problem with data far from 1 is therefore
+// solved for 2^k·u: source, obstacles, boundary data and starting values are multiplied by 2^k and the answer
+// by 2^−k. Both products are exact, and every operation of a method on scaled values yields the same bits times
+// 2^k. k depends on the problem alone, so all peers compute the same. It is 0 for all but extreme data.
 
 const (
-	// ordinaryExponent: residuals from 2^−300 to 2^300 are squared as they are. 2^200 is
-	// left on either side for the residual's fall, 2^24 for the number of points.
+	// Residuals from 2^−300 to 2^300 are squared without scaling. A factor 2^200 is left on either side for the
+	// decrease of the residual, and 2^24 for the number of points.
 	maxResidualExponent = 300
-	// ordinaryEnergy bounds the exponent of a value times a residual likewise.
+	// maxEnergyExponent bounds the exponent of a value times a residual likewise.
 	maxEnergyExponent = 700
-	// widestOperator bounds the exponent of A's diagonal.
+	// maxOperatorExponent bounds the exponent of A's diagonal.
 	maxOperatorExponent = 600
-	// widestData bounds the exponent of a residual, and of the values that cause it: 64 bits
-	// are left for the growth from data to answer. There is no bound below: an answer of
-	// the least numbers that float64 has is rounded to these, and judged as it is then.
+	// maxDataExponent bounds the exponent of a residual and of the corresponding values. 64 bits are left for the
+	// growth from data to solution. There is no lower bound: a subnormal solution is rounded and evaluated as
+	// rounded.
 	maxDataExponent = 950
-	// LostData is more than what data that become 0 when they are scaled contribute to an
-	// answer of the scaled problem.
+	// UnderflowBound bounds the effect on the scaled solution of data that underflow to 0 when they are scaled.
 	UnderflowBound = 0x1p-900
-	// largestStart bounds starting values of a problem that is in range.
+	// maxStartValue bounds the starting values of a scaled problem.
 	maxStartValue = 0x1p400
 )
 
-// Units are what values of the solved problem are in.
+// Units describes the scaling of a solved problem.
 type Units struct {
 	Scale
-	// residual is the size of its residuals, a power of 2; 1 where all data are 0. What
-	// ‖r(u⁰)‖ is measured by where that is 0.
+	// Power of 2 of the size of the residuals; 1 where all data are 0. It replaces ‖r(u⁰)‖ where that is 0.
 	residual float64
 }
 
-// Reference is what residuals are relative to: ‖r(u⁰)‖ unless u⁰ solves the problem, which
-// began elsewhere.
+// Reference returns the norm that residuals are relative to: ‖r(u⁰)‖, or the size of the residuals if u⁰ solves
+// the problem.
 func (u Units) Reference(norm float64) float64 {
 	if norm == 0 {
 		return u.residual
@@ -51,11 +47,11 @@ func (u Units) Reference(norm float64) float64 {
 	return norm
 }
 
-// Scale is k.
+// Scale is the exponent k of a scaling of all values by 2^k.
 type Scale int
 
-// Times is v·2^k. What only a float64 of larger range would hold becomes the largest
-// float64: an obstacle at −1e300 ("none here") stays one.
+// Times returns v·2^k. A finite v that would overflow becomes the largest float64, so that an obstacle of
+// −1e300 remains one.
 func (k Scale) Times(v float64) float64 {
 	w := math.Ldexp(v, int(k))
 	if math.IsInf(w, 0) && !math.IsInf(v, 0) {
@@ -64,7 +60,8 @@ func (k Scale) Times(v float64) float64 {
 	return w
 }
 
-// Outward is v·2^k, rounded away from −toward where it is not exact.
+// Outward returns v·2^k. If the product is not exact, it is rounded towards the infinity with the sign of
+// toward.
 func (k Scale) Outward(v, toward float64) float64 {
 	w := k.Times(v)
 	if (-k).Times(w) == v {
@@ -73,7 +70,7 @@ func (k Scale) Outward(v, toward float64) float64 {
 	return math.Nextafter(w, math.Inf(int(toward)))
 }
 
-// Apply multiplies values in place.
+// Apply multiplies values by 2^k in place.
 func (k Scale) Apply(values []float64) {
 	if k == 0 {
 		return
@@ -83,7 +80,7 @@ func (k Scale) Apply(values []float64) {
 	}
 }
 
-// Copied are values times 2^k; the given ones where k is 0.
+// Scaled returns a copy of values times 2^k, or values itself if k is 0.
 func (k Scale) Scaled(values []float64) []float64 {
 	if k == 0 || values == nil {
 		return values
@@ -93,8 +90,8 @@ func (k Scale) Scaled(values []float64) []float64 {
 	return out
 }
 
-// InRange returns the problem for 2^k·u, and k. It refuses data whose solution float64
-// cannot hold.
+// InRange returns the problem for 2^k·u, and its units. It returns an error for data whose solution exceeds the
+// range of float64.
 func (p *Problem) InRange() (*Problem, Units, error) {
 	none := Units{residual: 1}
 	if err := p.ValidateStatement(); err != nil {
@@ -120,32 +117,31 @@ func (p *Problem) InRange() (*Problem, Units, error) {
 	return p.scaled(k), Units{k, math.Ldexp(1, m.operator/2)}, nil
 }
 
-// power is a power of 2 for people.
+// powerOfTen formats a power of 2 as a power of 10.
 func powerOfTen(exponent int) string {
 	return fmt.Sprintf("1e%+d", int(math.Round(float64(exponent)*math.Log10(2))))
 }
 
-// magnitude is how large the numbers of a problem are: binary exponents.
+// magnitude holds binary exponents of the sizes of a problem's numbers.
 type magnitude struct {
 	any      bool // something is not 0
-	residual int  // of A·u⁰ and f, the largest
-	operator int  // of A's diagonal, the largest
+	residual int  // the largest of A·u⁰ and f
+	operator int  // the largest of A's diagonal
 }
 
-// ordinary tells whether squares and energies are far from the ends of float64's range.
+// inRange reports whether squares and energies are far from the limits of float64.
 func (m *magnitude) inRange() bool {
 	energy := 2*m.residual - m.operator
 	return m.any && max(m.residual, -m.residual) <= maxResidualExponent && max(energy, -energy) <= maxEnergyExponent
 }
 
-// samplesPerAxis is how many points an axis are looked at by dimension.
+// samplesPerAxis is the number of sampled points per axis, by dimension.
 var samplesPerAxis = [4]int{1: 65, 2: 17, 3: 9}
 
-// scanPoints is about how many points are looked at where the first ones show nothing or
-// something extraordinary.
+// maxScanPoints is about the number of points sampled where the first samples are all 0 or out of range.
 const maxScanPoints = 1 << 22
 
-// finest is how many points an axis make scanPoints.
+// scanPointsPerAxis returns the number of points per axis for maxScanPoints in total.
 func (p *Problem) scanPointsPerAxis() int {
 	n := int(math.Round(math.Pow(maxScanPoints, 1/float64(p.Dimension))))
 	for a := range p.Dimension {
@@ -156,8 +152,8 @@ func (p *Problem) scanPointsPerAxis() int {
 	return math.MaxInt32
 }
 
-// magnitude looks at so many points an axis, those of the boundary among them; of a
-// nonstationary problem at the start and at the first and the last step.
+// magnitude samples the given number of points per axis, boundary included. It samples a nonstationary problem
+// at the start and at the first and last steps.
 func (p *Problem) magnitude(perAxis int) magnitude {
 	var m magnitude
 	if p.Evolution == nil {
@@ -179,7 +175,7 @@ func (p *Problem) magnitude(perAxis int) magnitude {
 	return m
 }
 
-// add takes in a stationary problem; its Initial counts as data.
+// add includes a stationary problem. Its Initial counts as data.
 func (m *magnitude) add(p *Problem, perAxis int) {
 	values, source, diagonal := 0.0, 0.0, 0.0
 	st := NewStencil(p)
@@ -232,13 +228,13 @@ func (m *magnitude) add(p *Problem, perAxis int) {
 	m.any = true
 }
 
-// exponent is e of v = m·2^e, ½ ≤ m < 1.
+// exponent returns e for v = m·2^e, ½ ≤ m < 1.
 func exponent(v float64) int {
 	_, e := math.Frexp(v)
 	return e
 }
 
-// scaled is the problem for 2^k·u.
+// scaled returns the problem for 2^k·u.
 func (p *Problem) scaled(k Scale) *Problem {
 	q := *p
 	q.Name = fmt.Sprintf("%s, values times 2^%d", p.Name, k)
@@ -272,8 +268,8 @@ func (k Scale) row(f Row) Row {
 	}
 }
 
-// CheckReference refuses a problem with data between the points that inRange looked at
-// that are too large for the squares of their residual.
+// CheckReference returns an error if the squared residual of the reference vector overflows. InRange may not
+// have sampled the points that cause it.
 func (p *Problem) CheckReference(squares *kernel.Sum) error {
 	if kernel.Finite(squares.Float64()) {
 		return nil
@@ -281,7 +277,7 @@ func (p *Problem) CheckReference(squares *kernel.Sum) error {
 	return p.MagnitudeError()
 }
 
-// RefuseMagnitude returns the error of data whose residual cannot be squared in float64.
+// MagnitudeError returns the error for data whose residual cannot be squared in float64.
 func (p *Problem) MagnitudeError() error {
 	return p.Errorf("the residual of max(φ, 0) is too large to be squared: source, obstacles or boundary data are more than 1e+%d times as large in places as elsewhere",
 		int(maxResidualExponent*math.Log10(2)))

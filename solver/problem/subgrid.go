@@ -2,10 +2,10 @@ package problem
 
 import "math"
 
-// Inner is the problem on a box of p's grid: its boundary data are u around the box, and p's
-// own where the box touches the boundary of the domain. u holds values of the whole grid,
-// [z][y][x]; it is read whenever a function of the result is called. At points of the box that
-// are fixed (nil: none is), both obstacles are u. p must be stationary.
+// Inner returns the problem on a box of p's grid. Its boundary data are u around the box, and p's own where the
+// box touches ∂Ω. u holds values of the whole grid, [z][y][x], and is read whenever a function of the result is
+// called. At points of the box for which fixed returns true, both obstacles equal u. A nil fixed fixes no
+// point. p must be stationary.
 func (p *Problem) Inner(box Box, u []float64, fixed func(dense int) bool) *Problem {
 	g := subgrid{p: p, u: u, fixed: fixed}
 	q := *p
@@ -26,19 +26,19 @@ func (p *Problem) Inner(box Box, u []float64, fixed func(dense int) bool) *Probl
 	return &q
 }
 
-// unbounded is farther than any value, and finite: an obstacle that is none at a point.
+// unbounded is a finite value beyond any solution value. It stands for a missing obstacle at a point.
 const unbounded = 1e100
 
-// inner evaluates the functions of a problem at the points of its own grid.
+// subgrid evaluates the functions of a problem at points of its own grid.
 type subgrid struct {
 	p     *Problem
 	u     []float64
 	fixed func(dense int) bool
 }
 
-// snap moves a point that lies on the grid, or half-way between two of its points along an
-// axis, to where the problem itself evaluates its functions there: a jump must not come to
-// lie on the other side by rounding. Points of other grids stay.
+// snap moves a point on the grid, or half-way between two grid points along an axis, to the coordinates at
+// which the problem evaluates its functions. Rounding would otherwise move it across a jump. Other points are
+// unchanged.
 func (g *subgrid) snap(q Point) Point {
 	for a := range g.p.Dimension {
 		h := g.p.Spacing(a)
@@ -67,8 +67,8 @@ func (g *subgrid) coefficient(c Coefficient) Coefficient {
 	return c
 }
 
-// nearest is the grid point nearest to q, 0 and N+1 being the boundary, and whether it lies
-// inside.
+// nearest returns the grid point nearest to q, where 0 and N+1 denote the boundary, and whether it is an
+// interior point.
 func (g *subgrid) nearest(q Point) (idx [3]int, inside bool) {
 	idx, inside = [3]int{1, 1, 1}, true
 	for a := range g.p.Dimension {
@@ -90,7 +90,7 @@ func (g *subgrid) boundary(q Point) float64 {
 	return g.p.Boundary(g.snap(q))
 }
 
-// pinned is f, or free where there is none, and u at the points that are fixed.
+// fixedTo returns f, or free if f is nil, with the value u at fixed points.
 func (g *subgrid) fixedTo(f Function, free float64) Function {
 	return func(q Point) float64 {
 		if idx, inside := g.nearest(q); inside && g.fixed(g.dense(idx)) {

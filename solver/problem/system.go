@@ -7,11 +7,10 @@ import (
 	"github.com/p2pdc/p2pdc/solver/method"
 )
 
-// NewSystem is the System of a box of a stationary problem (or a time step, see AtStep)
-// for the methods of package method, and the padded array of the reference vector there:
-// max(φ, 0), ghosts as the neighbours and the boundary have them. Both are the caller's.
-// Coarser grids cover the same region, ghost to ghost; only for the whole grid can they
-// tell source, obstacles and boundary data too.
+// NewSystem returns the System of a box of a stationary problem or a time step (see AtStep) for the methods of
+// package method, and the padded reference vector with its ghosts. The caller owns both. Coarser grids cover
+// the same region, from ghost to ghost. Source, obstacles and boundary data on coarser grids are available only
+// if the box is the whole grid.
 func NewSystem(p *Problem, box Box) (method.System, []float64, error) {
 	if err := p.ValidateStatement(); err != nil {
 		return method.System{}, nil, err
@@ -27,8 +26,8 @@ func NewSystem(p *Problem, box Box) (method.System, []float64, error) {
 	return b.System(), u, nil
 }
 
-// System is the block as the methods see it: the arrays are the block's, so what is
-// written there later (a time step's source, say) holds for them.
+// System returns the block as a method.System that shares the block's arrays. Later changes, such as the source
+// of a time step, apply to it.
 func (b *Discretization) System() method.System {
 	p := b.Problem
 	s := method.System{
@@ -50,10 +49,10 @@ func (b *Discretization) System() method.System {
 	return s
 }
 
-// parity is the colour of the box's first point in the whole grid.
+// parity returns the colour of the box's first point in the whole grid.
 func (b *Discretization) parity() int { return (b.Box.Lo[0] + b.Box.Lo[1] + b.Box.Lo[2]) & 1 }
 
-// Symmetric tells whether A is symmetric: nothing flows.
+// Symmetric reports whether A is symmetric, which holds if the velocity is 0.
 func (p *Problem) Symmetric() bool {
 	for a := range p.Dimension {
 		if v := p.Velocity[a]; !v.Constant() || v.Value != 0 {
@@ -63,11 +62,11 @@ func (p *Problem) Symmetric() bool {
 	return true
 }
 
-// StrengthPoints per axis are looked at for strength.
+// StrengthPoints is the number of points per axis at which Strength samples the operator.
 const StrengthPoints = 5
 
-// Strength is how strongly A couples neighbours along each axis, the mean over a few
-// points of the whole grid, so that all blocks find the same.
+// Strength returns the mean coupling of neighbours along each axis over a few points of the whole grid. All
+// blocks obtain the same value.
 func (p *Problem) Strength() [3]float64 {
 	st := NewStencil(p)
 	st.half = true
@@ -90,7 +89,7 @@ func (p *Problem) Strength() [3]float64 {
 	return out
 }
 
-// Region is the problem on n points between the ghosts of a box.
+// Region returns the problem on n points between the ghosts of a box.
 func (p *Problem) Region(box Box, n [3]int) *Problem {
 	q := *p
 	q.N, q.Evolution, q.Initial = n, nil, nil
@@ -99,9 +98,9 @@ func (p *Problem) Region(box Box, n [3]int) *Problem {
 	return &q
 }
 
-// CoarseOperatorIn is the part that lies in a box of A on a coarser grid of a region, an
-// M-matrix there too, in the arrays of room where there are some; e is κ between the box's
-// points and those around it, nil: it is constant.
+// CoarseOperatorIn returns the coefficients of A in a box (part) of a coarser grid of a region. They form an
+// M-matrix there as well. It uses the arrays in room where they are large enough. e holds κ between the box's
+// points and those around it; nil means constant.
 func (p *Problem) CoarseOperatorIn(region Box, n [3]int, part Box, e *method.Edges, room [kernel.Directions][]float64) (kernel.Operator, error) {
 	l, err := kernel.NewLayout(p.Dimension, part.Size())
 	if err != nil {
@@ -122,7 +121,7 @@ func (p *Problem) coarseFields(n [3]int, source, lower, upper []float64) error {
 	return p.CoarseFieldsIn(n, Box{Hi: n}, source, lower, upper)
 }
 
-// CoarseFieldsIn evaluates them in a box of that grid.
+// CoarseFieldsIn evaluates source and obstacles in a box of a coarser grid of the domain.
 func (p *Problem) CoarseFieldsIn(n [3]int, part Box, source, lower, upper []float64) error {
 	q := p.Region(Box{Hi: p.N}, n)
 	var err error
@@ -146,14 +145,12 @@ func (p *Problem) CoarseFieldsIn(n [3]int, part Box, source, lower, upper []floa
 	return err
 }
 
-// CoarseBoundary evaluates the boundary data on a coarser grid of the domain, on faces,
-// edges and corners.
+// CoarseBoundary evaluates the boundary data on a coarser grid of the domain: on faces, edges and corners.
 func (p *Problem) CoarseBoundary(n [3]int, l kernel.Layout, values []float64) error {
 	return p.CoarseBoundaryIn(n, Box{Hi: n}, l, values)
 }
 
-// CoarseBoundaryIn evaluates them at those ghosts of a box of that grid that lie on the
-// boundary.
+// CoarseBoundaryIn evaluates the boundary data at the ghosts of a box of a coarser grid that lie on ∂Ω.
 func (p *Problem) CoarseBoundaryIn(n [3]int, part Box, l kernel.Layout, values []float64) error {
 	q := p.Region(Box{Hi: p.N}, n)
 	var err error

@@ -2,9 +2,8 @@ package problem
 
 import "github.com/p2pdc/p2pdc/solver/iterate"
 
-// TreeOf walks towards rank 0 along z first, then y, then x: in a tensor product
-// partition the parent of a box is thus known without looking at the others, and
-// the depth is that of a breadth-first tree.
+// TreeOf returns the place of rank r in the spanning tree of the peers. The path to rank 0 goes along z, then
+// y, then x. A rank computes its parent locally, and the depth equals that of a breadth-first tree.
 func TreeOf(p Partition, r iterate.Rank) iterate.Tree {
 	t := iterate.Tree{Parent: ParentOf(p, r)}
 	for _, n := range p.Neighbours(r) {

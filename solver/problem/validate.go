@@ -8,17 +8,15 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// ErrProblem is wrapped by every error about a problem that cannot be solved as
-// it is stated.
+// ErrProblem is wrapped by every error about a problem that cannot be solved as stated.
 var ErrProblem = errors.New("solver: the problem is refused")
 
 // MaxPoints bounds the number of unknowns of one grid.
 const MaxPoints = 1 << 36
 
-// Validate looks at everything that can be judged without visiting the interior:
-// dimension, domain, grid, signs of constant coefficients, and on the boundary
-// that the data are finite and not below the obstacle (or above the upper one).
-// It costs a few evaluations per boundary point.
+// Validate checks everything that does not require evaluating functions in the interior: dimension, domain,
+// grid, signs of constant coefficients, and that the boundary data are finite and between the obstacles. It
+// costs a few evaluations per boundary point.
 func (p *Problem) Validate() error {
 	_, in, err := p.InRange()
 	if err != nil {
@@ -35,10 +33,10 @@ func (p *Problem) Validate() error {
 	return nil
 }
 
-// leastSpacing is a spacing whose square is a float64 of full precision, as is its inverse's.
+// minSpacing is a spacing whose square, and the square of whose inverse, are normal float64 numbers.
 const minSpacing = 0x1p-500
 
-// Refuse returns an error that wraps ErrProblem and names the problem.
+// Errorf returns an error that wraps ErrProblem and names the problem.
 func (p *Problem) Errorf(format string, args ...any) error {
 	return fmt.Errorf("%w: %q: %s", ErrProblem, p.Name, fmt.Sprintf(format, args...))
 }
@@ -92,11 +90,10 @@ func (p *Problem) ValidateStatement() error {
 	return nil
 }
 
-// boundaryTolerance forgives the rounding of an obstacle and data that meet there.
+// boundaryTolerance allows for rounding where an obstacle meets the boundary data.
 const boundaryTolerance = 1e-9
 
-// validateSide checks the boundary points with index end on axis a; unit is a number of the
-// size that values have.
+// validateSide checks the boundary points with index end on axis a. unit is a number of the size of the values.
 func (p *Problem) validateSide(unit float64, a, end int) error {
 	side := Box{Hi: p.N}
 	side.Lo[a], side.Hi[a] = end-1, end
@@ -128,19 +125,20 @@ func (p *Problem) validateBoundaryPoint(unit float64, i, j, k int, x, y, z float
 	return nil
 }
 
-// Place is grid point idx (0 and N+1 are the boundary) in the domain, for people.
+// Location returns the coordinates of grid point idx (0 and N+1 denote the boundary) on the used axes, for
+// messages.
 func (p *Problem) Location(idx [3]int) []float64 {
 	q := p.At(idx[0], idx[1], idx[2])
 	return q[:p.Dimension]
 }
 
-// warningSamples bounds how many points Warnings looks at along an axis.
+// warningSamples bounds the points per axis that Warnings samples.
 const warningSamples = 64
 
-// Warnings says what may spoil the answer without being an error: a cell Péclet
-// number |b|·h/κ above 2. With central differences A is no M-matrix there, and neither
-// convergence nor the absence of wiggles is guaranteed; one-sided ones are of first
-// order. Coefficients that are functions are sampled on at most 64 points per axis.
+// Warnings returns properties of the problem that may spoil the answer but are no errors: a cell Péclet number
+// |b|·h/κ above 2. With central differences A is then no M-matrix, convergence is not guaranteed and the
+// solution may oscillate. Upwind differences are of first order. Coefficients that are functions are sampled at
+// up to 64 points per axis.
 func (p *Problem) Warnings() []string {
 	if p.ValidateStatement() != nil {
 		return nil
@@ -159,7 +157,7 @@ func (p *Problem) Warnings() []string {
 	return out
 }
 
-// LargestPeclet returns the largest cell Péclet number along axis a, and the place where it occurs (nil: everywhere).
+// LargestPeclet returns the largest cell Péclet number along axis a and the location where it occurs.
 func (p *Problem) LargestPeclet(a int) (float64, []float64) {
 	constant := p.Diffusion.Constant() && p.Velocity[a].Constant()
 	if p.Velocity[a].Constant() && p.Velocity[a].Value == 0 {

@@ -2,14 +2,14 @@ package verify
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// banded is the factored operator of a small grid, points in memory order. Elimination
-// needs no pivots where the operator is an M-matrix (Berman and Plemmons, chapter 6).
+// banded is the LU factorization of the operator of a small grid, points in memory order. It needs no pivoting
+// because the operator is an M-matrix (Berman and Plemmons, chapter 6).
 type banded struct {
-	n, band int       // the furthest neighbour of a point is band points away
-	rows    []float64 // 2·band + 1 entries each: what is eliminated, pivot, rest
+	n, band int       // band is the largest distance of neighbours in memory
+	rows    []float64 // 2·band + 1 entries each: eliminated entries, pivot, upper entries
 }
 
-// bandOf is how far apart in memory the neighbours of a grid's points are.
+// bandOf returns the distance in memory of the furthest neighbours on a grid.
 func bandOf(l kernel.Layout) int {
 	switch l.Dim {
 	case 1:
@@ -46,7 +46,7 @@ func newBanded(l kernel.Layout, op *kernel.Operator) *banded {
 	return f
 }
 
-// factor eliminates what lies before the diagonal, leaving the factors there.
+// factor computes the LU factors in place.
 func (f *banded) factor() {
 	width := 2*f.band + 1
 	for i := range f.n {

@@ -8,25 +8,24 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// barrier is a function w ≥ 0 on the closed grid, 0 or more on its boundary, with
-// A·w ≥ least > 0 at every point. If the off-diagonal entries of A are not positive,
-// A is then an M-matrix and ‖A⁻¹‖∞ ≤ top/least, top the largest value of w: A·w ≥
-// least and A⁻¹ ≥ 0 give A⁻¹·1 ≤ w/least (Berman and Plemmons, Nonnegative Matrices
-// in the Mathematical Sciences, chapter 6, M35 and N38). Nothing depends on how w was found:
-// least and top are computed from w itself, rounding against the claim.
+// barrier is a function w ≥ 0 on the closed grid with A·w ≥ least > 0 at every point. If the off-diagonal
+// entries of A are not positive, A is then an M-matrix and ‖A⁻¹‖∞ ≤ top/least, where top is the largest value
+// of w: A·w ≥ least and A⁻¹ ≥ 0 imply A⁻¹·1 ≤ w/least (Berman and Plemmons, Nonnegative Matrices in the
+// Mathematical Sciences, chapter 6, M35 and N38). The proof does not depend on how w was found: least and top
+// are computed from w itself and rounded against the claim.
 type barrier struct {
 	by         string
 	least, top float64
 	shape      shape
 }
 
-// shape gives the values of w.
+// shape provides the values of w.
 type shape interface {
-	// fill writes w, rounded up, from grid point first on along a row of the grid.
+	// fill writes w, rounded up, from grid point first along a row of the grid.
 	fill(row []float64, first [3]int)
 }
 
-// inverse bounds ‖A⁻¹‖∞; NaN: the barrier proves nothing.
+// inverse returns a bound of ‖A⁻¹‖∞, or NaN if the barrier proves nothing.
 func (b barrier) inverse() float64 {
 	if !(b.least > 0) || math.IsInf(b.top, 0) || math.IsNaN(b.top) {
 		return math.NaN()
@@ -34,23 +33,23 @@ func (b barrier) inverse() float64 {
 	return b.top / b.least * (1 + 4*kernel.UnitRoundoff)
 }
 
-// separable is a barrier Σ_m Π_a v(m, a)(x_a) for constant coefficients: A·w then needs
-// differences along single axes only, and no array of the grid's size.
+// separable is a barrier Σ_m Π_a v(m, a)(x_a) for constant coefficients. A·w then needs differences along
+// single axes only, and no array of the grid's size.
 type separable struct {
 	by     string
 	row    [kernel.Directions]float64
-	excess float64 // at most the sum of a row's entries: Center − Σ off-diagonal
+	excess float64 // lower bound of the sum of a row's entries: Center − Σ off-diagonal
 	n      [3]int
 	terms  []separableTerm
 }
 
-// separableTerm is one product. A table has the values at 0 (boundary), 1 … N, N+1 of
-// its axis; the other one the differences low·(v_i − v_i−1) + high·(v_i − v_i+1).
+// separableTerm is one product. value holds v at 0 (boundary), 1 … N, N+1 of each axis, defect the differences
+// low·(v_i − v_i−1) + high·(v_i − v_i+1).
 type separableTerm struct {
 	value, defect [3][]float64
 	size          [3]float64 // largest |low·(v_i − v_i−1)| + |high·(v_i − v_i+1)|
 	weight        float64    // the product's factor
-	highest       float64    // it and the product of the largest values
+	highest       float64    // weight times the product of the largest values
 }
 
 func newSeparable(p *problem.Problem, by string) *separable {
@@ -64,8 +63,7 @@ func newSeparable(p *problem.Problem, by string) *separable {
 	return s
 }
 
-// add adds weight times a product. Tables are made from values at 1 … N, which get rim on
-// either side.
+// add adds weight times a product. values are given at 1 … N; rim is the value at either end.
 func (s *separable) add(weight float64, values [3][]float64, rim [3]float64) {
 	t := separableTerm{weight: weight, highest: weight}
 	for a := range 3 {
@@ -87,7 +85,7 @@ func (s *separable) add(weight float64, values [3][]float64, rim [3]float64) {
 	s.terms = append(s.terms, t)
 }
 
-// symmetric tells whether every table along an axis is the same from either end.
+// symmetric reports whether every table along an axis equals its reverse.
 func (s *separable) symmetric(a int) bool {
 	for _, t := range s.terms {
 		v := t.value[a]
@@ -100,7 +98,7 @@ func (s *separable) symmetric(a int) bool {
 	return s.row[kernel.West+2*a] == s.row[kernel.East+2*a]
 }
 
-// alike tells whether two axes may be exchanged: all tables along them are the same.
+// interchangeable reports whether all tables along two axes are equal.
 func (s *separable) interchangeable(a, b int) bool {
 	same := s.row[kernel.West+2*a] == s.row[kernel.West+2*b] && s.row[kernel.East+2*a] == s.row[kernel.East+2*b]
 	for _, t := range s.terms {
@@ -109,7 +107,7 @@ func (s *separable) interchangeable(a, b int) bool {
 	return same
 }
 
-// uniform tells whether all tables along an axis are the same at all its points.
+// uniform reports whether all tables are constant along an axis.
 func (s *separable) uniform(a int) bool {
 	for _, t := range s.terms {
 		v, d := t.value[a], t.defect[a]
@@ -122,10 +120,9 @@ func (s *separable) uniform(a int) bool {
 	return true
 }
 
-// check finds least and top over the grid: at one point along an axis where tables are
-// the same at all, by symmetry over half of it along each axis where tables and coefficients
-// are the same from either end, and half of that where y and z may be exchanged, a sixth where
-// all three may. What rounding does to the points left out, rounding allows for.
+// check finds least and top over the grid. It visits one point along an axis with constant tables, half of an
+// axis with symmetric tables, half of that where y and z are interchangeable, and a sixth where all axes are.
+// The rounding bound covers the points left out.
 func (s *separable) check(e problem.Executor) barrier {
 	var n [3]int
 	for a := range 3 {
@@ -178,7 +175,7 @@ func (s *separable) check(e problem.Executor) barrier {
 	return out
 }
 
-// fill is shape's.
+// fill implements shape.
 func (s *separable) fill(row []float64, first [3]int) {
 	s.rowAt(make([]float64, len(row)), row, first)
 	for i := range row {
@@ -186,10 +183,10 @@ func (s *separable) fill(row []float64, first [3]int) {
 	}
 }
 
-// up makes up for the rounding of a value of w: all terms are positive.
+// up returns the factor that covers the rounding of a value of w, whose terms are all positive.
 func (s *separable) up() float64 { return 1 + float64(2*len(s.terms)+16)*kernel.UnitRoundoff }
 
-// rowAt writes A·w and w from point first on along a row.
+// rowAt writes A·w and w from point first along a row.
 func (s *separable) rowAt(aw, w []float64, first [3]int) {
 	clear(aw)
 	clear(w)
@@ -214,7 +211,7 @@ func (s *separable) rowAt(aw, w []float64, first [3]int) {
 	}
 }
 
-// termRow is a term along a row: α·value in w, α·defect + β·value in A·w.
+// termRow is a term along a row: α·value in w and α·defect + β·value in A·w.
 type termRow struct {
 	value, defect []float64
 	alpha, beta   float64
@@ -230,8 +227,8 @@ func (t *separableTerm) along(excess float64, first [3]int, m int) termRow {
 	}
 }
 
-// rounding bounds the error of rowAt's A·w: a term has 3 roundings in a table's
-// defect, at most 9 in α, β and the products, and one for each term of the sum.
+// rounding bounds the error of rowAt's A·w. A term has 3 roundings in the table of defects, at most 9 in α, β
+// and the products, and one per term in the sum.
 func (s *separable) rounding() float64 {
 	total := 0.0
 	for _, t := range s.terms {

@@ -10,11 +10,10 @@ import (
 // rowSums names the barrier w = 1.
 const rowSums = "row sums"
 
-// constantBarrier is the best of the barriers that cost next to nothing where one row
-// of coefficients serves every point: 1, if the entries of a row add up to something
-// positive (a reaction, a time step); the solution of A·w = 1 that depends on one
-// coordinate only (a parabola where nothing flows); the solution in all coordinates as
-// a sum of products. The off-diagonal entries must not be positive.
+// constantBarrier returns the best of the cheap barriers for constant coefficients: w = 1, if the entries of a
+// row have a positive sum (a reaction, a time step); the solution of A·w = 1 that depends on one coordinate
+// only (a parabola without a flow); and the solution in all coordinates as a sum of products. The off-diagonal
+// entries must not be positive.
 func constantBarrier(p *problem.Problem, e problem.Executor) barrier {
 	ones := newSeparable(p, rowSums)
 	ones.add(1, oneTables(p), [3]float64{1, 1, 1})
@@ -42,7 +41,7 @@ func constantBarrier(p *problem.Problem, e problem.Executor) barrier {
 	return best
 }
 
-// oneTables is 1 at every interior point, for each axis.
+// oneTables returns the table of ones for each axis.
 func oneTables(p *problem.Problem) (v [3][]float64) {
 	for a := range v {
 		v[a] = make([]float64, p.N[a])
@@ -63,8 +62,7 @@ func (s *separable) alongAxis(a int, v []float64) {
 	s.symmetrise(a, v)
 }
 
-// symmetrise makes a table the same from either end where the coefficients are, which
-// rounding has spoiled.
+// symmetrise restores the symmetry of a table that rounding has broken, where the coefficients are symmetric.
 func (s *separable) symmetrise(a int, v []float64) {
 	if s.row[kernel.West+2*a] == s.row[kernel.East+2*a] {
 		for i := range len(v) / 2 {
@@ -74,15 +72,15 @@ func (s *separable) symmetrise(a int, v []float64) {
 }
 
 const (
-	heatRatio = 2.2  // of one time to the next
-	heatSteps = 4    // of implicit Euler in between
-	heatEnd   = 0.02 // what may be left at the end
+	heatRatio = 2.2  // ratio of consecutive times
+	heatSteps = 4    // steps of implicit Euler between them
+	heatEnd   = 0.02 // largest value that may remain at the end
 	heatTerms = 200
 )
 
-// heatBarrier is ∫ e^(−tA)·1 dt = A⁻¹·1 by the trapezoidal rule in log t. For A = ΣA_a,
-// each acting along one axis, e^(−tA)·1 is a product, and A·e^(−tA)·1 ≥ 0 at all
-// times, so that A·w is a sum of positive pulses whose sum is about 1.
+// heatBarrier returns ∫ e^(−tA)·1 dt = A⁻¹·1 by the trapezoidal rule in log t. For A = ΣA_a, each acting along
+// one axis, e^(−tA)·1 is a product and A·e^(−tA)·1 ≥ 0 at all times, so that A·w is a sum of positive pulses
+// with a sum of about 1.
 func heatBarrier(p *problem.Problem) *separable {
 	s := newSeparable(p, "A·w = 1 as a sum of products")
 	reaction := max(s.excess, 0)
@@ -118,9 +116,9 @@ func heatBarrier(p *problem.Problem) *separable {
 	return s
 }
 
-// tridiagonal is a matrix with −low and −high beside the diagonal, whose rows add up
-// to rest but for the first and the last; factored, no entry positive beside the
-// diagonal, so elimination needs no pivots.
+// tridiagonal is the factorization of a matrix with off-diagonal entries −low and −high, whose rows have the
+// sum rest except for the first and the last. No off-diagonal entry is positive, so elimination needs no
+// pivoting.
 type tridiagonal struct {
 	low    float64
 	upper  []float64 // high / pivot

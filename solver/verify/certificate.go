@@ -8,27 +8,26 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Certificate is what the error bound of an evaluation rests on. If no entry of A
-// beside the diagonal is positive and some w ≥ 0 has A·w ≥ c > 0, both checked at every
-// point of the grid, A is an M-matrix and a feasible vector u with the VI residual r
-// is within max w/c · ‖r‖∞ of the discrete solution: where u* − u is largest against
-// w, u* lies above the obstacle and u below the upper one, so A·(u* − u) ≤ |r| there.
-// No symmetry is asked for, nor constant coefficients.
+// Certificate holds what the error bound of an evaluation is based on. If no off-diagonal entry of A is
+// positive and some w ≥ 0 has A·w ≥ c > 0, both checked at every point, A is an M-matrix and a feasible vector
+// u with the VI residual r differs from the discrete solution u* by at most max w/c · ‖r‖∞: where u* − u is
+// largest relative to w, u* lies above the lower obstacle and u below the upper one, so A·(u* − u) ≤ |r| there.
+// A need not be symmetric, and its coefficients need not be constant.
 type Certificate struct {
-	MMatrix  bool    // A was found to be a nonsingular M-matrix
-	Inverse  float64 // ‖A⁻¹‖∞ is at most that; NaN: not known
-	Rounding float64 // what the bound allows for rounding in the computed ‖r‖∞
+	MMatrix  bool    // A was proved to be a nonsingular M-matrix
+	Inverse  float64 // upper bound of ‖A⁻¹‖∞; NaN: unknown
+	Rounding float64 // part of the bound for rounding in ‖r‖∞
 	By       string  // how w was found
-	Why      string  // why there is no bound; empty: there is one
-	Work     float64 // what the search for w cost, in sweeps over the grid
+	Why      string  // reason why there is no bound; empty if there is one
+	Work     float64 // work of the search for w, in sweeps over the grid
 
-	// |u − u*| ≤ factor·w point by point.
+	// |u − u*| ≤ factor·w at every point
 	factor float64
 	w      shape
 }
 
-// rowSigns refuses a row with a positive entry beside the diagonal; s.at gives the
-// entries with the other sign.
+// rowSigns returns a description of a positive off-diagonal entry, or an empty string. v holds the entries with
+// the opposite sign, as Stencil.At returns them.
 func rowSigns(s problem.Stencil, idx [3]int, v *[kernel.Directions]float64) string {
 	for d := kernel.West; d <= 2*s.Problem.Dimension; d++ {
 		if !(v[d] >= 0) {
@@ -39,7 +38,7 @@ func rowSigns(s problem.Stencil, idx [3]int, v *[kernel.Directions]float64) stri
 	return ""
 }
 
-// rows checks the signs of a slab's rows, and their sums where the rows differ.
+// checkRows checks the signs of a chunk's rows, and their sums where the rows differ.
 func (s *chunkResult) checkRows(b *problem.Discretization) {
 	s.excess, s.diagonal = math.Inf(1), [2]float64{math.Inf(1), 0}
 	p, o := b.Problem, &b.Operator
@@ -63,7 +62,7 @@ func (s *chunkResult) checkRows(b *problem.Discretization) {
 	})
 }
 
-// certify adds the bound to an evaluation, or why there is none.
+// certify adds the bound, or the reason why there is none, to an evaluation.
 func (s *chunkResult) certify(j *evaluator, out *Evaluation, e problem.Executor) {
 	p := j.p
 	c := &out.Certificate
@@ -112,7 +111,7 @@ func (s *chunkResult) certify(j *evaluator, out *Evaluation, e problem.Executor)
 	}
 }
 
-// ones is w = 1.
+// constantOne is the shape w = 1.
 type constantOne struct{}
 
 func (constantOne) fill(row []float64, _ [3]int) {
@@ -121,17 +120,15 @@ func (constantOne) fill(row []float64, _ [3]int) {
 	}
 }
 
-// residualRounding bounds |r̂ − r| at all points of a block, r̂ as the kernels compute
-// it from padded values u: the longest way from a coefficient to the result is a
-// product, three additions and two subtractions, so the error is at most γ₆ times the
-// sum of the magnitudes (Higham, Accuracy and Stability of Numerical Algorithms,
-// section 3.1); a seventh unit covers that this sum is itself computed, the last
-// term what underflows.
+// residualRounding bounds |r̂ − r| at all points of a block, where the kernels compute r̂ from padded values u.
+// The longest path from a coefficient to the result is a product, three additions and two subtractions, so the
+// error is at most γ₆ times the sum of the magnitudes (Higham, Accuracy and Stability of Numerical Algorithms,
+// section 3.1). A seventh unit covers the rounding of that sum, the last term underflow.
 func residualRounding(b *problem.Discretization, u []float64) float64 {
 	return roundingUpTo(b, problem.LargestMagnitude(u))
 }
 
-// roundingUpTo is residualRounding for values of at most that magnitude.
+// roundingUpTo is residualRounding for values of at most the given magnitude.
 func roundingUpTo(b *problem.Discretization, value float64) float64 {
 	source := math.Abs(b.Source.Value)
 	if b.Source.Array != nil {
@@ -140,7 +137,7 @@ func roundingUpTo(b *problem.Discretization, value float64) float64 {
 	return 7*kernel.UnitRoundoff*(rowMagnitude(b)*value+source) + 16*math.SmallestNonzeroFloat64
 }
 
-// rowMagnitude is the largest sum of magnitudes of a row's entries in the block.
+// rowMagnitude returns the largest sum of magnitudes of a row's entries in the block.
 func rowMagnitude(b *problem.Discretization) float64 {
 	o, used := &b.Operator, 1+2*b.Problem.Dimension
 	sum := 0.0
@@ -160,7 +157,7 @@ func rowMagnitude(b *problem.Discretization) float64 {
 	return largest
 }
 
-// entries is the sum of the magnitudes of the row at dense index d, where rows differ.
+// rowSum returns the sum of the magnitudes of the row at dense index d of a variable operator.
 func rowSum(b *problem.Discretization, d int) float64 {
 	sum := 0.0
 	for n := range 1 + 2*b.Problem.Dimension {

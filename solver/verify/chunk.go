@@ -9,28 +9,25 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// slab is a box of an assembled vector that is being judged, and the arrays for it, which
-// serve one slab after the other.
+// chunk is a box of the vector under evaluation and its work arrays, which are reused for the next chunk.
 type chunk struct {
 	problem.Discretization
 	v      []float64 // padded: the vector's values
-	image  []float64 // padded: A·v where it is asked for
-	x, row []float64 // columns; room for a row
-	words  []uint64  // room for a bit for each point of a row
-	lambda []float64 // room for the force on a row
+	image  []float64 // padded: A·v
+	x, row []float64 // x coordinates of the columns
+	words  []uint64  // one bit per point of a row
+	lambda []float64 // force on a row
 	bounds [2][]float64
-	before []float64 // dense: what a time step began with
+	before []float64 // dense: the values at the start of the time step
 }
 
-// slabPoints is about how many points are judged at a time: the arrays for them stay in a
-// second-level cache from one pass to the next.
+// chunkPoints is about the number of points per chunk. Their arrays fit the second-level cache.
 const chunkPoints = 1 << 16
 
-// slabGroups is how many shares slabs are handed out in for each thread; each has arrays of
-// its own, which are new pages.
+// groupsPerThread is the number of groups of chunks per thread. Each group allocates arrays of its own.
 const groupsPerThread = 4
 
-// each calls f for every slab, on the executor, and done with what it gave.
+// eachChunk calls f for every chunk on the executor, and done with its error.
 func (j *evaluator) eachChunk(e problem.Executor, boxes []problem.Box, f func(i int, w *chunk) error, done func(i int, err error)) {
 	groups := min(groupsPerThread*kernel.Workers(e), len(boxes))
 	e.For(groups, func(g int) {
@@ -45,7 +42,7 @@ func (j *evaluator) eachChunk(e problem.Executor, boxes []problem.Box, f func(i 
 	})
 }
 
-// prepare goes on to another box.
+// prepare moves the chunk to another box.
 func (w *chunk) prepare(j *evaluator, box problem.Box) error {
 	if err := w.Move(j.p, box); err != nil {
 		return err
@@ -64,7 +61,7 @@ func (w *chunk) prepare(j *evaluator, box problem.Box) error {
 	return nil
 }
 
-// obstacles are the obstacles' values along the row that begins at dense index d.
+// obstacles returns the obstacles along the row that begins at dense index d.
 func (w *chunk) obstacles(d int) (phi, psi []float64) {
 	m := w.Layout.N[0]
 	phi, psi = w.bounds[0], w.bounds[1]
@@ -77,11 +74,12 @@ func (w *chunk) obstacles(d int) (phi, psi []float64) {
 	return phi, psi
 }
 
-// touch is where values of a row are on an obstacle, begin ≤ i < end: how many on the lower
-// one and on the upper one, and the first that is not between the two, −1 if all are.
+// contactScan is the result of scanning a row for contact. Contact points lie in begin ≤ i < end. lower and
+// upper count the points on either obstacle. outside is the first point that is not between the obstacles, or
+// −1.
 type contactScan struct{ begin, end, lower, upper, outside int }
 
-// touching looks at a row; words are room for a bit a value.
+// scanContact scans a row for contact. words provides one bit per value.
 func scanContact(k *kernel.Kernel, words []uint64, row, phi, psi []float64) contactScan {
 	t := contactScan{outside: -1}
 	words = words[:(len(row)+63)/64]
@@ -95,7 +93,7 @@ func scanContact(k *kernel.Kernel, words []uint64, row, phi, psi []float64) cont
 	return t
 }
 
-// meet takes in a value that is not strictly between the obstacles.
+// add includes a value that is not strictly between the obstacles.
 func (t *contactScan) add(i int, u, lo, hi float64) {
 	if u == lo || u == hi {
 		if t.end == 0 {
@@ -114,8 +112,8 @@ func (t *contactScan) add(i int, u, lo, hi float64) {
 	}
 }
 
-// boxes are the slabs that are judged at a time: whole planes of the slowest axis, or
-// whole rows, as many along y as along z, where few planes would be too many points.
+// boxes returns the boxes of the chunks: whole planes of the slowest axis, or whole rows, as many along y as
+// along z, if a few planes have too many points.
 func (j *evaluator) boxes() []problem.Box {
 	n, size := j.p.N, cmp.Or(j.points, chunkPoints)
 	slow := j.p.Dimension - 1
@@ -138,10 +136,10 @@ func (j *evaluator) boxes() []problem.Box {
 	return boxes
 }
 
-// dense is the index of a box's first point in a vector of the whole grid.
+// dense returns the index of a box's first point in a vector of the whole grid.
 func (j *evaluator) dense(b problem.Box) int { return b.Lo[0] + j.p.N[0]*(b.Lo[1]+j.p.N[1]*b.Lo[2]) }
 
-// eachStretch visits u at a slab's points, as much at a time as lies together in memory.
+// eachRun calls f for the values of u at a chunk's points, one contiguous run at a time.
 func (j *evaluator) eachRun(box problem.Box, f func(u []float64)) {
 	n := (box.Hi[0] - box.Lo[0]) * (box.Hi[1] - box.Lo[1])
 	for z := box.Lo[2]; z < box.Hi[2]; z++ {
@@ -150,7 +148,7 @@ func (j *evaluator) eachRun(box problem.Box, f func(u []float64)) {
 	}
 }
 
-// remember adds what a time step began with to the source of a slab.
+// addPrevious adds the values at the start of the time step to the source of a chunk.
 func (w *chunk) addPrevious(j *evaluator) {
 	if j.before == nil {
 		return
@@ -162,8 +160,7 @@ func (w *chunk) addPrevious(j *evaluator) {
 	w.Discretization.AddPrevious(w.before, j.dt)
 }
 
-// fill copies the vector's values at a slab's points and beside them to v; boundary data
-// are there.
+// fill copies the values at a block's points and interior face ghosts to v, which must hold the boundary data.
 func (j *evaluator) fill(b *problem.Discretization, v []float64) {
 	j.fillOwn(b, v, b.Box)
 	j.fillGhosts(b, v)
@@ -177,7 +174,7 @@ func (j *evaluator) fillOwn(b *problem.Discretization, v []float64, box problem.
 	})
 }
 
-// fillGhosts copies those beside the slab.
+// fillGhosts copies the values at the interior face ghosts.
 func (j *evaluator) fillGhosts(b *problem.Discretization, v []float64) {
 	b.EachFace(func(face problem.Box, boundary bool) bool {
 		if !boundary {

@@ -8,37 +8,33 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// profile is an approximate solution of A·w = 1, w = 0 on the boundary, for operators
-// whose rows differ, on the grid of the problem or, interpolated from there, a coarser
-// one. How good it is does not matter for what it proves: that is checked at every point
-// of the grid in question. The first one is made on a grid of at most profileAxis points an
-// axis. Where A·w is then not positive, or w much larger than it need be (coefficients jump,
-// or flows turn back), one is made on the grid itself.
+// comparison is an approximate solution of A·w = 1, w = 0 on the boundary, for operators with varying rows. It
+// is given on the problem's grid or interpolated from a coarser one. Its accuracy does not affect the validity
+// of the proof, because A·w is checked at every point of the problem's grid. The first one is computed on a
+// grid of at most maxInitialAxis points per axis. If A·w is then not positive, or w is much larger than
+// necessary (jumps of coefficients, recirculating flows), one is computed on the problem's grid.
 type comparison struct {
-	p      *problem.Problem // on the profile's grid
+	p      *problem.Problem // problem on the comparison function's grid
 	layout kernel.Layout
 	w      []float64 // padded
 }
 
 const (
-	// profileLoss by which a bound may be larger than A·w = 1 would give it, before the
-	// profile is refined.
+	// maxLoss is the factor by which the bound may exceed that of A·w = 1 before the comparison function is
+	// refined.
 	maxLoss = 2
-	// unevenRows is how many times as large as the least diagonal entry the largest is where
-	// rows differ much.
+	// unevenRows is the ratio of the largest to the least diagonal entry above which rows count as uneven.
 	unevenRows = 1000
-	// sharpFloor is the part of the largest residual that counts at every point for the
-	// sharper bound.
+	// sharpFloor is the least right-hand side of the sharper bound, relative to the largest residual.
 	sharpFloor     = 1e-6
 	sharpTolerance = 0.3
 	maxSharpWork   = 200
 )
 
-// profileAxis is the longest axis of the first grid that is tried: enough where
-// coefficients are smooth.
+// maxInitialAxis returns the longest axis of the first grid. It suffices for smooth coefficients.
 func maxInitialAxis(dimension int) int { return []int{0, 1 << 16, 511, 127}[dimension] }
 
-// interpolate fills own points from a coarser profile.
+// interpolate fills own points from a coarser comparison function.
 func (f *comparison) interpolate(from *comparison, e problem.Executor) {
 	t, l := newCubicTransfer(from, f.p.N), f.layout
 	e.For(l.N[2], func(z int) {
@@ -49,7 +45,7 @@ func (f *comparison) interpolate(from *comparison, e problem.Executor) {
 	})
 }
 
-// ones is A·w = 1, w = 0 on the boundary, on a grid of n points.
+// unitProblem returns the problem A·w = 1, w = 0 on the boundary, on a grid of n points.
 func unitProblem(p *problem.Problem, n [3]int) *problem.Problem {
 	q := *p
 	q.N, q.Source, q.Boundary = n, problem.Coefficient{Value: 1}, func(problem.Point) float64 { return 0 }
@@ -62,7 +58,7 @@ func emptyComparison(p *problem.Problem) (*comparison, error) {
 	return &comparison{p: p, layout: l, w: make([]float64, l.Len())}, err
 }
 
-// firstProfile makes a profile for judging solutions; none where other barriers do.
+// firstComparison computes the first comparison function, unless other barriers suffice.
 func (j *evaluator) firstComparison(e problem.Executor) error {
 	p := j.p
 	if problem.NewStencil(p).Constant() || rowsDominate(p) {
@@ -91,9 +87,9 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 	return nil
 }
 
-// refine makes better profiles on the judged problem's own grid, where the first one proves
-// little or nothing: A·w = 1, which bounds ‖A⁻¹‖∞; and where rows differ much in size, as
-// residuals do then, A·w = |r|, which bounds the error more sharply.
+// refine computes better comparison functions on the problem's own grid where the first one proves little or
+// nothing: A·w = 1, which bounds ‖A⁻¹‖∞, and, where rows and therefore residuals differ much in size, A·w =
+// |r|, which bounds the error more sharply.
 func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, error) {
 	poor, uneven := total.poor(j), total.uneven(j)
 	if !poor && !uneven {
@@ -138,9 +134,8 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 	return j.evaluateChunks(e)
 }
 
-// rowsDominate guesses, from a few points, whether the rows of A add up to so much (a
-// reaction, a time step) that w = 1 is nearly as good as any w: after the time 1/c that a
-// reaction takes, little has come in from the boundary.
+// rowsDominate estimates from a few points whether the rows of A have such large sums (a reaction, a time step)
+// that w = 1 is nearly optimal: the boundary has little influence within the time 1/c of the reaction.
 func rowsDominate(p *problem.Problem) bool {
 	count := [3]int{1, 1, 1}
 	for a := range p.Dimension {
@@ -162,8 +157,8 @@ func rowsDominate(p *problem.Problem) bool {
 	return least > 10*fastest
 }
 
-// measured is what is found of a profile w in a slab or the whole grid: the least A·w, the
-// largest w, and the largest |r|/(A·w), rounded against the bound.
+// comparisonBound holds what a comparison function w proves in a chunk or on the whole grid: the least A·w, the
+// largest w and the largest |r|/(A·w), each rounded against the bound.
 type comparisonBound struct{ least, top, ratio float64 }
 
 func (m *comparisonBound) merge(o comparisonBound) {
@@ -173,7 +168,7 @@ func (m *comparisonBound) merge(o comparisonBound) {
 	}
 }
 
-// bound is that of the error which the profile proves; NaN: none.
+// bound returns the error bound that w proves, or NaN.
 func (m *comparisonBound) bound() float64 {
 	if !(m.least > 0) {
 		return math.NaN()
@@ -181,7 +176,7 @@ func (m *comparisonBound) bound() float64 {
 	return m.top * m.ratio
 }
 
-// measure compares the judgement's profiles with the residual of padded values u in a slab.
+// measureComparisons compares the comparison functions with the residual of padded values u in a chunk.
 func (s *chunkResult) measureComparisons(j *evaluator, b *problem.Discretization, stepper *kernel.Sweep, u []float64) {
 	s.unit, s.sharp = comparisonBound{least: math.Inf(1)}, comparisonBound{least: math.Inf(1)}
 	if j.comparison == nil {
@@ -207,7 +202,7 @@ func (s *chunkResult) measureComparisons(j *evaluator, b *problem.Discretization
 	}
 }
 
-// take measures a profile against residuals r in a slab; w and aw are room.
+// measure compares a comparison function with the residuals r in a chunk. w and aw are work arrays.
 func (m *comparisonBound) measure(t *cubicTransfer, b *problem.Discretization, stepper *kernel.Sweep, w, aw, r []float64) {
 	line := make([]float64, t.line())
 	b.EachRow(func(row []float64, first [3]int) { t.rowAt(row, line, first) }, w, true)
@@ -232,8 +227,8 @@ func (m *comparisonBound) measure(t *cubicTransfer, b *problem.Discretization, s
 	}, aw, false)
 }
 
-// poor reports whether A may be an M-matrix, but what is known of it proves nothing, or
-// much less than a profile with A·w = 1 would.
+// poor reports whether A may be an M-matrix and the present comparison function proves nothing, or much less
+// than A·w = 1 would.
 func (s *chunkResult) poor(j *evaluator) bool {
 	switch {
 	case s.signs != "" || problem.NewStencil(j.p).Constant():
@@ -244,8 +239,7 @@ func (s *chunkResult) poor(j *evaluator) bool {
 	return !(s.unit.least >= 1/float64(maxLoss)) || s.unit.ratio > maxLoss*s.inf
 }
 
-// uneven reports whether A is an M-matrix as far as its signs say, with rows that differ
-// much in size.
+// uneven reports whether A has the signs of an M-matrix and rows that differ much in size.
 func (s *chunkResult) uneven(j *evaluator) bool {
 	return s.signs == "" && j.comparison != nil && j.before == nil && s.diagonal[1] > unevenRows*s.diagonal[0]
 }

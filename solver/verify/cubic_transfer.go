@@ -1,13 +1,13 @@
 package verify
 
-// cubicTransfer interpolates a profile on another grid of the same domain, by cubics along
-// each axis. Values on the boundary are exactly 0.
+// cubicTransfer interpolates a comparison function to another grid of the same domain, by cubic polynomials
+// along each axis. Values on the boundary are exactly 0.
 type cubicTransfer struct {
 	from    *comparison
 	weights [3][]cubicWeight // for indices 0 … N+1 of the fine grid
 }
 
-// cubic are the weights of up to four consecutive nodes, 0 being the boundary.
+// cubicWeight holds the weights of up to four consecutive nodes. Node 0 is the boundary.
 type cubicWeight struct {
 	first int
 	of    [4]float64
@@ -21,8 +21,8 @@ func newCubicTransfer(f *comparison, n [3]int) *cubicTransfer {
 	return t
 }
 
-// cubicWeights are Lagrange's between the nodes of two grids of one interval; of an
-// unused axis, whose only node has index 1, that node.
+// interpolationWeights returns the Lagrange weights between two grids of one interval. On an unused axis the
+// only node, index 1, has weight 1.
 func interpolationWeights(fine, coarse int, used bool) []cubicWeight {
 	out := make([]cubicWeight, fine+2)
 	for i := range out {
@@ -46,10 +46,10 @@ func interpolationWeights(fine, coarse int, used bool) []cubicWeight {
 	return out
 }
 
-// line is the length of the room that rowAt needs.
+// line returns the length of the work array of rowAt.
 func (t *cubicTransfer) line() int { return t.from.p.N[0] + 2 }
 
-// rowAt writes w from grid point first (0 and N+1 are the boundary) on along a row.
+// rowAt writes w from grid point first (0 and N+1 denote the boundary) along a row.
 func (t *cubicTransfer) rowAt(dst, line []float64, first [3]int) {
 	clear(line)
 	l := t.from.layout
@@ -77,7 +77,7 @@ func (t *cubicTransfer) rowAt(dst, line []float64, first [3]int) {
 	}
 }
 
-// fill is shape's: w is what rowAt computes.
+// fill implements shape.
 func (t *cubicTransfer) fill(row []float64, first [3]int) {
 	t.rowAt(row, make([]float64, t.line()), first)
 }

@@ -7,29 +7,27 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Enclosure are two vectors between which the discrete solution of a stationary problem
-// lies, for certain: rounding is allowed for everywhere.
+// Enclosure holds two vectors that enclose the discrete solution of a stationary problem, rounding included.
 type Enclosure struct {
 	Lower, Upper []float64  // interior values [z][y][x]
-	Width        float64    // largest distance of the two
-	Sum          [2]float64 // of Evaluation.Sum
-	// Contact is how many points are in contact with the lower obstacle for certain, and
-	// how many may be.
+	Width        float64    // largest difference of the two
+	Sum          [2]float64 // bounds of Evaluation.Sum
+	// Contact holds the number of points that are proved to be in contact with the lower obstacle, and the number
+	// of points that may be.
 	Contact [2]int
-	// UpperContact is the same for the upper obstacle.
+	// UpperContact is Contact for the upper obstacle.
 	UpperContact [2]int
-	Sweeps       int // of relaxation that improved the first two vectors
+	Sweeps       int // relaxation sweeps that narrowed the enclosure
 }
 
-// enclosureVisit is how many sweeps a slab gets at a time.
+// sweepsPerVisit is the number of sweeps over a slab before the next one is visited.
 const sweepsPerVisit = 8
 
-// Enclose encloses the solution by u ± ε·w, w and ε being those of the error bound of
-// judged, the evaluation of u; it must have one. Then both are relaxed: T(v)_i = P((f +
-// Σ a_ij v_j)/a_ii) does not decrease with v where A is an M-matrix, so that u* = T(u*)
-// ≤ T(v) for any v ≥ u*, whatever the order of the points (Spiteri and Chau 2002); and a
-// point where T(upper) is φ is in contact for certain. Every point gets sweeps
-// relaxations; memory is that of the two vectors.
+// Enclose encloses the solution between u − ε·w and u + ε·w, where judged, the evaluation of u, provides w and
+// ε. It returns an error if judged has no error bound. Both vectors are then relaxed: T(v)_i = P((f + Σ a_ij
+// v_j)/a_ii) is non-decreasing in v if A is an M-matrix, so u* = T(u*) ≤ T(v) for any v ≥ u*, in any order of
+// the points (Spiteri and Chau 2002). A point where T(upper) equals φ is proved to be in contact. Every point
+// is relaxed sweeps times. The memory is that of the two vectors.
 func Enclose(p *problem.Problem, u []float64, judged *Evaluation, sweeps int, e problem.Executor) (Enclosure, error) {
 	c := &judged.Certificate
 	switch {
@@ -65,7 +63,7 @@ func Enclose(p *problem.Problem, u []float64, judged *Evaluation, sweeps int, e 
 	return n.Enclosure, err
 }
 
-// unscale multiplies the enclosure by 2^k, rounding outwards what is no longer exact.
+// unscale multiplies the enclosure by 2^k, rounded outwards where the product is not exact.
 func (n *encloser) unscale(k problem.Scale) {
 	for i := range n.Lower {
 		n.Lower[i], n.Upper[i] = k.Outward(n.Lower[i], -1), k.Outward(n.Upper[i], 1)
@@ -79,10 +77,10 @@ type encloser struct {
 	p           *problem.Problem
 	u           []float64
 	certificate *Certificate
-	sweeps      int // of a visit
+	sweeps      int // per visit
 }
 
-// eachSlab visits every other slab, and then the others, which read the first ones'.
+// eachSlab visits every other slab and then the remaining ones, which read the values of the first.
 func (n *encloser) eachSlab(e problem.Executor, visit func(b *problem.Discretization) error) error {
 	p := n.p
 	slow := p.Dimension - 1
@@ -109,12 +107,12 @@ func (n *encloser) eachSlab(e problem.Executor, visit func(b *problem.Discretiza
 	return nil
 }
 
-// at is where the slab's row begins in a vector of interior values.
+// rowOffset returns the offset of grid point first in a vector of interior values.
 func (n *encloser) rowOffset(first [3]int) int {
 	return first[0] - 1 + n.p.N[0]*(first[1]-1+n.p.N[1]*(first[2]-1))
 }
 
-// begin sets a slab's rows to u ± ε·w, between the obstacles.
+// begin sets a slab's rows to u ± ε·w, projected between the obstacles.
 func (n *encloser) begin(b *problem.Discretization) error {
 	w := make([]float64, b.Layout.Len())
 	b.EachRow(func(row []float64, first [3]int) {
@@ -131,7 +129,7 @@ func (n *encloser) begin(b *problem.Discretization) error {
 	return nil
 }
 
-// improve relaxes a slab of both vectors.
+// improve relaxes both vectors on a slab.
 func (n *encloser) improve(b *problem.Discretization) error {
 	for _, side := range []struct {
 		values []float64
@@ -166,7 +164,7 @@ func (n *encloser) improve(b *problem.Discretization) error {
 	return nil
 }
 
-// shifted is the block's source with a number added.
+// shiftedSource returns the block's source plus a constant.
 func shiftedSource(b *problem.Discretization, by float64) kernel.Field {
 	if b.Source.Array == nil {
 		return kernel.Field{Value: b.Source.Value + by}
@@ -178,7 +176,7 @@ func shiftedSource(b *problem.Discretization, by float64) kernel.Field {
 	return f
 }
 
-// fill copies a slab of a vector, what lies beside it, and boundary data to v.
+// fill copies the values of a slab and its ghosts, with boundary data, to v.
 func (n *encloser) fill(b *problem.Discretization, v, values []float64) error {
 	if err := b.FillReference(v); err != nil {
 		return err
@@ -188,7 +186,7 @@ func (n *encloser) fill(b *problem.Discretization, v, values []float64) error {
 	return nil
 }
 
-// finish reads off what is asked for.
+// finish computes the width, sums and contact counts.
 func (n *encloser) finish() error {
 	var sums [2]kernel.Sum
 	var err error

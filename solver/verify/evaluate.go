@@ -10,35 +10,36 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Evaluation judges a vector by the problem alone: nothing in it is what a peer
-// believed.
+// Evaluation is the evaluation of a vector. It depends on the problem and the vector alone, not on values that
+// peers computed.
 type Evaluation struct {
-	RelativeResidual float64    // ‖r(u)‖₂/‖r(u⁰)‖₂, r the VI residual of SPEC §1, u⁰ = max(φ, 0)
-	ResidualInf      float64    // ‖r(u)‖∞
-	ErrorBound       float64    // of ‖u − u*‖∞, u* the discrete solution, rounding included; NaN: no bound known
-	MaxError         float64    // at the grid points, against Exact; NaN: no exact solution
-	ContactPoints    int        // points with u = φ
-	UpperPoints      int        // points with u = ψ
-	Sum              float64    // Σu/((nx+1)(ny+1)(nz+1)), unused axes count 1
-	Force            [2]float64 // A·u − f summed over the points on φ and on ψ, times a cell's volume
+	RelativeResidual float64 // ‖r(u)‖₂/‖r(u⁰)‖₂ with the VI residual r and u⁰ = max(φ, 0)
+	ResidualInf      float64 // ‖r(u)‖∞
+	// bound of ‖u − u*‖∞ for the discrete solution u*, rounding included; NaN: no bound known
+	ErrorBound float64
+	// largest error against Exact at the grid points; NaN: no exact solution
+	MaxError      float64
+	ContactPoints int     // points with u = φ
+	UpperPoints   int     // points with u = ψ
+	Sum           float64 // Σu/((nx+1)(ny+1)(nz+1)) over the used axes
+	// A·u − f summed over the points on φ and on ψ, times the volume of a cell
+	Force [2]float64
 
-	Certificate Certificate // what ErrorBound rests on
+	Certificate Certificate // what ErrorBound is based on
 }
 
-// evaluationPoints is about how many points are worked on at a time where only the values
-// of the whole grid are in memory.
+// evaluationPoints is about the number of points per slab of an Enclosure.
 const evaluationPoints = 1 << 20
 
-// Evaluate judges an assembled vector u of interior values [z][y][x]: the true VI
-// residual and what follows from it. It evaluates the problem's functions at every
-// point, slab by slab, on the executor (nil: Sequential). u is only read.
-// All sums are exact, so the result depends neither on slabs nor on threads.
+// Evaluate evaluates an assembled vector u of interior values [z][y][x]: the VI residual and what follows from
+// it. It evaluates the problem's functions at every point, chunk by chunk, on the executor (nil: Sequential). u
+// is only read. All sums are exact, so the result depends neither on chunks nor on threads.
 func Evaluate(p *problem.Problem, u []float64, e problem.Executor) (Evaluation, error) {
 	return evaluateWhole(p, u, false, e)
 }
 
-// Measure is Evaluate without the search for a bound, which may take longer than a run that was
-// interrupted. ErrorBound is known only where coefficients or rows give it at once.
+// Measure is Evaluate without the search for an error bound, which may take longer than an interrupted run.
+// ErrorBound is known only if constant coefficients or row sums prove it.
 func Measure(p *problem.Problem, u []float64, e problem.Executor) (Evaluation, error) {
 	return evaluateWhole(p, u, true, e)
 }
@@ -55,17 +56,16 @@ func evaluateWhole(p *problem.Problem, u []float64, quick bool, e problem.Execut
 	return out, err
 }
 
-// EvaluateStep judges u as the end of time step m, 1 ≤ m ≤ Steps, which began with
-// before: by the stationary problem that the step is. MaxError is against the exact
-// solution at that time, so it holds what all steps have added to it. ErrorBound is
-// what this step adds at most to the distance from the solution of the scheme, with
-// which errors of steps before it do not grow: their sum bounds the error at the end.
+// EvaluateStep evaluates u as the end of time step m, 1 ≤ m ≤ Steps, which began with before, by the stationary
+// problem of the step. MaxError compares with the exact solution at that time and therefore includes the errors
+// of all steps. ErrorBound bounds what this step adds to the distance from the solution of the scheme. Errors
+// of earlier steps do not grow, so the sum of the bounds bounds the error at the end.
 func EvaluateStep(p *problem.Problem, m int, before, u []float64, e problem.Executor) (Evaluation, error) {
 	out, _, err := evaluateStep(p, m, before, u, nil, e)
 	return out, err
 }
 
-// evaluateStep is EvaluateStep with the profile of another step, which may serve here, too.
+// evaluateStep is EvaluateStep with the comparison function of another step as a first choice.
 func evaluateStep(p *problem.Problem, m int, before, u []float64, t *cubicTransfer, e problem.Executor) (Evaluation, *cubicTransfer, error) {
 	p, in, err := p.InRange()
 	if err != nil {
@@ -78,7 +78,7 @@ func evaluateStep(p *problem.Problem, m int, before, u []float64, t *cubicTransf
 	return evaluate(p.AtStep(m), j, t, e)
 }
 
-// unscale multiplies what has the unit of values or residuals by 2^k.
+// unscale multiplies all values in units of u or of residuals by 2^k.
 func (e *Evaluation) unscale(k problem.Scale) {
 	if k == 0 {
 		return
@@ -91,14 +91,13 @@ func (e *Evaluation) unscale(k problem.Scale) {
 	e.Certificate.Rounding = k.Outward(e.Certificate.Rounding+problem.UnderflowBound, 1)
 }
 
-// AtStart is u(0) of a nonstationary problem on the whole grid, from values [z][y][x]
-// where there are some.
+// AtStart returns u(0) of a nonstationary problem on the whole grid, from values [z][y][x] if not nil.
 func AtStart(p *problem.Problem, values []float64) ([]float64, error) {
 	return p.InitialValues(problem.Box{Hi: p.N}, values)
 }
 
-// MaxError is the largest distance of u from the exact solution at the grid points; NaN
-// where none is known.
+// MaxError returns the largest distance of u from the exact solution at the grid points, or NaN if none is
+// known.
 func MaxError(p *problem.Problem, u []float64) float64 {
 	if p.Exact == nil || len(u) != p.Points() {
 		return math.NaN()
@@ -113,8 +112,8 @@ func MaxError(p *problem.Problem, u []float64) float64 {
 	return worst
 }
 
-// evaluate judges j's values by a problem in range, and returns the profile behind the bound,
-// if there is one. It begins with profile t; nil: one is made.
+// evaluate evaluates j's values for a problem in range. It returns the comparison function behind the bound, if
+// any. t is a first choice for it; nil computes one.
 func evaluate(p *problem.Problem, j evaluator, t *cubicTransfer, e problem.Executor) (Evaluation, *cubicTransfer, error) {
 	if len(j.u) != p.Points() {
 		return Evaluation{}, nil, p.Errorf("a vector of %d values to evaluate; the grid has %d points", len(j.u), p.Points())
@@ -141,20 +140,20 @@ func evaluate(p *problem.Problem, j evaluator, t *cubicTransfer, e problem.Execu
 	return out, j.comparison, nil
 }
 
-// judgement is what all slabs share.
+// evaluator holds what all chunks share.
 type evaluator struct {
 	p          *problem.Problem
 	units      problem.Units
-	before     []float64 // of a time step, which is dt long
+	before     []float64 // start of a time step of length dt
 	dt         float64
 	u          []float64
-	comparison *cubicTransfer // nil: one row serves all points, or row sums will do
-	minimiser  *minimiser     // on the problem's own grid, where the profile is by it
+	comparison *cubicTransfer // nil: constant coefficients, or row sums suffice
+	minimiser  *minimiser     // on the problem's own grid, if it computed the comparison function
 	sharp      *cubicTransfer // A·w = |r|, where rows differ much in size; else nil
-	residuals  []float64      // takes |r| of the whole grid, where it is not nil
-	work       float64        // of making profiles, in sweeps over the grid
-	points     int            // of a slab, about; 0: slabPoints
-	quick      bool           // no profile is made
+	residuals  []float64      // if not nil, receives |r| of the whole grid
+	work       float64        // of computing comparison functions, in sweeps over the grid
+	points     int            // approximate points per chunk; 0: chunkPoints
+	quick      bool           // compute no comparison function
 }
 
 func (j *evaluator) evaluateChunks(e problem.Executor) (chunkResult, error) {
@@ -180,14 +179,14 @@ type chunkResult struct {
 	force               forces
 	err                 error
 
-	inf      float64 // ‖r‖∞, the rounding added
+	inf      float64 // ‖r‖∞ plus rounding
 	rounding float64
 	excess   float64    // least sum of a row's entries, rounded down
-	diagonal [2]float64 // smallest and largest entry, where rows differ
-	signs    string     // why A is no M-matrix: the first row that shows it
+	diagonal [2]float64 // least and largest diagonal entry, where rows differ
+	signs    string     // why A is no M-matrix, from the first such row
 	outside  string     // why u is not feasible
 
-	unit, sharp comparisonBound // of the judgement's profiles
+	unit, sharp comparisonBound // for the evaluator's comparison functions
 }
 
 func (s *chunkResult) evaluate(j *evaluator, w *chunk) error {
@@ -221,7 +220,7 @@ func (s *chunkResult) evaluate(j *evaluator, w *chunk) error {
 	return nil
 }
 
-// look finds what is read off the values themselves, and the force.
+// scanValues counts contact points, compares with the exact solution and adds up the force.
 func (s *chunkResult) scanValues(w *chunk, stepper *kernel.Sweep) (err error) {
 	b := &w.Discretization
 	p := b.Problem

@@ -5,16 +5,16 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Force is what the obstacles press back with: λ = A·u − f where u is on an obstacle, 0
-// elsewhere. It is ≥ 0 on the lower one and ≤ 0 on the upper one, up to the residual.
+// Force holds the reaction forces of the obstacles: λ = A·u − f where u is on an obstacle, 0 elsewhere. It is ≥
+// 0 on the lower obstacle and ≤ 0 on the upper one, up to the residual.
 type Force struct {
 	Values       []float64 // per unit of volume (area, length), interior values [z][y][x]
-	Lower, Upper float64   // Σλ·h₀·h₁·h₂ over the points on each obstacle: the total
+	Lower, Upper float64   // Σλ·h₀·h₁·h₂ over the points on each obstacle
 }
 
-// ContactForce is the force at u, an assembled solution. Of a nonstationary problem p is
-// that of the step (AtStep) and before the end of the step before it, dt long; else before
-// is nil. It goes slab by slab as Evaluate does; what it needs besides is Values.
+// ContactForce returns the force at u, an assembled solution. For a time step, p is the problem of the step
+// (AtStep), before the values at its start and dt its length. For a stationary problem before is nil. It works
+// chunk by chunk like Evaluate and needs memory for Values only.
 func ContactForce(p *problem.Problem, before []float64, dt float64, u []float64, e problem.Executor) (Force, error) {
 	p, in, err := p.InRange()
 	if err != nil {
@@ -46,7 +46,7 @@ func ContactForce(p *problem.Problem, before []float64, dt float64, u []float64,
 	return out, nil
 }
 
-// forces adds up the force on the lower and on the upper obstacle.
+// forces accumulates the forces on the lower and on the upper obstacle.
 type forces [2]kernel.Sum
 
 func (f *forces) merge(o *forces) {
@@ -54,7 +54,7 @@ func (f *forces) merge(o *forces) {
 	f[1].Merge(&o[1])
 }
 
-// totals are the sums, each point standing for its cell.
+// totals returns the sums times the volume of a cell.
 func (f *forces) totals(p *problem.Problem) (out [2]float64) {
 	for i := range out {
 		out[i] = f[i].Float64()
@@ -65,7 +65,7 @@ func (f *forces) totals(p *problem.Problem) (out [2]float64) {
 	return out
 }
 
-// force writes a slab of the force.
+// force writes the force on a chunk to dst.
 func (j *evaluator) force(w *chunk, dst []float64, sums *forces) error {
 	b := &w.Discretization
 	stepper, err := b.Sweep(1)
@@ -86,9 +86,9 @@ func (j *evaluator) force(w *chunk, dst []float64, sums *forces) error {
 	return nil
 }
 
-// force adds the force at the points of a row to sums, and writes it where dst, for the
-// row's points, is not nil; t are the points in contact, d is the dense index of the row.
-// A point where both obstacles meet counts with the lower one.
+// addForce adds the force at the points of a row to sums and, if dst is not nil, writes it to dst. t holds the
+// points in contact, d is the dense index of the row. A point where both obstacles coincide counts with the
+// lower one.
 func (w *chunk) addForce(s *kernel.Sweep, t contactScan, first [3]int, d int, dst []float64, sums *forces) {
 	if t.end == 0 || w.Problem.Obstacle == nil && w.Problem.Upper == nil {
 		return

@@ -2,18 +2,18 @@ package verify
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// aggregates is one grid of a minimiser: its points are boxes of points of the next finer
-// grid, and its operator takes values that are constant on each of them.
+// level is one grid of a minimiser. Its points are aggregates: boxes of points of the next finer grid. Its
+// operator is the Galerkin operator for values that are constant on each aggregate.
 type level struct {
 	layout   kernel.Layout
 	operator kernel.Operator
 	sweep    *kernel.Sweep
-	size     [3]int    // of an aggregate, in points of the finer grid
-	source   []float64 // dense: what relaxation takes as the source
-	x, r     []float64 // padded: the solution, and what is left of the right-hand side
-	z        []float64 // padded: what a cycle makes of r
+	size     [3]int    // points of the finer grid per aggregate, along each axis
+	source   []float64 // dense: the source of the relaxation
+	x, r     []float64 // padded: the solution, and the remaining right-hand side
+	z        []float64 // padded: the result of a cycle for r
 	defect   []float64 // padded
-	direct   *banded   // nil: grids below answer
+	direct   *banded   // direct solver; nil: coarser levels solve
 }
 
 func newLevel(l kernel.Layout, op kernel.Operator) (*level, error) {
@@ -26,8 +26,7 @@ func newLevel(l kernel.Layout, op kernel.Operator) (*level, error) {
 	return g, err
 }
 
-// coarser makes the next coarser grid: aggregates of two points along each axis whose
-// coupling is not weak.
+// coarser returns the next coarser grid, with aggregates of two points along each axis without weak coupling.
 func (g *level) coarser() (*level, error) {
 	l := g.layout
 	size, n := [3]int{1, 1, 1}, l.N
@@ -56,7 +55,7 @@ func (g *level) coarser() (*level, error) {
 	return h, err
 }
 
-// coupling is the mean of the coefficients along an axis.
+// coupling returns the sum of the coefficients along an axis.
 func (g *level) coupling(a int) float64 {
 	sum := 0.0
 	for _, v := range [2][]float64{g.operator.Arrays[kernel.West+2*a], g.operator.Arrays[kernel.East+2*a]} {
@@ -67,8 +66,8 @@ func (g *level) coupling(a int) float64 {
 	return sum
 }
 
-// summed is the operator on aggregates: rows are added, and so are the entries that lead
-// to the same aggregate, those within it to the diagonal.
+// aggregateOperator returns the operator on aggregates. Rows are added. Entries that lead to the same aggregate
+// are added, entries within an aggregate are added to the diagonal.
 func (g *level) aggregateOperator(to kernel.Layout, size [3]int) kernel.Operator {
 	l, used := g.layout, 1+2*g.layout.Dim
 	op := kernel.Operator{Form: kernel.Variable}
@@ -99,18 +98,17 @@ func (g *level) aggregateOperator(to kernel.Layout, size [3]int) kernel.Operator
 	return op
 }
 
-// gather adds a defect of the finer grid, with the other sign, to r.
+// restrict subtracts a defect of the finer grid from r.
 func (g *level) restrict(defect []float64, fine kernel.Layout) {
 	g.eachPair(fine, func(coarse, at int) { g.r[coarse] -= defect[at] })
 }
 
-// spread adds x to values on the finer grid.
+// prolong adds x to values on the finer grid.
 func (g *level) prolong(values []float64, fine kernel.Layout) {
 	g.eachPair(fine, func(coarse, at int) { values[at] += g.x[coarse] })
 }
 
-// pairs visits the points of the finer grid, with their aggregates: places in padded
-// arrays.
+// eachPair calls f for the points of the finer grid and their aggregates, as offsets in padded arrays.
 func (g *level) eachPair(fine kernel.Layout, f func(coarse, at int)) {
 	for z := range fine.N[2] {
 		for y := range fine.N[1] {
@@ -122,7 +120,7 @@ func (g *level) eachPair(fine kernel.Layout, f func(coarse, at int)) {
 	}
 }
 
-// eachRow visits the rows of the grid: n values from place at of a padded array on.
+// eachRow calls f for the rows of the grid: n values from offset at of a padded array.
 func (g *level) eachRow(f func(at, n int)) {
 	for z := range g.layout.N[2] {
 		for y := range g.layout.N[1] {
@@ -137,7 +135,7 @@ func (g *level) copyOut(dst, src []float64) {
 	g.eachRow(func(at, n int) { to += copy(dst[to:], src[at:][:n]) })
 }
 
-// copyIn is its reverse.
+// copyIn copies a dense array to own points.
 func (g *level) copyIn(dst, src []float64) {
 	from := 0
 	g.eachRow(func(at, n int) { from += copy(dst[at:][:n], src[from:]) })

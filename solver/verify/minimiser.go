@@ -8,41 +8,39 @@ import (
 )
 
 const (
-	// profileNear is the largest |A·w − 1|, or |A·w − f|/f, at which a profile is good enough: its bound is
-	// then at most (1 + profileNear)/(1 − profileNear) times that of A·w = 1.
+	// comparisonTolerance is the largest |A·w − 1|, or |A·w − f|/f, of an acceptable comparison function. Its
+	// bound is then at most (1 + comparisonTolerance)/(1 − comparisonTolerance) times that of A·w = 1.
 	comparisonTolerance = 0.02
-	// profileWork bounds the work of a profile on the problem's own grid, in sweeps over it.
+	// maxComparisonWork bounds the work of a comparison function on the problem's own grid, in sweeps over it.
 	maxComparisonWork = 600
-	// keptDirections is how many earlier directions a new one is made orthogonal to; each
-	// takes two arrays of the grid's size. Large grids keep fewer.
+	// maxDirections is the number of earlier directions to which a new one is made orthogonal. Each needs two
+	// arrays of the grid's size. Large grids keep fewer.
 	maxDirections      = 12
 	maxDirectionsLarge = 3
 	largeGrid          = 1 << 21
 	aggregateCycles    = 2 // W-cycles
-	// weakAxis is the part of the strongest coupling below which an axis is not coarsened.
+	// weakAxis is the fraction of the strongest coupling below which an axis is not coarsened.
 	weakAxis      = 0.25
-	bandedEntries = 1 << 15 // points times band of a grid that is solved by elimination
-	pieceValues   = 1 << 14 // values that one thread works on at a time
+	bandedEntries = 1 << 15 // points times bandwidth of a grid that is solved by elimination
+	pieceValues   = 1 << 14 // values that one thread processes at a time
 )
 
-// minimiser solves A·w = f > 0, w = 0 on the boundary, by generalised conjugate residuals
-// (Eisenstat, Elman and Schultz, SIAM J. Numer. Anal. 20, 1983), truncated: every step
-// minimises ‖(f − A·w)/f‖₂ along a direction that is orthogonal to the last few, so that
-// never grows. Directions are the answers of a W-cycle to the residual: aggregates
-// of neighbouring points are the points of the next coarser grid, and its operator is the
-// sum of the aggregates' rows (Notay, SIAM J. Sci. Comput. 34, 2012). The sums keep every
-// coarse operator an M-matrix, wherever coefficients jump and flows turn. A need not be
-// symmetric.
+// minimiser solves A·w = f > 0, w = 0 on the boundary, by truncated generalised conjugate residuals (Eisenstat,
+// Elman and Schultz, SIAM J. Numer. Anal. 20, 1983). Every step minimises ‖(f − A·w)/f‖₂ along a direction that
+// is orthogonal to the last few, so the norm never grows. Each direction is the result of a W-cycle for the
+// residual. The cycle coarsens by aggregation, with the sums of the aggregates' rows as coarse operators
+// (Notay, SIAM J. Sci. Comput. 34, 2012). Every coarse operator is then an M-matrix, for any jumps and flows. A
+// need not be symmetric.
 type minimiser struct {
 	grids  []*level
-	c, ac  [][]float64 // padded: directions and their images, of norm ‖ac‖₂ = 1
-	weight []float64   // padded: 1 over the right-hand side; nil: 1
+	c, ac  [][]float64 // padded: directions and their images, with ‖ac‖₂ = 1
+	weight []float64   // padded: reciprocal of the right-hand side; nil: 1
 	exec   problem.Executor
 	points int     // of the finest grid
 	work   float64 // in sweeps over it
 }
 
-// newMinimiser prepares it on the grid of p, whose operator's rows differ.
+// newMinimiser returns a minimiser for the grid and the variable operator of p.
 func newMinimiser(p *problem.Problem, e problem.Executor) (*minimiser, error) {
 	b := &problem.Discretization{Box: problem.Box{Hi: p.N}, Executor: e}
 	var err error
@@ -69,9 +67,9 @@ func newMinimiser(p *problem.Problem, e problem.Executor) (*minimiser, error) {
 	return m, err
 }
 
-// solve solves A·w = 1, or f, dense and positive, where that is given, until A·w is off
-// by at most that part of it at every point, or most sweeps have been done. It begins at w, padded values on the
-// same grid (nil: 0), and returns the solution, padded, which the next call overwrites.
+// solve solves A·w = 1, or A·w = f for a dense positive f, until the relative defect is at most near at every
+// point or the work reaches most sweeps. It starts from the padded values w (nil: 0) and returns the padded
+// solution, which the next call overwrites.
 func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
 	g := m.grids[0]
 	if m.work, m.weight = 0, nil; f != nil {
@@ -102,7 +100,7 @@ func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
 	return g.x
 }
 
-// furthest is the largest part of the right-hand side that A·w is off by.
+// largestDefect returns the largest defect relative to the right-hand side.
 func (m *minimiser) largestDefect() float64 {
 	r := m.grids[0].r
 	if m.weight == nil {
@@ -115,7 +113,7 @@ func (m *minimiser) largestDefect() float64 {
 	return largest
 }
 
-// step takes direction k, and reports whether there was one.
+// step takes direction k and reports whether there was one.
 func (m *minimiser) step(k int) bool {
 	g := m.grids[0]
 	at := k % len(m.c)
@@ -148,8 +146,8 @@ func (m *minimiser) step(k int) bool {
 	return true
 }
 
-// precondition writes what a cycle makes of the residual of grid i to z: relaxation, the
-// coarse grid's answer to what that leaves, and relaxation in the opposite order.
+// precondition writes the result of a cycle for the residual of grid i to z: relaxation, coarse-grid
+// correction, and relaxation in the opposite order.
 func (m *minimiser) precondition(i int, z []float64) {
 	g := m.grids[i]
 	g.copyOut(g.source, g.r)
@@ -183,12 +181,12 @@ func (m *minimiser) precondition(i int, z []float64) {
 	m.addWork(g, 1)
 }
 
-// count adds sweeps over a grid to the work.
+// addWork adds sweeps over a grid to the work.
 func (m *minimiser) addWork(g *level, sweeps float64) {
 	m.work += sweeps * float64(g.layout.Points()) / float64(m.points)
 }
 
-// relax relaxes the points of a colour.
+// relax relaxes the points of one colour.
 func (m *minimiser) relax(g *level, z []float64, colour int) {
 	m.boxes(g, func(b kernel.Box) { g.sweep.RelaxColour(z, colour, 1, b) })
 }
@@ -212,13 +210,12 @@ func (m *minimiser) boxes(g *level, f func(b kernel.Box)) {
 	})
 }
 
-// each calls f for pieces of an array of n values; they do not depend on threads.
+// each calls f for pieces of an array of n values. The pieces do not depend on the number of threads.
 func (m *minimiser) each(n int, f func(lo, hi int)) {
 	m.exec.For((n+pieceValues-1)/pieceValues, func(i int) { f(i*pieceValues, min((i+1)*pieceValues, n)) })
 }
 
-// dot is the weighted scalar product of two padded arrays on the finest grid, whose ghosts
-// are 0.
+// dot returns the weighted scalar product of two padded arrays on the finest grid, whose ghosts are 0.
 func (m *minimiser) dot(a, b []float64) float64 {
 	partial := make([]float64, (len(a)+pieceValues-1)/pieceValues)
 	m.each(len(a), func(lo, hi int) {
@@ -239,7 +236,7 @@ func (m *minimiser) dot(a, b []float64) float64 {
 	return sum
 }
 
-// add adds a multiple of a padded array.
+// add adds a multiple of a padded array to another.
 func (m *minimiser) add(to, a []float64, factor float64) {
 	m.each(len(to), func(lo, hi int) {
 		for i := lo; i < hi; i++ {

@@ -7,12 +7,11 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// StepBounds bounds the algebraic error of a nonstationary run: how far the end of a time
-// step is at most from what implicit Euler gives with every step solved exactly, from the
-// same u(0). A step from v to u solves M·u = f + v/Δt with M = A + I/Δt, so what the two
-// runs differ by at its start comes out ‖M⁻¹‖∞/Δt times as large at most (obstacles
-// included: u* follows the data as max and min of solutions do, see Certificate), and the
-// step's own residual adds ‖M⁻¹‖∞ ‖r‖∞.
+// StepBounds bounds the algebraic error of a nonstationary run: the distance at the end of a time step from
+// implicit Euler with every step solved exactly, from the same u(0). A step from v to u solves M·u = f + v/Δt
+// with M = A + I/Δt. A difference at its start is multiplied by at most ‖M⁻¹‖∞/Δt (obstacles included: u*
+// depends on the data as maxima and minima of solutions do, see Certificate), and the step's residual adds
+// ‖M⁻¹‖∞ ‖r‖∞.
 type StepBounds struct {
 	problem    *problem.Problem
 	done       int
@@ -21,12 +20,12 @@ type StepBounds struct {
 	comparison *cubicTransfer // of the last step
 }
 
-// NewStepBounds begins at u(0), which is exact.
+// NewStepBounds starts at u(0), which is exact.
 func NewStepBounds(p *problem.Problem) *StepBounds { return &StepBounds{problem: p} }
 
-// Add takes step m, the one after the last added: it began with before and ended with u,
-// both [z][y][x] on the whole grid. It judges the step, which costs several sweeps; the
-// error is of EvaluateStep.
+// Add includes step m, which must be the successor of the last one. The step began with before and ended with
+// u, both [z][y][x] on the whole grid. Add evaluates the step, which costs several sweeps. Its errors are those
+// of EvaluateStep.
 func (b *StepBounds) Add(m int, before, u []float64, e problem.Executor) error {
 	if b.why != "" {
 		return nil
@@ -54,8 +53,8 @@ func (b *StepBounds) Add(m int, before, u []float64, e problem.Executor) error {
 	return nil
 }
 
-// At is the bound at the end of step m, by which w ≥ 0 with A·w > 0 of the last step; why
-// says why there is none, and then the bound is NaN.
+// At returns the bound at the end of step m and the way in which w of the last step was found. If there is no
+// bound, it returns NaN and why states the reason.
 func (b *StepBounds) At(m int) (bound float64, by, why string) {
 	switch {
 	case b.why != "":
