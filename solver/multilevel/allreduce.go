@@ -9,38 +9,36 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// maxSums bounds the sums of one total.
+// maxSums bounds the sums of one reduction.
 const maxSums = 3
 
-// total adds exact sums up over the tree and brings what they come to, rounded once at
-// the root, to everyone: so all peers decide by the same numbers. It goes on by itself
-// once the own sums are given, while the peer does other things; one total is open at a
-// time. The wish for an early end travels with it.
+// allReduce adds exact sums over the tree and sends the totals, rounded once at the root, to all peers, so that
+// all decide by the same numbers. It proceeds in the background once the peer has contributed. One reduction is
+// open at a time. It also propagates a request for an early end.
 //
-// Layout of the sums: reason, number of sums (one byte each), then each as its length
-// (2 bytes, little endian) and its encoding. Of their total: reason, number, then each
-// as a float64.
+// Sums are encoded as reason and number of sums (one byte each), then per sum its length (2 bytes, little
+// endian) and encoding. Totals are encoded as reason, number, and one float64 per total.
 type allReduce struct {
 	peer       *peer
 	phase      reducePhase
 	n          int
 	sums       [maxSums]kernel.Sum
-	received   int // children
-	sent       int
+	received   int // children whose sums have been merged
+	sent       int // children that the totals have been sent to
 	values     [maxSums]float64
 	stopReason iterate.Reason
 	bytes      []byte
-	parent     *channel   // nil: the root
-	children   []*channel // children
+	parent     *channel   // nil at the root
+	children   []*channel // in the tree
 }
 
 type reducePhase int
 
 const (
 	reduceClosed  reducePhase = iota
-	reduceOpen                // the own sums are in, children's are awaited
-	reduceSentUp              // sent up
-	reducePublish             // known; the children are being told
+	reduceOpen                // waiting for the children's sums
+	reduceSentUp              // own sums sent to the parent
+	reducePublish             // totals known, being sent to the children
 	reduceKnown
 )
 
@@ -54,13 +52,13 @@ func (t *allReduce) init(g *peer) {
 	}
 }
 
-// give opens a total with the own n sums, which the caller has put into t.sums.
+// contribute opens a reduction of the n own sums in t.sums.
 func (t *allReduce) contribute(n int) {
 	t.phase, t.n, t.received, t.sent = reduceOpen, n, 0, 0
 	t.stopReason = t.peer.stopWanted
 }
 
-// proceed waits for the total.
+// proceed waits for the totals.
 func (t *allReduce) proceed() (iterate.Op, bool) {
 	if op, ok := t.advance(); ok || t.peer.fault != nil {
 		return op, ok
@@ -73,7 +71,7 @@ func (t *allReduce) proceed() (iterate.Op, bool) {
 	return iterate.Op{}, false
 }
 
-// advance does what can be done for an open total; an operation if it is to send.
+// advance does what is possible for the open reduction. It returns an operation if there is a message to send.
 func (t *allReduce) advance() (iterate.Op, bool) {
 	switch t.phase {
 	case reduceOpen:
@@ -112,7 +110,7 @@ func (t *allReduce) advance() (iterate.Op, bool) {
 	return iterate.Op{}, false
 }
 
-// know: the values are there; what is to be told of them is made.
+// publish encodes the totals for the children.
 func (t *allReduce) publish() {
 	t.phase = reducePublish
 	t.bytes = append(t.bytes[:0], byte(t.stopReason), byte(t.n))
@@ -130,7 +128,7 @@ func (t *allReduce) encodeSums() {
 	}
 }
 
-// hear merges the sums of a child, false while they have not come or are wrong.
+// receive merges the sums of a child. It returns false if they have not arrived or are invalid.
 func (t *allReduce) receive(w *channel) (bool, error) {
 	data, came := w.next(payloadSums)
 	if !came {
@@ -154,7 +152,7 @@ func (t *allReduce) receive(w *channel) (bool, error) {
 	return true, nil
 }
 
-// decodeSums reads any bytes without panicking.
+// decodeSums decodes sums. It accepts any bytes without panicking.
 func decodeSums(data []byte, sums *[maxSums]kernel.Sum) (wish iterate.Reason, n int, err error) {
 	if wish, n, data, err = decodeHeader(data); err != nil {
 		return wish, n, err

@@ -8,22 +8,22 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// cargo is what a message between two neighbours carries.
+// payloadKind is the kind of a message between two neighbours.
 type payloadKind int
 
 const (
-	payloadGhosts  payloadKind = iota // values for the other's ghosts, both ways
-	payloadSums                       // exact sums below, from a child in the tree to its parent
-	payloadTotals                     // what they come to, from the parent
+	payloadGhosts  payloadKind = iota // ghost values, in both directions
+	payloadSums                       // exact sums of a subtree, to the parent
+	payloadTotals                     // totals, from the parent
 	payloadGather                     // values of a level, to the parent
-	payloadScatter                    // that level's, from the parent
+	payloadScatter                    // values of that level, from the parent
 	payloadKinds
 )
 
-// wire is the traffic with one neighbour. Messages of each cargo are numbered from 0,
-// which is their label, and message n goes under tag 2·cargo + n mod 2: since message
-// n+1 is sent after message n of the other end was read (or answers it), a neighbour is
-// one message ahead at most, and two slots are enough.
+// channel holds the messages exchanged with one neighbour. Messages of each payload kind are numbered from 0;
+// the number is the label. Message n has tag 2·kind + n mod 2. A peer sends message n+1 only after it has read
+// message n of the other end, or in reply to it, so a neighbour is at most one message ahead and two slots
+// suffice.
 type channel struct {
 	to   problem.Neighbour
 	link iterate.Link
@@ -32,17 +32,16 @@ type channel struct {
 	slot [payloadKinds][2]arrival
 }
 
-// arrival is a message that has come; data aliases the shell's buffer.
+// arrival is a received message. data aliases the shell's buffer.
 type arrival struct {
 	valid bool
 	data  []byte
 }
 
-// sumsBytes is more than sums, or their totals, take.
+// sumsBytes is an upper bound of the length of encoded sums and totals.
 const sumsBytes = 2 + maxSums*(2+iterate.MaxSumBytes)
 
-// levelLinks are the links of a rank to the peers it shares a face with. Both ends of one
-// declare the same slots.
+// linksOf returns the links of a rank to the peers that it shares a face with. Both ends declare equal slots.
 func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	deep, gathered, arrays := [3]int{1, 1, 1}, 0, 1
 	if c.Method.Name == problem.Multigrid {
@@ -79,7 +78,7 @@ func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	return out
 }
 
-// Halo takes a message in; see Peer.
+// Halo accepts a message from a neighbour (see iterate.Peer).
 func (g *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	w := g.channelTo(q)
 	if w == nil {
@@ -109,33 +108,33 @@ func (g *peer) channelTo(q iterate.Rank) *channel {
 	return nil
 }
 
-// next is the message that is due, false while it has not come.
+// next returns the message that is due, or false if it has not arrived.
 func (w *channel) next(k payloadKind) ([]byte, bool) {
 	a := w.slot[k][w.read[k]%2]
 	return a.data, a.valid
 }
 
-// taken says that the message that was due has been read.
+// consume marks the message that is due as read.
 func (w *channel) consume(k payloadKind) {
 	w.slot[k][w.read[k]%2].valid = false
 	w.read[k]++
 }
 
-// send is the operation that sends a cargo.
+// sendOp returns the operation that sends a message of the given kind.
 func (w *channel) sendOp(k payloadKind, bytes int) iterate.Op {
 	n := w.sent[k]
 	w.sent[k]++
 	return iterate.Op{Kind: iterate.OpSend, To: w.to.Rank, Tag: uint32(2*int(k)) + uint32(n%2), Label: n, Bytes: bytes}
 }
 
-// packing is what the next Pack writes: a leg of an exchange, or bytes.
+// packTask is what the next Pack writes: one neighbour's part of an exchange, or bytes.
 type packTask struct {
 	x     *exchange
 	index int
 	bytes []byte
 }
 
-// Pack writes what op, an OpSend, asks for.
+// Pack writes the message of op, an OpSend, to dst.
 func (g *peer) Pack(op iterate.Op, dst []byte) {
 	if op.Kind != iterate.OpSend {
 		return

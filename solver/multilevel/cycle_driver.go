@@ -8,64 +8,64 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// whole is a method of the whole grid, as one peer does its part.
+// globalMethod is one peer's part of a method on the whole grid.
 type globalMethod interface {
-	// build prepares for a problem: the reference vector in values, and its residual's own
-	// share. Arrays that an earlier build made are used again.
+	// build prepares for a problem: the values become the reference vector, and its own share of the squared
+	// residual is returned. Arrays of an earlier build are reused.
 	build(p *problem.Problem, before []float64, dt float64) (reference kernel.Sum, err error)
-	// begin sets the own values to the starting iterate: values, dense own-box, or the
-	// problem's. The stages of open then bring the ghosts up to date.
+	// begin sets the own values to the starting iterate: values, dense on the own box, or the problem's.
+	// openingStages then update the ghosts.
 	begin(values []float64) error
 	openingStages() []stage
-	// next is the next stage of the cycle in progress, nil when it is complete: the ghosts
-	// of the values are then up to date. The call after that begins another cycle. At
-	// most limit cycles may be done at once; done tells how many, and what they cost in
-	// sweeps over the own points; no cycles: it has been left for an early end.
+	// next returns the next stage of the cycle in progress, or nil if it is complete and the ghosts of the values
+	// are up to date. The following call begins another cycle. At most limit cycles may be done at once.
 	next(limit iterate.Iteration) *stage
+	// done returns the number of cycles that were completed and their cost in sweeps over the own points. It
+	// returns no cycles if the cycle was abandoned for an early end.
 	done() (cycles iterate.Iteration, work float64)
-	// exhausted tells that MaxSweeps allows no more work.
+	// exhausted reports whether MaxSweeps allows no more work.
 	exhausted() bool
-	// measure is the stage that takes the residual of the current values, nil where the
-	// cycle has done so; sums are what it has made, of which the first is that of the
-	// residual's squares.
+	// measure returns the stage that measures the residual of the current values, or nil if the cycle has measured
+	// it.
 	measure() *stage
+	// sums stores the sums of that stage and returns their number. The first is that of the squared residual.
 	sums(s *[maxSums]kernel.Sum) int
-	// judged hands the totals on, none where the cycle knows them, and tells that of the
-	// squares.
+	// applyTotals accepts the totals (none if the cycle knows them) and returns the squared residual.
 	applyTotals(totals []float64) (squares float64)
-	magnitudes() kernel.Sum // of the own values, see stagnation
+	magnitudes() kernel.Sum // magnitudes of the own values for the stagnation test
 	describe() string       // for reports
 	copyOut(dst []float64)
-	// rhythm is how often iterates are checked and when that takes effect; the
-	// configuration may ask for another, unless it is fixed.
+	// checkInterval returns how often iterates are checked and after how many sweeps a check takes effect. The
+	// configuration overrides both unless they are fixed.
 	checkInterval() (every, lag iterate.Iteration, fixed bool)
 }
 
-// course is the order of a run: cycles, and between them checks of the residual, which
-// take effect a fixed number of cycles later. All peers take the same.
+// cycleDriver runs the cycles of a method and, between them, the checks of the residual, which take effect a
+// fixed number of cycles later. All peers take the same sequence.
 type cycleDriver struct {
-	peer           *peer
-	method         globalMethod
-	schedule       iterate.CheckSchedule
-	interval       iterate.CheckInterval
-	phase          driverPhase
-	cycle          iterate.Iteration // complete ones: the iterate
-	check          iterate.Iteration // open or next
-	measureFrom    iterate.Iteration // checks from here on measure
-	open           bool              // the check's sums have been given
-	final          bool              // it is of an iterate that is the answer if it meets the tolerance: everybody waits
-	measured       bool              // with a residual
-	fromCycle      bool              // which the cycle has taken
-	withMagnitudes bool              // and with magnitudes
+	peer        *peer
+	method      globalMethod
+	schedule    iterate.CheckSchedule
+	interval    iterate.CheckInterval
+	phase       driverPhase
+	cycle       iterate.Iteration // completed cycles: the iterate
+	check       iterate.Iteration // iterate of the open or next check
+	measureFrom iterate.Iteration // checks from this iterate on measure the residual
+	open        bool              // the check's sums have been contributed
+	// the check is at the final iterate if it meets the tolerance: all peers wait for it
+	final          bool
+	measured       bool // the check includes the residual
+	fromCycle      bool // which the cycle has already measured
+	withMagnitudes bool // the check includes the magnitudes
 	stagnant       iterate.Stagnation
-	last           iterate.Iteration // valid once reason is not Running
+	last           iterate.Iteration // final iterate, once reason is not Running
 	residual       float64
 	norm0          float64
 	reason         iterate.Reason
 	spent          float64 // work of all steps
 
 	inCycle        bool              // a cycle is in progress
-	stopCheckedAt  iterate.Iteration // of the last look, see looks
+	stopCheckedAt  iterate.Iteration // iterate of the last check for an early end
 	reference      kernel.Sum
 	opening        []stage
 	at             int
@@ -76,9 +76,9 @@ type driverPhase int
 
 const (
 	driverOpen  driverPhase = iota
-	driverCheck             // at an iterate: a check may begin
+	driverCheck             // between cycles: a check may begin
 	driverContribute
-	driverEffect // a verdict may be due
+	driverEffect // a check may take effect
 	driverEvaluate
 	driverCycle
 )
@@ -106,7 +106,7 @@ func (c *cycleDriver) init(g *peer) error {
 	return nil
 }
 
-// begin prepares for the run, or for a time step.
+// begin prepares for the run or a time step.
 func (c *cycleDriver) begin(p *problem.Problem) error {
 	g := c.peer
 	var dt float64
@@ -135,7 +135,7 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 	return nil
 }
 
-// next is the stage that comes next, nil at the end.
+// next returns the next stage, or nil at the end of the run or time step.
 func (c *cycleDriver) next() *stage {
 	for {
 		switch c.phase {
@@ -203,7 +203,7 @@ func (c *cycleDriver) next() *stage {
 	}
 }
 
-// limit is how many cycles there are to the next thing that has to be done between two.
+// limit returns the number of cycles until something must be done between two cycles.
 func (c *cycleDriver) limit() iterate.Iteration {
 	at := c.check
 	switch {
@@ -215,7 +215,7 @@ func (c *cycleDriver) limit() iterate.Iteration {
 	return at - c.cycle
 }
 
-// effect is the iterate at which the verdict on the open check takes effect.
+// effect returns the iterate at which the open check takes effect.
 func (c *cycleDriver) effect() iterate.Iteration {
 	if c.final {
 		return c.check
@@ -223,7 +223,7 @@ func (c *cycleDriver) effect() iterate.Iteration {
 	return c.interval.Effect(c.check)
 }
 
-// checks tells whether a check begins at the current iterate, and whether it measures.
+// beginsCheck reports whether a check begins at the current iterate, and sets measured.
 func (c *cycleDriver) beginsCheck() bool {
 	if c.reason != iterate.Running || c.open || c.cycle != c.check {
 		return false
@@ -232,7 +232,7 @@ func (c *cycleDriver) beginsCheck() bool {
 	return true
 }
 
-// give gives the sums of the check; check 0 has that of the reference vector, too.
+// contribute contributes the sums of the check. Check 0 includes the reference vector's.
 func (c *cycleDriver) contribute() {
 	t := &c.peer.allReduce
 	for i := range t.sums {
@@ -254,7 +254,7 @@ func (c *cycleDriver) contribute() {
 	c.open = true
 }
 
-// judge is what the totals of the open check mean; none where the method knows its own.
+// evaluate evaluates the totals of the open check. totals is empty if the method knows its residual.
 func (c *cycleDriver) evaluate(totals []float64) {
 	r, k := c.interval, c.check
 	reason := iterate.Running

@@ -8,14 +8,14 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// exchange brings own values of some arrays to the neighbours that read them as ghosts.
+// exchange sends own values of some arrays to the neighbours that read them as ghosts.
 type exchange struct {
 	grids      []grid
 	neighbours []neighbourExchange
 }
 
-// grid is an array of an exchange: index (x, y, z), own or ghost, lies where layout
-// says; only points of a colour travel, all if it is negative.
+// grid is an array of an exchange. Index (x, y, z), own or ghost, lies where layout specifies. Only points of
+// one colour are exchanged, or all if colour is negative.
 type grid struct {
 	array  []float64
 	layout kernel.Layout
@@ -23,16 +23,16 @@ type grid struct {
 	colour int
 }
 
-// leg is an exchange with one neighbour: for each grid what goes and what comes.
+// neighbourExchange is the part of an exchange with one neighbour: a box to send and one to receive per grid.
 type neighbourExchange struct {
 	channel                 *channel
 	send, receive           []kernel.Box
 	sendBytes, receiveBytes int
 }
 
-// close counts the bytes of the legs once they are complete. Where something goes one
-// way only, a number comes back: an exchange with a neighbour is one both ways, or there
-// is none, so that nobody gets ahead of anybody by two messages.
+// finish computes the message lengths and drops neighbours with nothing to exchange. If values travel in one
+// direction only, a single number is sent back. Every exchange with a neighbour is thus mutual, and no peer is
+// ahead by two messages.
 func (x *exchange) finish() {
 	active := x.neighbours[:0]
 	for _, l := range x.neighbours {
@@ -55,7 +55,7 @@ func (x *exchange) pack(dst []byte, index int) {
 	}
 }
 
-// read brings what a neighbour sent to the ghosts, false while it has not come.
+// receive writes a neighbour's message to the ghosts. It returns false if it has not arrived.
 func (x *exchange) receive(index int) (bool, error) {
 	l := &x.neighbours[index]
 	data, came := l.channel.next(payloadGhosts)
@@ -73,7 +73,7 @@ func (x *exchange) receive(index int) (bool, error) {
 	return true, nil
 }
 
-// first is where a row begins, and how far apart its points are.
+// first returns the first x of a row with the grid's colour, and the stride.
 func (g *grid) first(x, y, z int) (from, stride int) {
 	switch {
 	case g.colour < 0:
@@ -136,7 +136,7 @@ func (g *grid) copy(b kernel.Box, from *grid, f kernel.Box) {
 	}
 }
 
-// unpackPart sets the points of b to those of box f in data, which holds all of extent.
+// unpackPart sets the points of b to those of box f in data, which holds all points of extent.
 func (g *grid) unpackPart(data []byte, extent, b, f kernel.Box) {
 	row := extent.Hi[0] - extent.Lo[0]
 	plane := row * (extent.Hi[1] - extent.Lo[1])
@@ -151,7 +151,7 @@ func (g *grid) unpackPart(data []byte, extent, b, f kernel.Box) {
 	}
 }
 
-// denseGrid is a grid of an array without ghosts, [z][y][x].
+// denseGrid returns a grid of an array without ghosts, [z][y][x].
 func denseGrid(array []float64, n [3]int) grid {
 	return grid{array: array, layout: kernel.Layout{Dim: 3, N: n, Row: n[0], Plane: n[0] * n[1]}, colour: -1}
 }

@@ -8,28 +8,27 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// gather brings everyone's own part of some arrays of a grid over the tree to the root,
-// which has the whole grid. A message is the own part, then those of the children with
-// all below them, as they came.
+// gather collects every peer's part of some arrays of a grid over the tree at the root, which holds the whole
+// grid. A message contains the own part followed by the messages of the children.
 type gather struct {
 	peer     *peer
-	local    []grid // arrays of this peer,
+	local    []grid // arrays of this peer
 	own      kernel.Box
 	global   []grid // the same of the whole grid, at the root
 	place    kernel.Box
-	subtrees []subtreeMessage // by child
-	bytes    []byte           // what goes up; nil at the root
+	subtrees []subtreeMessage // per child
+	bytes    []byte           // message to the parent; nil at the root
 	at       int
 	sent     bool
 }
 
-// bundle is what comes from a child: the boxes of all below, in the whole grid.
+// subtreeMessage describes a child's message: the boxes of all peers in its subtree.
 type subtreeMessage struct {
 	boxes         []kernel.Box
-	offset, bytes int // in what goes up
+	offset, bytes int // in the message to the parent
 }
 
-// order lists the ranks of a subtree as messages have them.
+// subtreeOrder appends the ranks of a subtree in the order of its message.
 func subtreeOrder(c *problem.Config, r iterate.Rank, out []iterate.Rank) []iterate.Rank {
 	out = append(out, r)
 	for _, q := range problem.TreeOf(c.Partition, r).Children {
@@ -38,8 +37,7 @@ func subtreeOrder(c *problem.Config, r iterate.Rank, out []iterate.Rank) []itera
 	return out
 }
 
-// newGather prepares for a grid that is cut by part. At the root whole are the arrays to
-// gather to.
+// newGather prepares a gather of a grid cut by part. At the root, global holds the target arrays.
 func newGather(g *peer, part problem.Partition, own kernel.Box, local, global []grid) *gather {
 	x := &gather{peer: g, local: local, own: own, global: global, place: within(part.Box(g.config.Rank), problem.Box{})}
 	value := 8 * len(local)
@@ -60,7 +58,7 @@ func newGather(g *peer, part problem.Partition, own kernel.Box, local, global []
 	return x
 }
 
-// proceed does the gather: an operation, none once it is complete.
+// proceed returns the next operation of the gather, or more = false when it is complete.
 func (x *gather) proceed() (op iterate.Op, more bool, err error) {
 	for ; x.at < len(x.subtrees); x.at++ {
 		w, b := x.peer.allReduce.children[x.at], &x.subtrees[x.at]
@@ -102,21 +100,20 @@ func (x *gather) unpack(b *subtreeMessage, data []byte) {
 	}
 }
 
-// scatter brings an array of the whole grid, ghosts among it, from the root to everyone's
-// own points and ghosts.
+// scatter sends an array of the whole grid, ghosts included, from the root to the own points and ghosts of
+// every peer.
 type scatter struct {
 	peer   *peer
 	local  grid
 	room   kernel.Box // own points and ghosts in the local array
 	global grid       // at the root
-	extent kernel.Box // all that travels: the grid and its ghosts
-	place  kernel.Box // room in it
-	bytes  []byte     // root
+	extent kernel.Box // everything that is sent: the grid and its ghosts
+	place  kernel.Box // room in extent
+	bytes  []byte     // at the root
 	at     int
 }
 
-// newScatter prepares for a grid of n points that is cut by part; ghosts is how
-// many layers of ghosts travel, too.
+// newScatter prepares a scatter of a grid of n points cut by part, with the given number of ghost layers.
 func newScatter(g *peer, part problem.Partition, n [3]int, dim int, own kernel.Box, ghosts int, local, global grid) *scatter {
 	x := &scatter{peer: g, local: local, room: own, global: global, extent: kernel.Box{Hi: n}, place: within(part.Box(g.config.Rank), problem.Box{})}
 	for _, b := range []*kernel.Box{&x.room, &x.extent, &x.place} {
@@ -131,7 +128,7 @@ func newScatter(g *peer, part problem.Partition, n [3]int, dim int, own kernel.B
 	return x
 }
 
-// proceed does the scatter: an operation, none once it is complete.
+// proceed returns the next operation of the scatter, or more = false when it is complete.
 func (x *scatter) proceed() (op iterate.Op, more bool, err error) {
 	data, up := x.bytes, x.peer.allReduce.parent
 	if up != nil {

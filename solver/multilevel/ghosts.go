@@ -5,8 +5,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// faceExchange brings the outermost layers of own points to the neighbours' ghosts;
-// own is the peer's box within the layout.
+// faceExchange exchanges the outermost layers of own points. own is the peer's box within the layout.
 func faceExchange(channels []*channel, g grid, own kernel.Box) *exchange {
 	x := &exchange{grids: []grid{g}}
 	for _, w := range channels {
@@ -16,9 +15,8 @@ func faceExchange(channels []*channel, g grid, own kernel.Box) *exchange {
 	return x
 }
 
-// add is a leg that brings layers along the axis of a neighbour: as many as this peer
-// reads, and as many as the other one does. b is what else is brought along: own points
-// of that axis, of the others what both have.
+// addNeighbour adds a neighbour with the number of layers that this peer reads and that the other one reads. b
+// is the box within the layout that is exchanged along the other axes.
 func (x *exchange) addNeighbour(w *channel, b kernel.Box, reads, sends int) {
 	a := w.to.Axis
 	send, receive := b, b
@@ -36,8 +34,8 @@ func (x *exchange) addNeighbour(w *channel, b kernel.Box, reads, sends int) {
 	x.neighbours = append(x.neighbours, l)
 }
 
-// depth is how many layers a peer reads beyond its own points, and how many its
-// neighbours read of them, below and above, axis by axis.
+// depth is the number of layers that a peer reads beyond its own points, and that its neighbours read of them,
+// below and above along each axis.
 type depth struct{ readLow, readHigh, sendLow, sendHigh [3]int }
 
 // oneLayer is the depth that interpolation needs.
@@ -46,8 +44,8 @@ func oneLayer() depth {
 	return depth{one, one, one, one}
 }
 
-// phases bring ghosts on edges and corners, too: axis after axis, each phase passing on
-// what the ones before have brought. Only peers that share a face exchange anything.
+// phases exchange ghosts on edges and corners as well, axis by axis: each phase forwards what earlier phases
+// have received. Only peers that share a face communicate.
 func phases(channels []*channel, own kernel.Box, d depth, grids ...grid) []*exchange {
 	var out []*exchange
 	b := own
@@ -73,7 +71,7 @@ func phases(channels []*channel, own kernel.Box, d depth, grids ...grid) []*exch
 	return out
 }
 
-// depthOf is what restriction from a grid of the plan reads and sends.
+// depthOf returns the depth that restriction from grid l needs.
 func (p *levelPlan) depthOf(l int, rank iterate.Rank) depth {
 	var d depth
 	d.readLow, d.readHigh = p.reaches(l, rank)

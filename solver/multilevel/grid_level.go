@@ -6,22 +6,22 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// gridLevel is a grid of multigrid, or the block of it that this peer holds.
+// gridLevel is the block of a multigrid grid that this peer holds.
 type gridLevel struct {
 	*method.Level
 	window   problem.Box // the block, in the grid
 	own      kernel.Box  // own points, in the block
 	exec     problem.Executor
-	faces    [2]*exchange // of values, by colour; nil where nobody shares the grid
-	all      []*exchange  // of values, edges and corners too
-	residual []*exchange  // of what restriction reads
+	faces    [2]*exchange // of values, by colour; nil if the grid is not distributed
+	all      []*exchange  // of values, with edges and corners
+	residual []*exchange  // of the arrays that restriction reads
 }
 
-// smallLevel points are not worth sharing out among threads.
+// minThreadedPoints is the least number of points that is worth sharing among threads.
 const minThreadedPoints = 1 << 14
 
-// newGridLevel makes a grid's block; own is the peer's box in the grid. The operator is
-// that of the block, fields those of grid 0.
+// newGridLevel creates the block of a grid. own is the peer's box in the grid, op the block's operator. b holds
+// the fields of grid 0 and is nil for other grids.
 func (m *multigrid) newGridLevel(l int, window, own problem.Box, op kernel.Operator, b *problem.Discretization) (*gridLevel, error) {
 	layout, err := kernel.NewLayout(m.plan.hierarchy.Dim, window.Size())
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *multigrid) newGridLevel(l int, window, own problem.Box, op kernel.Opera
 	return g, nil
 }
 
-// share prepares the exchanges of a grid that is cut; Values must be there.
+// share prepares the exchanges of a distributed grid. Values must be set.
 func (g *gridLevel) share(channels []*channel, d depth) {
 	l := g.Part.Layout
 	values := grid{array: g.Values, layout: l, colour: -1, parity: (g.window.Lo[0] + g.window.Lo[1] + g.window.Lo[2]) & 1}
@@ -65,14 +65,13 @@ func (g *gridLevel) share(channels []*channel, d depth) {
 	}
 }
 
-// compute is a stage that does f for the pieces of own points, and sends an exchange (nil:
-// none).
+// compute returns a stage that calls f for the pieces of the own points and sends an exchange (nil: none).
 func (g *gridLevel) compute(x *exchange, f func(b kernel.Box, piece int)) stage {
 	return stage{kind: stageCompute, x: x, steps: planParts(g.own, g.Part.Layout.Dim, x), runPiece: f}
 }
 
-// contacts is the stage that notes, before a restriction, which rows are in contact: those
-// that neighbours have marked, too.
+// scanContacts returns the stage that records, before a restriction, which rows are in contact, including those
+// that neighbours have marked.
 func (g *gridLevel) scanContacts() stage {
 	l := g.Part.Layout
 	b, slow := l.Interior(), l.Dim-1
@@ -89,12 +88,13 @@ func (g *gridLevel) scanContacts() stage {
 	}
 }
 
-// at is a stage that goes over all of a grid that nobody shares, so many times.
+// onePass returns a stage that processes all of a grid that is not distributed. passes is the number of passes,
+// for accounting.
 func (g *gridLevel) onePass(f func(), passes int) stage {
 	return stage{kind: stageCompute, steps: []problem.SweepStep{{Box: g.own, Chunks: 1}}, passes: passes, runAll: f}
 }
 
-// bring are the stages of exchanges one after the other.
+// exchangeStages appends the stages of exchanges in sequence.
 func exchangeStages(out []stage, xs ...*exchange) []stage {
 	for _, x := range xs {
 		out = append(out, stage{kind: stageSend, x: x}, stage{kind: stageAwait, x: x})
@@ -102,8 +102,8 @@ func exchangeStages(out []stage, xs ...*exchange) []stage {
 	return out
 }
 
-// relax are the stages of red-black sweeps. Afterwards the ghosts on faces are up to
-// date, those on edges and corners, too, if they are asked for.
+// relax appends the stages of red-black sweeps. Afterwards the face ghosts are up to date, with corners also
+// those on edges and corners.
 func (g *gridLevel) relax(out []stage, sweeps int, omega float64, corners bool) []stage {
 	for half := range 2 * sweeps {
 		colour := half % 2
@@ -117,8 +117,8 @@ func (g *gridLevel) relax(out []stage, sweeps int, omega float64, corners bool) 
 	return out
 }
 
-// correct is a stage that writes the values and lets the neighbours know those that the
-// next relaxation reads first.
+// correctAndSend appends a stage that writes the values and sends the neighbours those that the next relaxation
+// reads first.
 func (g *gridLevel) correctAndSend(out []stage, f func(b kernel.Box, piece int)) []stage {
 	if g.faces[0] == nil {
 		return append(out, g.compute(nil, f))
@@ -127,7 +127,7 @@ func (g *gridLevel) correctAndSend(out []stage, f func(b kernel.Box, piece int))
 	return append(out, g.compute(x, f), stage{kind: stageAwait, x: x})
 }
 
-// data are the arrays of source and obstacles below grid 0, as a gather takes them.
+// problemFields returns the arrays of source and obstacles below grid 0 for a gather.
 func (g *gridLevel) problemFields() []grid {
 	n := g.Part.Layout.N
 	out := []grid{denseGrid(g.Source.Array, n), denseGrid(g.Lower.Array, n)}
@@ -137,12 +137,12 @@ func (g *gridLevel) problemFields() []grid {
 	return out
 }
 
-// fields are the data and the walls.
+// gatheredFields returns the problem's fields and the truncation for a gather.
 func (g *gridLevel) gatheredFields() []grid {
 	return append(g.problemFields(), grid{array: g.Truncation, layout: g.Part.Layout, colour: -1})
 }
 
-// values is the array of values, as a scatter takes it.
+// values returns the array of values for a scatter.
 func (g *gridLevel) values() grid {
 	return grid{array: g.Values, layout: g.Part.Layout, colour: -1}
 }

@@ -8,28 +8,28 @@ import (
 	"github.com/p2pdc/p2pdc/solver/method"
 )
 
-// guardPhase is where a cycle under the safeguard stands.
+// guardPhase is the phase of a cycle under the safeguard.
 type guardPhase int
 
 const (
-	guardBetween         guardPhase = iota // two cycles
+	guardBetween         guardPhase = iota // between two cycles
 	guardStart                             // the full multigrid start
 	guardCycle                             // a cycle, measured at its end
-	guardEvaluate                          // the total of its residual is awaited
-	guardEnergy                            // the change of the energy is measured
-	guardDecide                            // its total is awaited
-	guardMeasureFraction                   // the change of the energy of half the step is measured
-	guardFraction                          // its total is awaited
-	guardTakeFraction                      // a part of the step is taken, and measured
-	guardTaken                             // the total is awaited
-	guardSweep                             // relaxation instead of the cycle
-	guardMeasureSweeps                     // measured
-	guardRelaxed                           // the total is awaited
-	guardStopCheck                         // between two relaxations, at whether the run is to end early
-	guardStopped                           // it is
+	guardEvaluate                          // waiting for the total of its residual
+	guardEnergy                            // measuring the change of the energy
+	guardDecide                            // waiting for its total
+	guardMeasureFraction                   // measuring the change of the energy of half the step
+	guardFraction                          // waiting for its total
+	guardTakeFraction                      // taking and measuring a fraction of the step
+	guardTaken                             // waiting for its total
+	guardSweep                             // relaxing instead of the cycle
+	guardMeasureSweeps                     // measuring after relaxation
+	guardRelaxed                           // waiting for its total
+	guardStopCheck                         // checking for an early end between two relaxations
+	guardStopped                           // ending early
 )
 
-// next is the next stage of the cycle in progress; see whole.
+// next returns the next stage of the cycle in progress (see globalMethod).
 func (m *multigrid) next(iterate.Iteration) *stage {
 	for {
 		if m.stopped && m.phase != guardStopped {
@@ -88,7 +88,7 @@ func (m *multigrid) next(iterate.Iteration) *stage {
 	}
 }
 
-// change merges and empties what the pieces measured of the change of the energy.
+// collectEnergy merges and resets the pieces' changes of the energy.
 func (m *multigrid) collectEnergy() kernel.Sum {
 	var sum kernel.Sum
 	for i := range m.changes {
@@ -103,14 +103,14 @@ func (m *multigrid) enter(p guardPhase, list []stage, work float64) {
 	m.cost += work
 }
 
-// offer gives a sum to the total, for which phase p waits.
+// reduce contributes a sum to a reduction, for which phase p waits.
 func (m *multigrid) reduce(p guardPhase, sum kernel.Sum) {
 	m.peer.allReduce.sums[0] = sum
 	m.peer.allReduce.contribute(1)
 	m.enter(p, m.awaitReduction, 0)
 }
 
-// decide takes a total, and tells whether the cycle is complete.
+// applyReduction applies the total of a reduction and reports whether the cycle is complete.
 func (m *multigrid) applyReduction() bool {
 	v := m.peer.allReduce.values[0]
 	verdict := method.Accepted
@@ -161,7 +161,7 @@ func (m *multigrid) applyReduction() bool {
 	return false
 }
 
-// residualOf is the residual that sums to these squares; +Inf where they are not known.
+// residualOf returns the norm with the given square, or +Inf if it is NaN.
 func residualOf(squares float64) float64 {
 	if math.IsNaN(squares) {
 		return math.Inf(1)

@@ -5,9 +5,9 @@ import (
 	"github.com/p2pdc/p2pdc/solver/method"
 )
 
-// guarded are the stages that keep the full multigrid start of a grid only if its residual
-// is not larger than that of 0 between the obstacles. Where the grid is cut the totals
-// decide, so that all peers do the same.
+// guardedStart appends the stages that keep the full multigrid start of a grid only if its residual does not
+// exceed that of 0 projected between the obstacles. On a distributed grid a reduction decides, so that all
+// peers agree.
 func (m *multigrid) guardedStart(out []stage, kind method.Kind, f *gridLevel) []stage {
 	setReference := f.compute(nil, func(b kernel.Box, _ int) { f.SetReference(b) })
 	norms := make([]kernel.Norm, 1+pieces(setReference.steps))
@@ -47,7 +47,7 @@ func (m *multigrid) guardedStart(out []stage, kind method.Kind, f *gridLevel) []
 	return exchangeStages(out, f.all...)
 }
 
-// afresh is a cycle that begins with the reference vector, whatever there was.
+// restartStages returns a cycle that begins with the reference vector.
 func (m *multigrid) restartStages() []stage {
 	again := func() { m.fail(m.block.FillReference(m.u)) }
 	if m.distributed() && m.plan.gathered == 0 { // the root has all values, and its cycle scatters them

@@ -5,20 +5,19 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// conductors are the diffusion on the grids of multigrid, where it is not constant: what
-// coarse operators, and interpolation that follows it, are made from. A peer evaluates all
-// that its own blocks need, beyond their ends too, so that nothing has to be exchanged and
-// the numbers do not depend on the partition.
+// levelDiffusion holds the diffusion on the grids of multigrid if it is not constant. Coarse operators and
+// operator-dependent interpolation are computed from it. Each peer evaluates all that its blocks need,
+// including points beyond their ends. Nothing is exchanged, and the numbers do not depend on the partition.
 type levelDiffusion struct {
-	lo, hi      [][3]int        // by grid: points around the blocks that lie in the grid
-	distributed []*method.Edges // of grids that are cut, and of what is gathered of the next
-	root        []*method.Edges // at the root: of those from plan.gathered on
+	lo, hi      [][3]int        // by grid: points around the blocks, within the grid
+	distributed []*method.Edges // of the distributed grids and of the gathered part of the next one
+	root        []*method.Edges // at the root: of the grids from plan.gathered on
 }
 
-// conductorReach is how many points around a block have to be known for its interpolation.
+// diffusionReach is the number of points around a block that its interpolation depends on.
 const diffusionReach = 4
 
-// plan finds what this peer needs of the grids that are cut.
+// plan computes the boxes that this peer needs of the distributed grids.
 func (c *levelDiffusion) plan(m *multigrid) {
 	h, rank := &m.plan.hierarchy, m.peer.config.Rank
 	levels := min(m.plan.gathered, h.Coarsest()) + 1
@@ -43,7 +42,7 @@ func (c *levelDiffusion) plan(m *multigrid) {
 	}
 }
 
-// build makes them for a problem, whose block has been built; nothing where κ is constant.
+// build evaluates the diffusion for a problem, whose block must be built. It is empty if κ is constant.
 func (c *levelDiffusion) build(m *multigrid, p *problem.Problem) {
 	c.distributed, c.root = make([]*method.Edges, len(c.lo)), nil
 	h := &m.plan.hierarchy
@@ -73,7 +72,7 @@ func (c *levelDiffusion) build(m *multigrid, p *problem.Problem) {
 	}
 }
 
-// follow has the corrections of each grid follow the diffusion.
+// attach makes the corrections of each grid use the diffusion.
 func (c *levelDiffusion) attach(m *multigrid) {
 	for l := 0; l+1 < len(m.levels); l++ {
 		m.levels[l].SetEdges(m.levels[l+1].Level, c.distributed[l], c.distributed[l+1])

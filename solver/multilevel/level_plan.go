@@ -7,24 +7,23 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// levelPlan is who owns what of the grids of multigrid. A coarse point belongs to the
-// peer that owns the fine point nearest to it, so each grid is cut by a partition, too.
-// From grid gathered on, the root has all of a grid: those grids are small, or somebody
-// would own nothing of the next one.
+// levelPlan is the distribution of the multigrid grids. A coarse point belongs to the peer that owns the
+// nearest fine point, so each grid is cut by a partition as well. From grid gathered on, the root holds the
+// whole grid: such a grid is small, or some peer would own none of the next one.
 type levelPlan struct {
 	hierarchy method.Hierarchy
-	parts     []problem.Partition // of grids 0 … gathered; the last is what is gathered
+	parts     []problem.Partition // of grids 0 … gathered; the last describes the gather
 	gathered  int
 }
 
-// gatherPoints is the most points of a grid that is gathered because it is small: there
-// a sweep takes the root about as long as an exchange of ghosts (estimated, 32³).
+// gatherPoints is the size up to which a grid is gathered because it is small. A sweep over it takes the root
+// about as long as an exchange of ghosts (estimated, 32³).
 const gatherPoints = 1 << 15
 
-// maxGatherPoints bounds what is gathered because it cannot be cut.
+// maxGatherPoints bounds a grid that is gathered because it cannot be distributed.
 const maxGatherPoints = 1 << 22
 
-// planLevels plans the grids of a run. One peer owns everything, and gathers nothing.
+// planLevels plans the grids of a run. A single peer owns all and gathers nothing.
 func planLevels(c *problem.Config) levelPlan {
 	p, part, small := c.Problem, c.Partition, c.GatherPoints
 	if small == 0 {
@@ -54,8 +53,8 @@ func planLevels(c *problem.Config) levelPlan {
 
 func boxPoints(n [3]int) int { return n[0] * n[1] * n[2] }
 
-// extends appends the partition of grid l+1, if all of it can be made by the owners of
-// grid l: everybody owns something, and what restriction reads lies with neighbours.
+// extend appends the partition of grid l+1 and returns true if the owners of grid l can compute it: every peer
+// owns a point, and restriction reads from neighbours only.
 func (p *levelPlan) extend(l int) bool {
 	fine, coarse := p.hierarchy.Grids[l], p.hierarchy.Grids[l+1]
 	cut := p.parts[l]
@@ -81,7 +80,7 @@ func (p *levelPlan) extend(l int) bool {
 	return true
 }
 
-// coarseCuts is where the owners' parts of an axis end among the coarse points.
+// coarseCuts returns the cuts of an axis of the coarse grid.
 func coarseCuts(cuts []int, fine, coarse int) []int {
 	out := make([]int, len(cuts))
 	j := 0
@@ -94,7 +93,7 @@ func coarseCuts(cuts []int, fine, coarse int) []int {
 	return out
 }
 
-// nearestFine is the fine point nearest to coarse point j, by package method's rule.
+// nearestFine returns the fine point nearest to coarse point j, by package method's rule.
 func nearestFine(j, fine, coarse int) int {
 	at := (j + 1) * (fine + 1)
 	near, rest := at/(coarse+1)-1, at%(coarse+1)
@@ -104,9 +103,8 @@ func nearestFine(j, fine, coarse int) int {
 	return near
 }
 
-// reach is how many layers beyond part i of axis a, below and above it, restriction from
-// grid l to the coarse points of that part reads: the fine points strictly between the
-// coarse neighbours of each.
+// reach returns the number of layers below and above part i of axis a that restriction from grid l to the
+// part's coarse points reads: the fine points strictly between the coarse neighbours of each.
 func (p *levelPlan) reach(fine, coarse problem.Partition, l, a, i int) (low, high int) {
 	nf, nc := p.hierarchy.Grids[l][a]+1, p.hierarchy.Grids[l+1][a]+1
 	first := coarse.Cuts[a][i] * nf / nc
@@ -114,8 +112,7 @@ func (p *levelPlan) reach(fine, coarse problem.Partition, l, a, i int) (low, hig
 	return max(0, fine.Cuts[a][i]-first), max(0, last+1-fine.Cuts[a][i+1])
 }
 
-// reaches is reach along every axis at the place of a rank; of the last grid that is cut
-// there is none.
+// reaches returns reach along every axis for a rank, or 0 for the last distributed grid.
 func (p *levelPlan) reaches(l int, rank iterate.Rank) (low, high [3]int) {
 	if l+1 >= len(p.parts) {
 		return low, high
@@ -127,8 +124,8 @@ func (p *levelPlan) reaches(l int, rank iterate.Rank) (low, high [3]int) {
 	return low, high
 }
 
-// window is the block of grid l that a rank holds: its own box, and so much around it
-// that what restriction reads lies in the block or its ghosts.
+// window returns the block of grid l that a rank holds: its own box, extended so that restriction reads only
+// the block and its ghosts.
 func (p *levelPlan) window(l int, rank iterate.Rank) problem.Box {
 	b := p.parts[l].Box(rank)
 	low, high := p.reaches(l, rank)
@@ -139,7 +136,7 @@ func (p *levelPlan) window(l int, rank iterate.Rank) problem.Box {
 	return b
 }
 
-// within is a box of the grid in the indices of a window's block.
+// within returns a box of the grid in the indices of a window's block.
 func within(b, window problem.Box) kernel.Box {
 	var out kernel.Box
 	for a := range 3 {
@@ -148,7 +145,7 @@ func within(b, window problem.Box) kernel.Box {
 	return out
 }
 
-// deepest is the most layers that an exchange brings along an axis.
+// maxDepth returns the largest number of layers that an exchange transfers along an axis.
 func (p *levelPlan) maxDepth(a int) int {
 	most := 1
 	for l := range len(p.parts) - 1 {
@@ -160,7 +157,7 @@ func (p *levelPlan) maxDepth(a int) int {
 	return most
 }
 
-// gatherBytes is the most that a message takes that gathers a grid, or scatters it.
+// gatherBytes bounds the length of gather and scatter messages.
 func (p *levelPlan) gatherBytes() int {
 	if p.gathered >= len(p.hierarchy.Grids) {
 		return 0
@@ -173,5 +170,5 @@ func (p *levelPlan) gatherBytes() int {
 	return 8 * gatherArrays * points
 }
 
-// gatherArrays is how many arrays are gathered at most: values, source, both obstacles.
+// gatherArrays bounds the number of gathered arrays: values, source, both obstacles.
 const gatherArrays = 4

@@ -19,8 +19,8 @@ func Multigrid() problem.Method { return Method{problem.Multigrid} }
 // Name returns "sor" or "multigrid".
 func (m Method) Name() string { return m.name }
 
-// Check refuses schemes that do not keep all peers at the same iterate, orders, and boxes that
-// are too thin for multigrid.
+// Check returns an error for schemes without lockstep, for orders, and for boxes that are too thin for
+// multigrid.
 func (m Method) Check(c *problem.Config) error {
 	if !c.Scheme.Lockstep() {
 		return fmt.Errorf("solver: method %s needs all peers at the same iterate, which scheme %s does not keep; take %s with it as the local method, or a synchronous scheme",
@@ -35,7 +35,7 @@ func (m Method) Check(c *problem.Config) error {
 // Links returns the peers that rank r shares a face with, in the partition's order.
 func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link { return linksOf(c, r) }
 
-// New makes a Levels.
+// New creates a peer (see problem.Method).
 func (Method) New(c problem.Config) (problem.Peer, error) {
 	g, err := newPeer(c)
 	if err != nil {
@@ -44,5 +44,5 @@ func (Method) New(c problem.Config) (problem.Peer, error) {
 	return g, nil
 }
 
-// Describe says what the method works with; see Block.
+// Describe returns the method's parameters (see problem.Peer).
 func (g *peer) Describe() string { return g.driver.method.describe() }

@@ -10,18 +10,17 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// multigrid is projected multigrid on the whole grid: the stages of package method, each
-// done by everybody on the own box of a grid, with an exchange of ghosts between them.
-// The coarse grids, from one of them on, are the root's alone: what it needs is gathered
-// there and the correction scattered. The safeguard decides by totals.
+// multigrid is projected multigrid on the whole grid. Every peer runs the stages of package method on its own
+// box of each grid, with an exchange of ghosts between them. Only the root holds the coarse grids from one
+// level on: it gathers their data and scatters the correction. The safeguard decides by reductions.
 type multigrid struct {
 	peer          *peer
 	plan          levelPlan
 	block         *problem.Discretization // of the own part of grid 0
 	own           kernel.Box
 	u             []float64
-	residualSweep *kernel.Sweep // of the block
-	levels        []*gridLevel  // of grids that are cut, and the own box of the first that is not
+	residualSweep *kernel.Sweep // of the block; measures only
+	levels        []*gridLevel  // distributed grids, and the own box of the first gathered one
 	rootLevels    []*gridLevel  // at the root: grids from plan.gathered on
 	saved         []float64
 	guard         method.Safeguard
@@ -36,33 +35,32 @@ type multigrid struct {
 	cycle, energy, awaitReduction []stage
 	fallback                      fallback
 	startWork, cycleWork          float64
-	referenceSquares              kernel.Sum // the residual of a grid's reference, for its guard
-	warm                          bool       // there is a start from which cycles can begin
+	referenceSquares              kernel.Sum // squared residual of a grid's reference vector, for guardedStart
+	warm                          bool       // cycles can begin from the present values
 	reference                     kernel.Sum
 	atReference                   bool // the values are the reference vector, whose residual is known
 	noStage                       stage
 	first                         bool    // no cycle has been done
-	stepFraction                  float64 // of a step, for halve and damp
+	stepFraction                  float64 // for takeFraction and measureFraction
 	measureFraction, takeFraction []stage
 	restartCycle                  []stage // a cycle that begins with the reference vector
 
-	// Of early ends, see looks.
-	stopStages     []stage // a look between two relaxations
-	sinceStopCheck int     // relaxations since the last look
+	stopStages     []stage // check for an early end between two relaxations
+	sinceStopCheck int     // relaxations since the last check for an early end
 	stopped        bool
 	restores       bool
 	relaxed        int     // relaxations by the safeguard
 	nominal        float64 // work of a cycle, in relaxations
 
 	phase   guardPhase
-	list    []stage // in progress
+	list    []stage // stages in progress
 	at      int
-	sweeps  int     // to come, after a rejection
-	squares float64 // of the current values, NaN before a total
+	sweeps  int     // remaining after a rejection
+	squares float64 // of the current values; NaN before a reduction
 	cost    float64
 }
 
-// checkGathered refuses boxes so thin that one peer would have to hold too large a grid.
+// checkGathered returns an error if the boxes are so thin that one peer would have to hold too large a grid.
 func checkGathered(c *problem.Config) error {
 	if c.Partition.Peers() == 1 {
 		return nil
@@ -102,7 +100,7 @@ func newMultigrid(g *peer) (*multigrid, error) {
 	return m, nil
 }
 
-// measureRows takes the residual of rows of grid 0, which nobody shares.
+// measureRows measures the residual of rows of grid 0 if it is not distributed.
 func (m *multigrid) measureRows(worker, lo, hi, z int) {
 	n := m.block.Layout.N[0]
 	m.residualSweep.Residual(&m.norms[worker], m.u, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{n, hi, z + 1}})
@@ -110,10 +108,10 @@ func (m *multigrid) measureRows(worker, lo, hi, z int) {
 
 func (m *multigrid) root() bool { return m.peer.tree.Parent < 0 }
 
-// shared tells whether there are other peers.
+// distributed reports whether there are other peers.
 func (m *multigrid) distributed() bool { return len(m.peer.channels) > 0 }
 
-// embed puts values of the own box where they belong in the block.
+// embed copies values of the own box to an array of the block.
 func (m *multigrid) embed(values []float64) []float64 {
 	if values == nil || len(values) == m.block.Layout.Points() {
 		return values
@@ -173,7 +171,7 @@ func (m *multigrid) begin(values []float64) error {
 	return err
 }
 
-// buildLevels makes the grids of a problem.
+// buildLevels creates the grids of a problem.
 func (m *multigrid) buildLevels(p *problem.Problem) error {
 	h, rank := &m.plan.hierarchy, m.peer.config.Rank
 	m.levels, m.rootLevels = nil, nil
@@ -213,7 +211,7 @@ func (m *multigrid) buildLevels(p *problem.Problem) error {
 	return m.buildWhole(p)
 }
 
-// buildWhole makes the grids that the root has alone.
+// buildWhole creates the grids that only the root holds.
 func (m *multigrid) buildWhole(p *problem.Problem) error {
 	h := &m.plan.hierarchy
 	for l := m.plan.gathered; l <= h.Coarsest(); l++ {
@@ -247,8 +245,7 @@ func (m *multigrid) buildWhole(p *problem.Problem) error {
 	return nil
 }
 
-// renewLevels gives the grids of the time step before the operators of this one, and grid
-// 0 its fields.
+// renewLevels replaces the operators of the previous time step, and the fields of grid 0.
 func (m *multigrid) renewLevels(p *problem.Problem) error {
 	h, b := &m.plan.hierarchy, m.block
 	renew := func(g *gridLevel, l int, window problem.Box, e *method.Edges) error {
@@ -277,7 +274,7 @@ func (m *multigrid) renewLevels(p *problem.Problem) error {
 	return nil
 }
 
-// collect merges and empties what the pieces measured.
+// collect merges and resets the pieces' norms.
 func (m *multigrid) collect() kernel.Sum {
 	var sum kernel.Sum
 	for i := range m.norms {

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// guessIntervals an axis of the grid on which the first factor of SOR is found.
+	// initialIntervals is the number of intervals per axis of the grid that yields the initial SOR factor.
 	initialIntervals = 24
-	// guessTolerance is enough to know where it is in contact.
+	// initialTolerance suffices to locate the contact set.
 	initialTolerance = 1e-3
 	initialCycles    = 20
 )
 
-// firstOmega is the factor that red-black SOR begins with: the best one for the points
-// that are off contact in the solution of the same problem on a coarse grid, whose
-// smallest eigenvalue the fine grid shares. Of a time step (step), whose source is not a
-// function of place, contact is left out. The same on all peers.
+// initialOmega returns the initial factor of red-black SOR. It is optimal for the points off contact in the
+// solution of the same problem on a coarse grid, with which the fine grid shares its smallest eigenvalue. For a
+// time step (step), whose source is not a function of place, contact is neglected. All peers compute the same
+// factor.
 func initialOmega(p *problem.Problem, step bool) float64 {
 	q := coarsened(p)
 	s, u, err := problem.NewSystem(q, problem.Box{Hi: q.N})
@@ -33,7 +33,7 @@ func initialOmega(p *problem.Problem, step bool) float64 {
 	return method.InitialOmega(sampledDiagonal(p, q), eigenvalue)
 }
 
-// coarseGuess is the problem on the grid that is looked at.
+// coarsened returns the problem on the coarse grid of initialOmega.
 func coarsened(p *problem.Problem) *problem.Problem {
 	n := p.N
 	for a := range p.Dimension {
@@ -46,7 +46,7 @@ func coarsened(p *problem.Problem) *problem.Problem {
 	return q
 }
 
-// sampledDiagonal is the largest diagonal entry at the points nearest to those of q.
+// sampledDiagonal returns the largest diagonal entry at the points nearest to those of q.
 func sampledDiagonal(p *problem.Problem, q *problem.Problem) float64 {
 	st := problem.NewStencil(p)
 	largest := 0.0
@@ -60,7 +60,7 @@ func sampledDiagonal(p *problem.Problem, q *problem.Problem) float64 {
 	return largest
 }
 
-// lowestOffContact solves on a coarse grid and estimates A's smallest eigenvalue there.
+// eigenvalueOffContact solves on a coarse grid and returns A's smallest eigenvalue off contact.
 func eigenvalueOffContact(s method.System, u []float64) (float64, error) {
 	m, err := method.NewMultigrid(s, method.Options{})
 	if err != nil {

@@ -8,14 +8,13 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Levels is the Peer of a method of the whole grid: red-black SOR or multigrid, every
-// peer at the same place of the method. What a peer does is a sequence of stages (see
-// stage), the same on all of them; ghosts are exchanged between stages, and what
-// decides is the total of exact sums. So the answer, and the number of cycles, are
-// bitwise those of one peer, on any partition and any number of threads.
+// peer is a peer of red-black SOR or multigrid. It runs a sequence of stages (see stage) that is the same on
+// all peers. Ghosts are exchanged between stages, and all decisions depend on exact sums over all peers. The
+// answer and the number of cycles are therefore bitwise those of one peer, on any partition and with any number
+// of threads.
 //
-// All of its messages go over halo sessions that are synchronous whatever the scheme:
-// a value that does not come would only have to be sent again (ADR 33).
+// All messages use synchronous halo sessions, whatever the scheme: a lost value would only have to be sent
+// again (ADR 33).
 type peer struct {
 	config       problem.Config
 	exec         problem.Executor
@@ -25,17 +24,17 @@ type peer struct {
 	driver       cycleDriver
 	allReduce    allReduce
 	steps        iterate.TimeSteps
-	stage        *stage // in progress; nil: the course knows the next
-	at           int    // step, or leg, of the stage
+	stage        *stage // in progress; nil: the driver provides the next
+	at           int    // step, or neighbour, of the stage
 	packing      packTask
-	runPieceFunc func(i int)    // bound once: a closure a call would allocate
-	stopWanted   iterate.Reason // an early end was asked for, here or below
-	stepOps      []iterate.Op   // ends of time steps
+	runPieceFunc func(i int)    // bound once: a closure per call would allocate
+	stopWanted   iterate.Reason // an early end was requested here or by a child
+	stepOps      []iterate.Op   // ends of time steps to report
 	fault        error
 	done         bool
 }
 
-// NewLevels builds the own part of the grid; all arrays are allocated here.
+// newPeer creates a peer and allocates all its arrays.
 func newPeer(c problem.Config) (*peer, error) {
 	if err := c.Prepare(); err != nil {
 		return nil, err
@@ -80,7 +79,7 @@ func (g *peer) begin() error {
 	return err
 }
 
-// Next says what to do now; see Peer.
+// Next returns the next operation (see iterate.Peer).
 func (g *peer) Next(time.Duration) iterate.Op {
 	for {
 		if len(g.stepOps) > 0 {
@@ -111,8 +110,8 @@ func (g *peer) Next(time.Duration) iterate.Op {
 	}
 }
 
-// proceed goes on with a stage: the operation that it wants next. Once it is complete
-// g.stage is nil, and there is none.
+// proceed returns the next operation of a stage. When the stage is complete, it sets g.stage to nil and returns
+// false.
 func (g *peer) proceed(s *stage) (iterate.Op, bool) {
 	switch s.kind {
 	case stageCompute:
@@ -149,7 +148,7 @@ func (g *peer) proceed(s *stage) (iterate.Op, bool) {
 	return iterate.Op{}, false
 }
 
-// carry does a gather or a scatter.
+// transfer runs a gather or a scatter.
 func (g *peer) transfer(s *stage) (op iterate.Op, more bool) {
 	if s.kind == stageGather {
 		op, more, g.fault = s.gather.proceed()
@@ -162,7 +161,7 @@ func (g *peer) transfer(s *stage) (op iterate.Op, more bool) {
 	return op, more
 }
 
-// Relax does the part that Next asked for; any other op is ignored.
+// Relax computes the part that Next requested and ignores any other op.
 func (g *peer) Relax(op iterate.Op) {
 	s := g.stage
 	if op.Kind != iterate.OpRelax || s == nil || s.kind != stageCompute || g.at >= len(s.steps) ||
@@ -178,13 +177,13 @@ func (g *peer) Relax(op iterate.Op) {
 	g.at++
 }
 
-// runPiece does piece i of the current part.
+// runPiece computes piece i of the current part.
 func (g *peer) runPiece(i int) {
 	p := &g.stage.steps[g.at]
 	g.stage.runPiece(problem.Chunk(p.Box, p.Axis, i, p.Chunks), i)
 }
 
-// conclude ends the run, or a time step after which another one comes.
+// finish ends the run, or begins the next time step.
 func (g *peer) finish() {
 	s, c := &g.steps, &g.driver
 	if s.Of == 0 || c.reason != iterate.Converged {
@@ -201,19 +200,19 @@ func (g *peer) finish() {
 	g.fault = g.begin()
 }
 
-// Agree refuses: there are no agreement sessions.
+// Agree returns an error: there are no agreement sessions.
 func (g *peer) Agree(_ time.Duration, q iterate.Rank, _ []byte) error {
 	return fmt.Errorf("solver: an agreement message from rank %d; method %s has none", q, g.config.Method.Name)
 }
 
-// Stop asks for an early end; the wish travels up with the next total.
+// Stop requests an early end. The next reduction propagates the request.
 func (g *peer) Stop(_ time.Duration, why iterate.Reason) {
 	if why != iterate.Running && why != iterate.Converged && g.stopWanted == iterate.Running {
 		g.stopWanted = why
 	}
 }
 
-// Outcome tells how the run ended, or how far it has come. Sweeps are cycles.
+// Outcome returns the result of the run or its state so far. Sweeps are cycles.
 func (g *peer) Outcome() iterate.Outcome {
 	s, c := &g.steps, &g.driver
 	o := iterate.Outcome{
@@ -226,13 +225,13 @@ func (g *peer) Outcome() iterate.Outcome {
 	return o
 }
 
-// Progress tells how far the run has come.
+// Progress returns the progress of the run.
 func (g *peer) Progress() iterate.Progress {
 	return iterate.Progress{Step: g.steps.Current, Sweep: g.steps.Swept + g.driver.cycle, Residual: g.driver.residual}
 }
 
-// Solution writes the own block; see Peer. During a cycle it is what the cycle has
-// made of it so far, of a nonstationary problem the end of the last complete step.
+// Solution writes the own box's values (see iterate.Peer). During a cycle these are intermediate values; for a
+// nonstationary problem they are the end of the last complete step.
 func (g *peer) Solution(dst []float64) {
 	if g.steps.Of > 0 {
 		copy(dst, g.steps.Before)
@@ -242,8 +241,8 @@ func (g *peer) Solution(dst []float64) {
 	(-g.config.Units.Scale).Apply(dst)
 }
 
-// Box is the own box.
+// Box returns the own box.
 func (g *peer) Box() problem.Box { return g.box }
 
-// Links are the peers that share a face, in the partition's order.
+// Links returns the peers that share a face, in the partition's order.
 func (g *peer) Links() []iterate.Link { return linksOf(&g.config, g.config.Rank) }

@@ -9,10 +9,9 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// redBlack is projected SOR in red-black order on the whole grid (Cryer, SIAM J.
-// Control 9, 1971): a sweep relaxes the points of colour 0, then those of colour 1. The
-// points of a colour read only those of the other, so after each half the neighbours
-// get the values of that colour alone, half a face; they travel while the interior is
+// redBlack is projected SOR in red-black order on the whole grid (Cryer, SIAM J. Control 9, 1971). A sweep
+// relaxes the points of colour 0, then those of colour 1. Points of one colour read only the other colour, so
+// after each half the values of that colour, half a face, are sent to the neighbours while the interior is
 // relaxed.
 type redBlack struct {
 	peer          *peer
@@ -21,23 +20,23 @@ type redBlack struct {
 	u             []float64
 	own           kernel.Box
 	parity        int
-	factor        method.AdaptiveOmega // of the relaxation; told exact norms when a verdict takes effect
+	factor        method.AdaptiveOmega // observes exact norms when a check takes effect
 	norms         []kernel.Norm
 	opening       []stage
 	stages        []stage // of a sweep
 	at            int
-	sweeps        iterate.Iteration // that the stages do at once
+	sweeps        iterate.Iteration // sweeps per run of the stages
 	residualStage stage
 }
 
 const (
-	// sorEvery and sorLag are the rhythm of checks; the residual is measured only where
-	// the schedule says so.
+	// sorEvery and sorLag are the interval and the lag of checks. The schedule decides which checks measure the
+	// residual.
 	sorEvery = 8
 	sorLag   = 2
-	// sorSweeps is the most sweeps that a peer without neighbours does at once.
+	// sorSweeps bounds the sweeps per run of the stages without neighbours.
 	sorSweeps = 4
-	// sorPoints bounds the work of these: some tenths of a second.
+	// sorPoints bounds the work of these sweeps: some tenths of a second.
 	sorPoints = 1 << 26
 )
 
@@ -145,7 +144,7 @@ func (m *redBlack) applyTotals(totals []float64) float64 {
 	return totals[0]
 }
 
-// collect merges and empties what the pieces measured.
+// collect merges and resets the pieces' norms.
 func (m *redBlack) collect() kernel.Sum {
 	var sum kernel.Sum
 	for i := range m.norms {

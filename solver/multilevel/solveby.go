@@ -11,23 +11,24 @@ import (
 
 // Solved is the result of SolveBy.
 type Solved struct {
-	U           []float64 // [z][y][x]; of a nonstationary problem the end of the last complete step
-	Cycles      int       // of all steps; sweeps of point methods
-	Work        float64   // in sweeps over the grid, the start included
-	Residual    float64   // relative, of the last step
+	// [z][y][x]; for a nonstationary problem the end of the last complete step
+	U           []float64
+	Cycles      int     // over all steps; sweeps of point methods
+	Work        float64 // in sweeps over the grid, start included
+	Residual    float64 // relative, of the last step
 	Reason      iterate.Reason
-	Steps       int    // complete ones
-	Bytes       int    // that the method held
-	Description string // what it says of itself
+	Steps       int    // complete time steps
+	Bytes       int    // memory of the method
+	Description string // parameters that the method chose
 }
 
-// checkCycles is how many sweeps of a point method are done between two residuals.
+// checkCycles is the number of sweeps of a point method between two residual measurements.
 const checkCycles = 8
 
-// SolveBy solves a problem on one block by a method of package method: no peers, no
-// exchange. Of a stationary problem without a starting iterate, multigrid begins with its
-// full multigrid start; time steps begin where the one before has ended. most bounds the
-// cycles of a step, and their work as Config.MaxSweeps does.
+// SolveBy solves a problem on one block by a method of package method, without peers. For a stationary problem
+// without an initial iterate, multigrid begins with its full multigrid start. Each time step begins with the
+// solution of the previous one. maxCycles bounds the cycles of a step, and their work as Config.MaxSweeps does.
+// tol must be positive.
 func SolveBy(p *problem.Problem, m problem.MethodConfig, tol float64, maxCycles int, e problem.Executor) (Solved, error) {
 	if err := m.Check(); err != nil {
 		return Solved{}, err

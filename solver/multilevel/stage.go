@@ -5,14 +5,15 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// stage is what a peer does between two meetings with others.
+// stage is one step of a method between two communications.
 type stage struct {
-	kind     stageKind
-	x        *exchange                     // what is sent or awaited
-	steps    []problem.SweepStep           // of a computation: parts, and legs of x as soon as they may go
-	runPiece func(b kernel.Box, piece int) // does points b of a part
-	runAll   func()                        // instead of pieces: does all of the only part
-	// passes is how many times a part is gone over, for whoever counts points; 0: once.
+	kind stageKind
+	x    *exchange // exchange to send or await
+	// of a computation: parts, and sends of x as soon as their points are ready
+	steps    []problem.SweepStep
+	runPiece func(b kernel.Box, piece int) // computes the points b of a part
+	runAll   func()                        // computes the only part as a whole, instead of runPiece
+	// passes is the number of passes over a part, for accounting. 0: one.
 	passes  int
 	do      func() // of a stageDo
 	gather  *gather
@@ -23,17 +24,16 @@ type stageKind int
 
 const (
 	stageCompute stageKind = iota + 1
-	stageSend              // send every leg of x
-	stageAwait             // wait for every leg of x
-	stageReduce            // wait for the total
-	stageDo                // something that takes no time worth telling
-	stageGather            // bring arrays of a grid to the root
-	stageScatter           // bring its values back to everyone
+	stageSend              // send x to all its neighbours
+	stageAwait             // wait for all neighbours of x
+	stageReduce            // wait for the reduction
+	stageDo                // a computation of negligible time
+	stageGather            // collect arrays of a grid at the root
+	stageScatter           // distribute its values
 )
 
-// planParts cuts own points into parts so that the layers that a neighbour reads come
-// first; each leg of the exchange (nil: there is none) follows the last part that it
-// reads of the first grid.
+// planParts cuts the own points into parts, the layers that neighbours read first. Each send of the exchange
+// (nil: none) follows the last part with points that it reads of the first grid.
 func planParts(own kernel.Box, dim int, x *exchange) []problem.SweepStep {
 	var parts []kernel.Box
 	rest := own
@@ -69,7 +69,7 @@ func planParts(own kernel.Box, dim int, x *exchange) []problem.SweepStep {
 	return out
 }
 
-// peelLayer takes the layer that a leg sends off what is left of the own points.
+// peelLayer separates the layer that is sent to a neighbour from the remaining own points.
 func peelLayer(rest, own, sends kernel.Box, to problem.Neighbour) (layer, left kernel.Box) {
 	if rest.Empty() {
 		return kernel.Box{}, rest
@@ -94,7 +94,7 @@ func peelLayer(rest, own, sends kernel.Box, to problem.Neighbour) (layer, left k
 	return layer, left
 }
 
-// now does a computation at once, for what has to be known before a run begins.
+// runNow runs a computation at once, before the run begins.
 func (g *peer) runNow(s *stage) {
 	was, at := g.stage, g.at
 	g.stage = s
@@ -104,7 +104,7 @@ func (g *peer) runNow(s *stage) {
 	g.stage, g.at = was, at
 }
 
-// pieces is the most pieces that a part of the steps is cut into.
+// pieces returns the largest number of pieces per part.
 func pieces(steps []problem.SweepStep) int {
 	most := 1
 	for i := range steps {

@@ -6,8 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// compile turns the stages of the method into those of this peer: what it does on its
-// own boxes, what it exchanges before, and at the root the grids that it has alone.
+// compile translates the stages of the method into those of this peer: computations on its own boxes, the
+// exchanges before them, and at the root the grids that only it holds.
 func (m *multigrid) compile() {
 	h := &m.plan.hierarchy
 	smoothing := method.DefaultSmoothing(method.Options{Cycle: m.peer.config.Method.Cycle})
@@ -36,14 +36,15 @@ func (m *multigrid) compile() {
 	m.takeFraction = append(m.takeFraction, m.fallback.measure...)
 }
 
-// join is where grids that are cut and those of the root meet.
+// gatherBoundary connects the distributed grids and those of the root.
 type gatherBoundary struct {
 	gather  *gather
 	scatter *scatter
 	opening []stage
 }
 
-// newJoin prepares it, and what brings the ghosts of the start up to date.
+// newGatherBoundary prepares the gather and the scatter, and the stages that update the ghosts of the starting
+// values.
 func (m *multigrid) newGatherBoundary() gatherBoundary {
 	var j gatherBoundary
 	if !m.distributed() {
@@ -84,7 +85,7 @@ func (m *multigrid) newGatherBoundary() gatherBoundary {
 	return j
 }
 
-// array is a field as an array.
+// array returns a field as an array.
 func array(b *problem.Discretization, f kernel.Field) []float64 {
 	if f.Array != nil {
 		return f.Array
@@ -96,7 +97,7 @@ func array(b *problem.Discretization, f kernel.Field) []float64 {
 	return out
 }
 
-// home is the grid on which this peer does stages of level l; nil: it does none.
+// ownerLevel returns the grid on which this peer runs stages of level l, or nil if it runs none.
 func (m *multigrid) ownerLevel(l int) *gridLevel {
 	switch {
 	case l < m.plan.gathered:
@@ -107,7 +108,7 @@ func (m *multigrid) ownerLevel(l int) *gridLevel {
 	return nil
 }
 
-// translate tells also what the stages cost, in sweeps over the grid.
+// compileStages translates stages and returns their work in sweeps over the grid.
 func (m *multigrid) compileStages(list []method.Stage, j gatherBoundary) (out []stage, work float64) {
 	list = method.Fuse(list, func(s method.Stage) bool {
 		f := m.ownerLevel(s.Level)
@@ -128,10 +129,10 @@ func (m *multigrid) compileStages(list []method.Stage, j gatherBoundary) (out []
 	return out, work
 }
 
-// meets tells whether level l is the last that is cut.
+// atGatherBoundary reports whether level l is the last distributed one.
 func (m *multigrid) atGatherBoundary(l int) bool { return m.distributed() && l+1 == m.plan.gathered }
 
-// append adds what a stage is to this peer; corners: interpolation follows.
+// appendStage appends this peer's part of a stage. corners: interpolation follows.
 func (m *multigrid) appendStage(out []stage, s method.Stage, j gatherBoundary, corners bool) []stage {
 	f := m.ownerLevel(s.Level)
 	passes := 1 + s.Sweeps
@@ -210,7 +211,7 @@ func (m *multigrid) appendStage(out []stage, s method.Stage, j gatherBoundary, c
 	return out
 }
 
-// kept is where the correction of grid l keeps what it corrects; nil: nowhere.
+// savedFor returns the array in which the correction of grid l saves what it corrects, or nil.
 func (m *multigrid) savedFor(l int) []float64 {
 	if f := m.ownerLevel(l); l > 0 || f.faces[0] != nil {
 		return nil
@@ -241,7 +242,7 @@ func (m *multigrid) data(out []stage, l int, f, c *gridLevel) []stage {
 	return append(out, m.boundary(l+1, c))
 }
 
-// boundary is the stage that evaluates the boundary data of a coarser grid.
+// boundary returns the stage that evaluates the boundary data of a coarser grid.
 func (m *multigrid) boundary(l int, c *gridLevel) stage {
 	n := m.plan.hierarchy.Grids[l]
 	return stage{kind: stageDo, do: func() { m.fail(m.problem.CoarseBoundaryIn(n, c.window, c.Part.Layout, c.Values)) }}
@@ -253,8 +254,8 @@ func (m *multigrid) fail(err error) {
 	}
 }
 
-// keepGhosts is what the values kept of grid 0 lack: where nobody shares it only own points
-// were kept, and the ghosts are boundary data.
+// keepGhosts completes the saved values of grid 0. If it is not distributed, only own points were saved; its
+// ghosts are boundary data.
 func (m *multigrid) keepGhosts(f *gridLevel) []stage {
 	if f.faces[0] != nil {
 		return nil
@@ -262,7 +263,7 @@ func (m *multigrid) keepGhosts(f *gridLevel) []stage {
 	return []stage{{kind: stageDo, do: func() { method.CopyGhosts(f.Part.Layout, m.saved, f.Values) }}}
 }
 
-// copies is a stage that copies padded arrays of a grid, ghosts and all.
+// copies returns a stage that copies padded arrays of a grid, ghosts included.
 func (g *gridLevel) copies(dst, src []float64) stage {
 	share := func(i int) {
 		lo, hi := i*len(src)/problem.MaxChunks, (i+1)*len(src)/problem.MaxChunks
@@ -271,8 +272,8 @@ func (g *gridLevel) copies(dst, src []float64) stage {
 	return stage{kind: stageCompute, steps: []problem.SweepStep{{Box: g.own, Chunks: 1}}, runAll: func() { g.exec.For(problem.MaxChunks, share) }}
 }
 
-// scales is a stage that takes a part of the way from the values kept, ghosts and all: what
-// the neighbours do there.
+// scales returns a stage that takes a fraction of the step from the saved values, ghosts included, as the
+// neighbours do.
 func (g *gridLevel) scales(part *float64, keep []float64) stage {
 	share := func(i int) {
 		lo, hi := i*len(keep)/problem.MaxChunks, (i+1)*len(keep)/problem.MaxChunks
@@ -281,8 +282,7 @@ func (g *gridLevel) scales(part *float64, keep []float64) stage {
 	return stage{kind: stageCompute, steps: []problem.SweepStep{{Box: g.own, Chunks: 1}}, runAll: func() { g.exec.For(problem.MaxChunks, share) }}
 }
 
-// back is what is done instead of a cycle that was not accepted: the values kept, sweeps
-// from there, and a measurement.
+// fallback replaces a cycle that was not accepted: restoring the saved values, sweeps, and a measurement.
 type fallback struct{ restore, sweep, measure []stage }
 
 func (m *multigrid) compileFallback(sweep []stage, j gatherBoundary) fallback {

@@ -8,17 +8,17 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// A cycle may cost many relaxations: the full multigrid start, and up to a thousand that the
-// safeguard does instead of a correction. So that an early end takes effect within about
-// one, there are looks between the stages of a cycle and between two relaxations. A peer
-// alone looks at its own wish. Several take a total of nothing but the wish, so that all end
-// at the same place; they do so after lookPoints of work each, which hides what it costs.
+// A cycle may cost many relaxations: the full multigrid start, or up to a thousand relaxations by the safeguard
+// instead of a correction. To end within about one relaxation of a request, cycles contain checks for an early
+// end between their stages and between two relaxations. A single peer reads its own request. Several peers run a
+// reduction without sums, so that all end at the same place. They do so only after stopCheckPoints of work each,
+// which keeps the cost small.
 
-// lookPoints is how many points a peer relaxes at least between two looks that cost
-// messages: some milliseconds.
+// stopCheckPoints is the least number of points that a peer relaxes between two checks for an early end that
+// cost messages: some milliseconds.
 const stopCheckPoints = 1 << 20
 
-// lookEvery is the number of relaxations between two looks.
+// stopCheckInterval returns the number of relaxations between two checks for an early end.
 func stopCheckInterval(c *problem.Config) float64 {
 	if c.Partition.Peers() == 1 {
 		return 0
@@ -30,16 +30,16 @@ func stopCheckInterval(c *problem.Config) float64 {
 	return float64(points) * float64(c.Partition.Peers()) / float64(c.Problem.Points())
 }
 
-// looks places looks in a list of stages. It is the same on all peers: where grids are cut,
-// no stages are fused.
+// stopChecks inserts checks for an early end into a list of stages, at the same places on all peers: stages of
+// distributed grids are not fused.
 type stopChecks struct {
 	m         *multigrid
-	work      float64 // since the last one, in relaxations
-	corrected bool    // grid 0 has been, and keep has what it was
+	work      float64 // since the last check, in relaxations
+	corrected bool    // grid 0 has been corrected, and saved holds its earlier values
 }
 
-// after adds a look after stage s of that many relaxations, if one is due there; last: it
-// is the last one, after which the cycle takes a total anyway.
+// after appends a check after stage s of the given work if one is due. last marks the last stage, after which
+// the cycle contributes to a reduction anyway.
 func (l *stopChecks) after(out []stage, s method.Stage, work float64, last bool) []stage {
 	m := l.m
 	l.work += work
@@ -51,7 +51,8 @@ func (l *stopChecks) after(out []stage, s method.Stage, work float64, last bool)
 	return append(out, m.stopCheck(l.corrected)...)
 }
 
-// look is a look; corrected: an early end takes back the correction.
+// stopCheck returns a check for an early end. corrected: an early end restores the values before the
+// correction.
 func (m *multigrid) stopCheck(corrected bool) []stage {
 	update := func() { m.stopped, m.restores = m.peer.stopRequested() != iterate.Running, corrected }
 	if !m.distributed() {
@@ -60,7 +61,7 @@ func (m *multigrid) stopCheck(corrected bool) []stage {
 	return []stage{{kind: stageDo, do: func() { m.peer.allReduce.contribute(0) }}, {kind: stageReduce}, {kind: stageDo, do: update}}
 }
 
-// asked is the wish for an early end that all peers know of.
+// stopRequested returns the reason of a request for an early end that all peers know of.
 func (g *peer) stopRequested() iterate.Reason {
 	if len(g.channels) == 0 {
 		return g.stopWanted
@@ -68,8 +69,8 @@ func (g *peer) stopRequested() iterate.Reason {
 	return g.allReduce.stopReason
 }
 
-// leave ends a cycle early. Of the full multigrid start nothing is kept, of a correction
-// that was not accepted neither; relaxed values are.
+// abandonCycle ends a cycle early. It discards the full multigrid start and any correction that was not
+// accepted, and keeps relaxed values.
 func (m *multigrid) abandonCycle() {
 	var list []stage
 	switch {
@@ -81,7 +82,7 @@ func (m *multigrid) abandonCycle() {
 	m.enter(guardStopped, list, 0)
 }
 
-// relaxes reports whether the safeguard has another relaxation to do.
+// relaxes reports whether the safeguard has another relaxation to do, and counts it.
 func (m *multigrid) relaxes() bool {
 	m.sweeps--
 	if m.sweeps < 0 || m.exhausted() {
@@ -92,25 +93,25 @@ func (m *multigrid) relaxes() bool {
 	return true
 }
 
-// exhausted reports whether relaxations by the safeguard have used up the work that the
-// bound on cycles allows: each cycle's worth of them counts as a cycle.
+// exhausted reports whether cycles and relaxations by the safeguard have used the work that the bound on cycles
+// allows.
 func (m *multigrid) exhausted() bool {
 	return workExhausted(int(m.peer.config.MaxSweeps), int(m.peer.driver.cycle), m.relaxed, m.nominal)
 }
 
-// spent is the bound on work of most cycles, each of that many sweeps: relaxations by the
-// safeguard count, too. 0: there is no bound.
+// workExhausted reports whether the work of maxCycles cycles, each of nominal sweeps, is used up. Relaxations
+// by the safeguard count as well. 0: no bound.
 func workExhausted(maxCycles, cycles, relaxations int, nominal float64) bool {
 	return maxCycles > 0 && float64(cycles)*nominal+float64(relaxations) >= float64(maxCycles)*nominal
 }
 
-// gridPart is how many points a grid has, as a part of grid 0.
+// relativeSize returns the number of points of grid l relative to grid 0.
 func (m *multigrid) relativeSize(l int) float64 {
 	grids := m.plan.hierarchy.Grids
 	return float64(boxPoints(grids[l])) / float64(boxPoints(grids[0]))
 }
 
-// singly is a stage of many sweeps as stages of one.
+// oneSweepEach splits a stage of several sweeps into stages of one.
 func oneSweepEach(s method.Stage) []method.Stage {
 	out := make([]method.Stage, s.Sweeps)
 	s.Sweeps = 1
@@ -120,8 +121,8 @@ func oneSweepEach(s method.Stage) []method.Stage {
 	return out
 }
 
-// look takes a total of the wish between two cycles where cycles have none of their own and
-// it is due, nil otherwise.
+// stopCheck returns a check for an early end between two cycles if one is due and cycles contain none, else
+// nil.
 func (c *cycleDriver) stopCheck() *stage {
 	if _, own := c.method.(*multigrid); own || len(c.peer.channels) == 0 || c.open || c.reason != iterate.Running ||
 		c.cycle == c.stopCheckedAt || float64(c.cycle-c.stopCheckedAt) < stopCheckInterval(&c.peer.config) {
@@ -132,7 +133,7 @@ func (c *cycleDriver) stopCheck() *stage {
 	return &c.awaitReduction
 }
 
-// stops ends the run at the current iterate if an early end was asked for and all peers know.
+// stopEarly ends the run at the current iterate if an early end was requested and all peers know of it.
 func (c *cycleDriver) stopEarly() bool {
 	why := c.peer.stopRequested()
 	if why == iterate.Running || c.reason != iterate.Running || c.open && len(c.peer.channels) > 0 || math.IsNaN(c.norm0) {
