@@ -9,63 +9,61 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// correction is a peer's part in the coarse correction of the Schwarz method. Shares of
-// the problem travel up the tree of agreement; the root solves it and the correction
-// comes down; peers add it at points that are not in contact, and project.
+// correction is a peer's part of the coarse correction. Shares of the coarse problem travel up a tree. The root
+// solves the problem and sends the correction down. Peers add it at points that are not in contact, and
+// project.
 //
-// In lockstep the correction of iterate k is part of relaxation k. Otherwise nobody waits
-// for it. Corrections come one after the other, in rounds: a peer adds one when it
-// assembles its next iterate, makes its next share of that, and no other before the next
-// correction has come; the root solves when it has everybody's. What relaxation does in
-// the meantime is the forecast's business. Who reads a patch adds to its values the
-// corrections that they have not in them, so that every one counts once everywhere: the
-// sums of all corrections up to a number are kept, and values tell which number it is.
+// In lockstep the correction of iterate k is part of relaxation k. In other schemes no peer waits for it.
+// Corrections are then computed in rounds: a peer adds a correction when it assembles its next iterate,
+// computes its next share from that iterate, and computes no other share before the next correction arrives.
+// The root solves when it has the shares of all peers. coarseForecast accounts for the relaxations in the
+// meantime. A peer that reads a patch adds to its values the corrections that they do not yet include, so that
+// each correction counts once everywhere. For that purpose the cumulative sums of corrections are kept, and
+// values carry the number of the last sum they include.
 type correction struct {
 	grid       *coarseGrid
-	subtreeBox kernel.Box // coarse points that this peer and those below it read
-	shares     []share    // of this peer and those below it, by rank
+	subtreeBox kernel.Box // coarse points that this peer and its subtree read
+	shares     []share    // of this peer and its subtree, by rank
 	own        *share
 	tree       iterate.Tree
-	childBoxes []kernel.Box // held, by child
+	childBoxes []kernel.Box // subtreeBox per child
 	solver     *coarseSolver
 
 	defect       []float64      // of the region
-	couplings    []faceCoupling // none in lockstep
-	lower, upper []float64      // obstacles at the region's points and ghosts; nil: there is none
+	couplings    []faceCoupling // empty in lockstep
+	lower, upper []float64      // obstacles at the region's points and ghosts; nil: none
 	buffer, line []float64
 
-	// In lockstep.
-	known            bool              // the correction of iterate number
-	number           iterate.Iteration //
-	values           []float64         // dense over held
-	zero             bool              // it is 0
-	before           []float64         // of the region, as the last correction found it
-	correctedIterate iterate.Iteration // the iterate after that one; 0: there was none
-	takesBack        bool              // that one is taken back: the relaxation begins with before
-	nextAt           iterate.Iteration // no shares are wanted before this iterate
+	known            bool // lockstep: the correction of iterate number is known
+	number           iterate.Iteration
+	values           []float64         // dense over subtreeBox
+	zero             bool              // the correction is 0
+	before           []float64         // of the region: values before the last correction
+	correctedIterate iterate.Iteration // the iterate after that correction; 0: none
+	takesBack        bool              // the last correction is taken back: the relaxation begins with before
+	nextAt           iterate.Iteration // no shares before this iterate
 
-	// Otherwise.
-	newest         uint64 // number of the newest sum
+	newest         uint64 // asynchronous: number of the newest sum
 	inWork         uint64 // number of the sum in the working array
 	inIterate      uint64 // in the own iterate
-	sentToChildren uint64 // to the children
+	sentToChildren uint64 // sent to the children
 	sums           []correctionSum
-	last           int    // place of the newest in sums
+	last           int    // index of the newest in sums
 	differenceFrom uint64 // values is the difference of the sums of this number
 	differenceTo   uint64 // and this one
-	takenBack      uint64 // number of the newest sum that takes the one before it back
-	awaiting       bool   // shares are under way, and not answered
-	renewShares    bool   // root: after a pause all shares are asked for anew
+	takenBack      uint64 // number of the newest sum that takes the previous one back
+	awaiting       bool   // shares were sent and not answered
+	renewShares    bool   // root: request all shares again after a pause
 }
 
-// correctionSum is the sum of all corrections up to a number, dense over held.
+// correctionSum is the sum of all corrections up to a number, dense over subtreeBox.
 type correctionSum struct {
 	number uint64
 	valid  bool
 	values []float64
 }
 
-// sumsKept is how many sums are kept: what is older than that counts as it is.
+// sumsKept is the number of sums that are kept. Values that lack older corrections are used unchanged.
 const sumsKept = 16
 
 func newCorrection(w *peer) (*correction, error) {
@@ -111,7 +109,7 @@ func newShare(g *coarseGrid, part problem.Partition, q iterate.Rank) share {
 	return share{rank: q, box: box, values: make([]float64, shareFields*box.Points())}
 }
 
-// find is the share of a rank, nil if it is not among the members.
+// find returns the share of a rank, or nil if it is not in the subtree.
 func (c *correction) find(q iterate.Rank) *share {
 	i := sort.Search(len(c.shares), func(i int) bool { return c.shares[i].rank >= q })
 	if i == len(c.shares) || c.shares[i].rank != q {
@@ -120,7 +118,7 @@ func (c *correction) find(q iterate.Rank) *share {
 	return &c.shares[i]
 }
 
-// begin begins a run, or a time step.
+// begin begins a run or a time step.
 func (c *correction) begin(w *peer) error {
 	for i := range c.shares {
 		c.shares[i].known, c.shares[i].fresh = false, false
@@ -144,7 +142,7 @@ func (c *correction) begin(w *peer) error {
 	return nil
 }
 
-// bound evaluates the obstacles at the region's points and ghosts.
+// sampleObstacles evaluates the obstacles at the region's points and ghosts.
 func (c *correction) sampleObstacles(w *peer) {
 	b := w.block
 	p := b.Problem
@@ -168,7 +166,7 @@ func (c *correction) sampleObstacles(w *peer) {
 	c.lower, c.upper = fill(c.lower, p.Obstacle, b.Lower), fill(c.upper, p.Upper, b.Upper)
 }
 
-// due tells whether the relaxation that begins takes part in a coarse correction.
+// due reports whether the relaxation that begins takes part in a coarse correction.
 func (c *correction) due(w *peer) bool {
 	if w.config.Scheme.Lockstep() {
 		return w.Iterate >= c.nextAt
@@ -176,13 +174,13 @@ func (c *correction) due(w *peer) bool {
 	return !c.awaiting && !(c.solver != nil && c.solver.guard.paused(w.Iterate))
 }
 
-// share makes the own share and sends what can be sent.
+// sendShare computes the own share and sends what is complete.
 func (c *correction) sendShare(w *peer) {
 	c.own.measure(w)
 	c.forwardShares(w)
 }
 
-// forward sends shares up, once those of all members have come.
+// forwardShares sends the shares of the subtree to the parent when all have arrived.
 func (c *correction) forwardShares(w *peer) {
 	if c.solver != nil {
 		return
@@ -205,7 +203,7 @@ func (c *correction) forwardShares(w *peer) {
 	w.Send(c.tree.Parent, &iterate.Message{Kind: iterate.MsgShares, Number: c.newest, Iterate: w.Iterate, Values: values})
 }
 
-// complete tells whether the shares of all members at iterate k have come, new.
+// complete reports whether new shares of iterate k have arrived from the whole subtree.
 func (c *correction) complete(k iterate.Iteration) bool {
 	for i := range c.shares {
 		if s := &c.shares[i]; !s.fresh || s.label != k {
@@ -215,7 +213,7 @@ func (c *correction) complete(k iterate.Iteration) bool {
 	return true
 }
 
-// solvable tells whether this is the root and the coarse problem is to be solved.
+// solvable reports whether this peer is the root and can solve the coarse problem.
 func (c *correction) solvable(w *peer) bool {
 	if c.solver == nil {
 		return false
@@ -232,8 +230,8 @@ func (c *correction) solvable(w *peer) bool {
 	return c.sharesAreNew()
 }
 
-// renewed tells whether every member has told a share with the newest correction in it,
-// which has not been used.
+// sharesAreNew reports whether every peer of the subtree has sent an unused share that includes the newest
+// correction.
 func (c *correction) sharesAreNew() bool {
 	for i := range c.shares {
 		if s := &c.shares[i]; !s.fresh || s.number != c.newest {
@@ -243,7 +241,7 @@ func (c *correction) sharesAreNew() bool {
 	return true
 }
 
-// resume has all shares made anew, after a pause.
+// requestShares requests all shares again after a pause.
 func (c *correction) requestShares(w *peer) {
 	c.renewShares = false
 	for i := range c.shares {
@@ -252,12 +250,12 @@ func (c *correction) requestShares(w *peer) {
 	c.sendNewest(w)
 }
 
-// arrived tells, in lockstep, whether the correction of the iterate is there.
+// hasArrived reports, in lockstep, whether the correction of the iterate is known.
 func (c *correction) hasArrived(w *peer) bool { return c.known && c.number == w.Iterate }
 
 func (c *correction) solverPoints() int { return c.solver.workPoints() }
 
-// agree takes a message of the coarse correction.
+// receive accepts a message of the coarse correction.
 func (c *correction) receive(w *peer, q iterate.Rank, m *iterate.Message) error {
 	if m.Kind == iterate.MsgCorrection {
 		if q != c.tree.Parent {
@@ -291,7 +289,7 @@ func (c *correction) receive(w *peer, q iterate.Rank, m *iterate.Message) error 
 	return nil
 }
 
-// correctionFrom takes a correction from the parent and passes it on.
+// receiveCorrection accepts a correction from the parent and forwards it.
 func (c *correction) receiveCorrection(w *peer, m *iterate.Message) error {
 	if len(m.Values) != 0 && len(m.Values) != 8*c.subtreeBox.Points() {
 		return fmt.Errorf("a coarse correction of %d bytes; it must have %d: do all peers use the same method?", len(m.Values), 8*c.subtreeBox.Points())
@@ -321,7 +319,7 @@ func (c *correction) receiveCorrection(w *peer, m *iterate.Message) error {
 	return nil
 }
 
-// lockstepFrom takes the correction of iterate m.number.
+// receiveLockstep accepts the correction of iterate m.Number.
 func (c *correction) receiveLockstep(w *peer, m *iterate.Message) error {
 	if iterate.Iteration(m.Number) != w.Iterate || c.known && c.number == w.Iterate || !c.own.known || c.own.label != w.Iterate {
 		return fmt.Errorf("the coarse correction of iterate %d, while this peer is at %d", m.Number, w.Iterate)
@@ -339,7 +337,7 @@ func (c *correction) receiveLockstep(w *peer, m *iterate.Message) error {
 	return nil
 }
 
-// pass tells the children the correction, in lockstep.
+// sendLockstep sends the correction to the children, in lockstep.
 func (c *correction) sendLockstep(w *peer) {
 	for i, q := range c.tree.Children {
 		m := iterate.Message{Kind: iterate.MsgCorrection, Number: uint64(c.number), Iterate: c.nextAt}
@@ -353,8 +351,7 @@ func (c *correction) sendLockstep(w *peer) {
 	}
 }
 
-// answer tells the children the newest sum, or that there is no new one, and has them
-// make shares.
+// sendNewest sends the children the newest sum, or that there is none, and thereby requests new shares.
 func (c *correction) sendNewest(w *peer) {
 	for i, q := range c.tree.Children {
 		m := iterate.Message{Kind: iterate.MsgCorrection, Number: c.newest}
@@ -369,7 +366,7 @@ func (c *correction) sendNewest(w *peer) {
 	c.sentToChildren = c.newest
 }
 
-// solve solves the coarse problem at the root and tells the correction.
+// solve solves the coarse problem at the root and sends the correction.
 func (c *correction) solve(w *peer) {
 	if w.config.Scheme.Lockstep() {
 		c.zero = !c.solver.solve(w, c, c.values)
@@ -398,8 +395,8 @@ func (c *correction) solve(w *peer) {
 	c.sendNewest(w)
 }
 
-// takeBack makes the sum of the corrections before the last one the newest one again, if it is
-// still known.
+// takeBack makes the sum before the last correction the newest one again. It returns false if that sum is not
+// kept.
 func (c *correction) takeBack() bool {
 	if c.newest == 0 || c.takenBack == c.newest {
 		return false
@@ -414,8 +411,8 @@ func (c *correction) takeBack() bool {
 	return true
 }
 
-// catchUpOwn adds to the own points of the working array, which are those of the own iterate, the
-// corrections that it has not; where the last one is taken back, they are what it found.
+// catchUpOwn adds the missing corrections to the own points of the working array, which hold the own iterate.
+// If the last correction is taken back, it restores the values before it.
 func (c *correction) catchUpOwn(w *peer) {
 	switch {
 	case c.inIterate == c.newest:
@@ -427,7 +424,7 @@ func (c *correction) catchUpOwn(w *peer) {
 	}
 }
 
-// apply adds the correction of the iterate to what is assembled, in lockstep.
+// apply adds the correction of the iterate to the assembled values, in lockstep.
 func (c *correction) apply(w *peer) {
 	if c.takesBack && c.correctedIterate == w.Iterate {
 		copy(w.work, c.before)
@@ -439,7 +436,7 @@ func (c *correction) apply(w *peer) {
 	}
 }
 
-// append makes room for the sum of a number, now the newest.
+// addSum returns the array for the sum of a number, which becomes the newest.
 func (c *correction) addSum(number uint64) []float64 {
 	c.last = (c.last + 1) % len(c.sums)
 	s := &c.sums[c.last]
@@ -448,7 +445,7 @@ func (c *correction) addSum(number uint64) []float64 {
 	return s.values
 }
 
-// sum is that of a number, nil if it is not kept any more.
+// sum returns the sum of a number, or nil if it is not kept.
 func (c *correction) sum(number uint64) []float64 {
 	for i := range c.sums {
 		if s := &c.sums[i]; s.valid && s.number == number {
@@ -458,8 +455,8 @@ func (c *correction) sum(number uint64) []float64 {
 	return nil
 }
 
-// catchUp adds to the points of a box of the region, ghosts among them, the corrections
-// after number. What has one in it that is not known here, or is too old, counts as it is.
+// catchUp adds the corrections after number to the points of a box of the region, ghosts included. If number is
+// unknown here or too old, the values are used unchanged.
 func (c *correction) catchUp(w *peer, b kernel.Box, number uint64) {
 	if number >= c.newest {
 		return

@@ -8,35 +8,34 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// coarseForecast tells what relaxation will have left of an error when its correction arrives.
-// Peers do not wait for it, and what they have removed themselves must not be removed
-// again: without a forecast a correction does harm to every error that is halved on its
-// way. It emulates relaxations on the coarse grid, where, too, each peer solves in its
-// region with the values around it. How many fit the time between a share and its
-// correction, network and old values included, is learnt from what was left of the errors
-// before: that is known when the next shares come.
+// coarseForecast predicts what relaxation will have left of an error when its correction arrives. Peers relax
+// while a correction is computed, and what they have removed must not be removed again: without a forecast, a
+// correction increases every error that is halved in the meantime. The forecast emulates relaxations on the
+// coarse grid, where each peer solves in its region with the values around it. The number of relaxations
+// between a share and its correction, including the effects of latency and outdated values, is fitted to the
+// errors that remained in earlier rounds, which the next shares reveal.
 type coarseForecast struct {
 	layout        kernel.Layout
 	stencil       func(dense int) [kernel.Directions]float64
 	boxes         []forecastBox
 	states        [maxForecastDepth + 1][]float64 // padded: the error of the last shares, after one relaxation, …
 	computed      int                             // states after the first
-	predicted     []float64                       // the correction made of them; padded, as all arrays
+	predicted     []float64                       // padded: the correction computed from them
 	hasPrediction bool                            // there is one
 	scratch       []float64
 	target        []float64
-	depth         float64 // relaxations that the next forecast goes forward
+	depth         float64 // number of relaxations that the next forecast assumes
 	squaredErrors [maxForecastDepth*depthSteps + 1]float64
 }
 
-// forecastBox is the part of the coarse grid that a peer owns, and that it solves in.
+// forecastBox is the part of the coarse grid that a peer owns and the region in which it solves.
 type forecastBox struct{ own, region kernel.Box }
 
 const (
 	maxForecastDepth = 8   // relaxations
-	depthSteps       = 4   // steps of the choice between two
-	sweepsPerSolve   = 2   // of Gauss–Seidel, there and back, are a peer's solve
-	fitDecay         = 0.5 // weight of what was learnt in the round before
+	depthSteps       = 4   // steps per relaxation in the choice of the depth
+	sweepsPerSolve   = 2   // symmetric Gauss–Seidel sweeps that emulate a peer's solve
+	fitDecay         = 0.5 // weight of the previous rounds in the fit
 )
 
 func newCoarseForecast(run *problem.Config, g *coarseGrid) *coarseForecast {
@@ -54,7 +53,7 @@ func newCoarseForecast(run *problem.Config, g *coarseGrid) *coarseForecast {
 	return f
 }
 
-// nearestIn is the box of coarse points whose nearest fine points lie in a fine box.
+// nearestIn returns the box of coarse points whose nearest fine points lie in a fine box.
 func (g *coarseGrid) nearestIn(b problem.Box) (out kernel.Box) {
 	for a := range 3 {
 		near := g.axes[a].nearest
@@ -68,7 +67,7 @@ func (g *coarseGrid) nearestIn(b problem.Box) (out kernel.Box) {
 	return out
 }
 
-// begin forgets, and takes the coarse operator of a run, or of a time step.
+// begin resets the forecast and sets the coarse operator of a run or a time step.
 func (f *coarseForecast) begin(op *kernel.Operator) {
 	f.hasPrediction, f.depth, f.computed = false, 1, 0
 	clear(f.squaredErrors[:])
@@ -91,15 +90,15 @@ func (f *coarseForecast) begin(op *kernel.Operator) {
 	f.stencil = func(int) [kernel.Directions]float64 { return constant }
 }
 
-// forget drops the correction made last, which was taken back: nothing is learnt from it.
+// forget discards the last correction, which was taken back, so that the fit ignores it.
 func (f *coarseForecast) forget() {
 	if f != nil {
 		f.hasPrediction = false
 	}
 }
 
-// relax makes next from cur, of which it keeps the ghosts 0. Where the correction may not
-// go anywhere the error stays.
+// relax computes next from cur by one relaxation, without changing ghosts. Where the correction is fixed to 0,
+// the error is unchanged.
 func (f *coarseForecast) relax(next, cur, lower, upper []float64) {
 	l := f.layout
 	strides := [3]int{1, l.Row, l.Plane}
@@ -127,8 +126,8 @@ func (f *coarseForecast) relax(next, cur, lower, upper []float64) {
 	}
 }
 
-// correct replaces an error, as the newest shares have it, by what will be left of it.
-// lower and upper, dense, bound the correction.
+// correct replaces an error, given by the newest shares, by the prediction of what will be left of it. lower
+// and upper, dense, bound the correction.
 func (f *coarseForecast) correct(e, lower, upper []float64) {
 	if f.hasPrediction {
 		f.fitDepth(e)
@@ -143,7 +142,7 @@ func (f *coarseForecast) correct(e, lower, upper []float64) {
 	f.hasPrediction = true
 }
 
-// between writes the error after a number of relaxations, a fraction included.
+// interpolate writes the error after a number of relaxations, which need not be an integer.
 func (f *coarseForecast) interpolate(dst []float64, depth float64) {
 	j := max(0, min(int(depth), f.computed-1))
 	t := depth - float64(j)
@@ -153,8 +152,8 @@ func (f *coarseForecast) interpolate(dst []float64, depth float64) {
 	}
 }
 
-// learn finds from the error that is left, e, which depth would have been right. Depths
-// beyond what was emulated count as the last one.
+// fitDepth fits the depth to the error e that is left. Depths beyond the emulated ones count as the last of
+// them.
 func (f *coarseForecast) fitDepth(e []float64) {
 	total := 0.0
 	for i, v := range e {
@@ -181,11 +180,11 @@ func (f *coarseForecast) fitDepth(e []float64) {
 	f.depth = float64(best) / depthSteps
 }
 
-// forecastWorst is the worst that a round may say of a depth: it is to be forgotten soon.
+// maxFitError bounds the relative error of a round in the fit, so that a poor round is soon forgotten.
 const maxFitError = 4
 
-// points is what a forecast costs, in points relaxed. Its loops take twice as long a point
-// as the kernels.
+// workPoints returns the cost of a forecast in point relaxations. Its loops take twice as long per point as the
+// kernels.
 func (f *coarseForecast) workPoints() int {
 	n := 0
 	for _, b := range f.boxes {

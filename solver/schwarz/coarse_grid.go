@@ -7,9 +7,9 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// coarseGrid is the grid of the coarse correction: n points an axis, boundary to
-// boundary, in any ratio to the fine one. Interpolation between the two is linear per
-// axis; restriction is its transpose, scaled so that it keeps the mean.
+// coarseGrid is the grid of the coarse correction: n points per axis from boundary to boundary, with any ratio
+// to the fine grid. Interpolation is linear per axis. Restriction is its transpose, scaled to preserve the
+// mean.
 type coarseGrid struct {
 	dim     int
 	fine, n [3]int
@@ -18,22 +18,22 @@ type coarseGrid struct {
 	scale   float64
 }
 
-// coarseAxis is where the points of one grid lie in the other, by index.
+// coarseAxis relates the points of the two grids along one axis, by index.
 type coarseAxis struct {
-	low     []int     // the coarse point before a fine one, −1: the boundary
-	part    []float64 // how far behind it the fine point lies, of an interval
+	low     []int     // the coarse point before a fine one; −1: the boundary
+	part    []float64 // distance of the fine point from it, relative to the interval
 	nearest []int     // the fine point nearest to a coarse one
 }
 
-// coarsePart is at most how much of the fine grid's points the coarse grid has.
+// minCoarsening is the least ratio of the numbers of fine and coarse points.
 const minCoarsening = 64
 
-// peerPoints is how many points a peer the coarse grid has at most, out of lockstep: it
-// is smooth errors that outlast the way of a correction, and the root is late with a
-// larger one.
+// pointsPerPeer bounds the coarse points per peer outside lockstep. Only smooth errors outlast the latency of a
+// correction, and the root needs longer for a larger grid.
 const pointsPerPeer = 8
 
-// coarseSize is the number of points an axis of the grid of a run's coarse correction.
+// coarseGridOf returns the number of points per axis of the grid of a run's coarse correction, and whether
+// there is one.
 func coarseGridOf(c *problem.Config) (n [3]int, ok bool) {
 	most, peers := c.Method.Coarse, c.Partition.Peers()
 	if most == 0 && !c.Scheme.Lockstep() {
@@ -45,15 +45,15 @@ func coarseGridOf(c *problem.Config) (n [3]int, ok bool) {
 	return coarseSize(c.Problem, peers, most)
 }
 
-// mostContrast is the contrast of the diffusion up to which peers out of lockstep have a coarse
-// correction where none was asked for. Its linear interpolation cannot follow a larger jump:
-// corrections are taken back, and what others have read of them outlasts hundreds of solves.
+// maxContrast is the contrast of the diffusion up to which peers outside lockstep use a coarse correction by
+// default. Its linear interpolation cannot represent larger jumps: corrections are then taken back, and the
+// values that other peers have read persist for hundreds of solves.
 const maxContrast = 200
 
-// contrastPoints per axis are looked at for contrast, by dimension.
+// contrastPoints is the number of points per axis at which contrast samples the diffusion, by dimension.
 var contrastPoints = [4]int{0, 1025, 65, 21}
 
-// contrast is the ratio of the largest diffusion to the smallest, over points of a grid of its own.
+// contrast returns the ratio of the largest to the smallest diffusion over the points of a sampling grid.
 func contrast(p *problem.Problem) float64 {
 	if p.Diffusion.Constant() {
 		return 1
@@ -71,8 +71,8 @@ func contrast(p *problem.Problem) float64 {
 	return high / low
 }
 
-// coarseSize is the number of points an axis of the coarse grid; ok is false when there
-// is no use in one. most is the bound on its points; 0: 1/coarsePart of the fine grid's.
+// coarseSize returns the number of points per axis of the coarse grid. ok is false if a coarse grid is of no
+// use. most bounds its points; 0: 1/minCoarsening of the fine points.
 func coarseSize(p *problem.Problem, peers, most int) (n [3]int, ok bool) {
 	if peers < 2 || most < 0 {
 		return n, false
@@ -128,7 +128,7 @@ func newCoarseAxis(fine, coarse int) coarseAxis {
 	return x
 }
 
-// piece is the box of coarse points whose interpolation touches points of a fine box.
+// coarseBox returns the box of coarse points whose interpolation affects points of a fine box.
 func (g *coarseGrid) coarseBox(b problem.Box) kernel.Box {
 	var out kernel.Box
 	for a := range 3 {
@@ -139,8 +139,8 @@ func (g *coarseGrid) coarseBox(b problem.Box) kernel.Box {
 	return out
 }
 
-// restrict adds the restriction of r, a padded array of a region that begins at origin,
-// at the points of box b of the grid, to dst, dense over piece.
+// restrict adds the restriction of r at the points of box b of the grid to dst, dense over piece. r is a padded
+// array of a region that begins at origin.
 func (g *coarseGrid) restrict(dst []float64, piece kernel.Box, r []float64, l kernel.Layout, origin [3]int, b problem.Box, line []float64) {
 	size := [3]int{piece.Hi[0] - piece.Lo[0], piece.Hi[1] - piece.Lo[1], piece.Hi[2] - piece.Lo[2]}
 	x := &g.axes[0]
@@ -167,8 +167,8 @@ func (g *coarseGrid) restrict(dst []float64, piece kernel.Box, r []float64, l ke
 	}
 }
 
-// eachRow calls f for the rows of a piece that the fine row (y, z) touches: where the row
-// begins in a dense array of the piece, and its weight.
+// eachRow calls f for the rows of a piece that interpolate to the fine row (y, z): the offset in a dense array
+// of the piece, and the weight.
 func (g *coarseGrid) eachRow(piece kernel.Box, y, z int, f func(at int, w float64)) {
 	var size [3]int
 	for a := range 3 {
@@ -189,7 +189,7 @@ func (g *coarseGrid) eachRow(piece kernel.Box, y, z int, f func(at int, w float6
 	}
 }
 
-// side is the coarse point before (0) or behind (1) fine point i, and its weight.
+// side returns the coarse point before (0) or behind (1) fine point i, and its weight.
 func (x *coarseAxis) side(i, side int) (int, float64) {
 	if side == 0 {
 		return x.low[i], 1 - x.part[i]
@@ -197,8 +197,8 @@ func (x *coarseAxis) side(i, side int) (int, float64) {
 	return x.low[i] + 1, x.part[i]
 }
 
-// row writes the interpolation of e, dense over piece, at the fine points from lo on of
-// row (y, z) to dst. Beyond the piece e counts as 0. line is room for a row of the piece.
+// interpolateRow writes the interpolation of e, dense over piece, to dst at the fine points of row (y, z) from
+// lo on. Outside the piece e is 0. line is a work array for a row of the piece.
 func (g *coarseGrid) interpolateRow(dst []float64, e []float64, piece kernel.Box, lo, y, z int, line []float64) {
 	n := piece.Hi[0] - piece.Lo[0]
 	line = line[:n]

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// held is the box of coarse points that rank r and all below it in the tree read: in a
-// tensor product partition these make up a box.
+// subtreeBox returns the box of coarse points that rank r and its subtree read. In a tensor product partition
+// their union is a box.
 func (g *coarseGrid) subtreeBox(run *problem.Config, r iterate.Rank) kernel.Box {
 	part, overlap := run.Partition, run.Method.Overlap
 	b := part.Box(r)
@@ -23,7 +23,7 @@ func (g *coarseGrid) subtreeBox(run *problem.Config, r iterate.Rank) kernel.Box 
 	return g.coarseBox(grown(b, overlap+1, g.fine))
 }
 
-// messageBytes is the length of the longest message between rank r and its parent.
+// messageBytes returns the length of the longest message between rank r and its parent.
 func (g *coarseGrid) messageBytes(run *problem.Config, r iterate.Rank) int {
 	up := 0
 	for _, q := range coarseSubtree(run, r) {
@@ -32,7 +32,7 @@ func (g *coarseGrid) messageBytes(run *problem.Config, r iterate.Rank) int {
 	return iterate.MessageHeader + 8 + max(up, 8*g.subtreeBox(run, r).Points())
 }
 
-// below lists rank r and those below it in the tree, ascending.
+// subtreeRanks returns rank r and the ranks below it in the tree, in ascending order.
 func subtreeRanks(p problem.Partition, r iterate.Rank) []iterate.Rank {
 	parts, place := p.Parts(), p.Position(r)
 	// Parents lie towards z = 0 first, then y = 0, then x = 0.
@@ -54,7 +54,7 @@ func subtreeRanks(p problem.Partition, r iterate.Rank) []iterate.Rank {
 	return out
 }
 
-// cut writes the points of a part of held.
+// encode encodes the values at a part of subtreeBox.
 func (c *correction) encode(values []float64, part kernel.Box) []byte {
 	out := make([]byte, 0, 8*part.Points())
 	eachPoint(part, func(x, y, z int) { out = iterate.AppendFloat(out, values[denseIn(c.subtreeBox, x, y, z)]) })
@@ -71,12 +71,12 @@ func eachPoint(b kernel.Box, f func(x, y, z int)) {
 	}
 }
 
-// denseIn is where point (x, y, z) lies in a dense array of box b.
+// denseIn returns the index of point (x, y, z) in a dense array of box b.
 func denseIn(b kernel.Box, x, y, z int) int {
 	return x - b.Lo[0] + (b.Hi[0]-b.Lo[0])*(y-b.Lo[1]+(b.Hi[1]-b.Lo[1])*(z-b.Lo[2]))
 }
 
-// readValues reads as many values as dst has; they must be finite.
+// readValues decodes len(dst) values, which must be finite.
 func readValues(dst []float64, data []byte) error {
 	for i := range dst {
 		if dst[i] = iterate.ReadFloat(data[8*i:]); !kernel.Finite(dst[i]) {
@@ -86,8 +86,8 @@ func readValues(dst []float64, data []byte) error {
 	return nil
 }
 
-// add adds the interpolation of e, dense over held, to the points of a box of the region
-// that are not in contact, and projects.
+// add adds the interpolation of e, dense over subtreeBox, to the points of a box of the region that are not in
+// contact, and projects.
 func (c *correction) add(w *peer, b kernel.Box, e []float64) {
 	n := b.Hi[0] - b.Lo[0]
 	buffer := c.buffer[:n]

@@ -11,25 +11,24 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// share is a peer's part of the problem of the coarse correction: the restricted residual
-// of its own points and, at the coarse points whose nearest fine point it owns, how far
-// the values may go down and up; 0 elsewhere, so that shares add up.
+// share is a peer's part of the coarse problem: the restricted residual of its own points and, at the coarse
+// points whose nearest fine point it owns, the distances to the obstacles. All other values are 0, so that
+// shares can be added.
 type share struct {
 	rank   iterate.Rank
 	box    kernel.Box // of coarse points
 	known  bool
-	fresh  bool              // it has not been passed on, or used
-	label  iterate.Iteration // of the iterate that it was made from
-	number uint64            // of the last correction in that iterate
+	fresh  bool              // not yet forwarded or used
+	label  iterate.Iteration // iterate from which it was computed
+	number uint64            // number of the last correction in that iterate
 	square float64           // ‖r‖² of the own points
 	values []float64         // residual, gaps below, gaps above, each dense over box
 }
 
-// shareFields is the number of values a coarse point.
+// shareFields is the number of values per coarse point.
 const shareFields = 3
 
-// shareHead is the length of what stands before a share's values: rank, label, number,
-// square.
+// shareHeader is the length of the fields before a share's values: rank, label, number, square.
 const shareHeader = 32
 
 func shareBytes(box kernel.Box) int { return shareHeader + 8*shareFields*box.Points() }
@@ -39,7 +38,7 @@ func (s *share) field(i int) []float64 {
 	return s.values[i*n : (i+1)*n]
 }
 
-// append writes the share to a message.
+// encode appends the share to a message.
 func (s *share) encode(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.rank))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.label))
@@ -53,9 +52,8 @@ func (s *share) encode(dst []byte) []byte {
 
 var errTruncatedShare = errors.New("a share of the coarse problem that is cut off")
 
-// readShares calls f for the shares of a message in turn; find tells where one is to be
-// kept, nil if the rank has no business there. Bounds are those of the message: any bytes
-// may come.
+// readShares decodes the shares of a message and calls f for each. find returns the destination of a rank's
+// share, or nil if the rank is not valid. Any bytes may arrive.
 func readShares(data []byte, find func(iterate.Rank) *share, f func(*share) error) error {
 	for len(data) > 0 {
 		if len(data) < shareHeader {
@@ -91,7 +89,7 @@ func readShares(data []byte, find func(iterate.Rank) *share, f func(*share) erro
 	return nil
 }
 
-// measure makes the own share of what is assembled in the working array.
+// measure computes the own share from the working array.
 func (s *share) measure(w *peer) {
 	c := w.coarse
 	g := c.grid
@@ -116,9 +114,9 @@ func (s *share) measure(w *peer) {
 	s.known, s.fresh, s.label, s.number = true, true, w.Iterate, c.inWork
 }
 
-// gaps sets how far the values at coarse points may go. A coarse point on a fine one in
-// contact stays where it is, or the correction would lift that off, be projected, and
-// come back the next time.
+// gaps computes the distances to the obstacles at coarse points. A coarse point at a fine point in contact is
+// fixed. Otherwise the correction would lift that point off, the projection would undo it, and the next
+// correction would repeat it.
 func (s *share) gaps(w *peer) {
 	below, above := s.field(1), s.field(2)
 	i := 0

@@ -10,26 +10,26 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// coarseRoot is where the shares of the coarse problem meet: find the correction e with
-// A·e = −R where it may go freely, R the restricted residual of the assembled vector, and
-// between the gaps that the obstacles leave. It is solved by a few cycles of multigrid.
+// coarseSolver solves the coarse problem at the root: find the correction e with A·e = −R where it is not
+// constrained, between the gaps to the obstacles, where R is the restricted residual of the assembled vector.
+// It runs a few multigrid cycles.
 type coarseSolver struct {
 	layout   kernel.Layout
 	operator kernel.Operator
 	sweep    *kernel.Sweep
 	solver   method.Solver
 	e        []float64 // padded
-	source   []float64 // −R, dense as all that follow
+	source   []float64 // −R; dense like the following arrays
 	lower    []float64
 	upper    []float64
 	guard    coarseGuard
 	forecast *coarseForecast // nil in lockstep
 }
 
-// coarseCycles of multigrid solve the coarse problem to about a thousandth.
+// coarseCycles multigrid cycles reduce the residual of the coarse problem to about a thousandth.
 const coarseCycles = 3
 
-// coarseSweeps of relaxation do where multigrid does not solve it.
+// coarseSweeps is the number of relaxation sweeps if multigrid fails.
 const coarseSweeps = 32
 
 func newCoarseSolver(w *peer, c *correction) *coarseSolver {
@@ -46,8 +46,7 @@ func newCoarseSolver(w *peer, c *correction) *coarseSolver {
 	return r
 }
 
-// begin prepares the operator of a run, or of a time step: that of the problem's
-// functions on the coarse grid.
+// begin sets the operator of a run or a time step, evaluated on the coarse grid.
 func (r *coarseSolver) begin(w *peer) error {
 	q := *w.block.Problem
 	q.N, q.Upwind = w.coarse.grid.n, true
@@ -70,7 +69,7 @@ func (r *coarseSolver) begin(w *peer) error {
 	return err
 }
 
-// points is what a correction costs, in points relaxed.
+// workPoints returns the cost of a correction in point relaxations.
 func (r *coarseSolver) workPoints() int {
 	n := coarseCycles * 4 * r.layout.Points()
 	if r.forecast != nil {
@@ -79,8 +78,8 @@ func (r *coarseSolver) workPoints() int {
 	return n
 }
 
-// solve adds up the shares and solves; dst, dense, gets the correction. It tells whether
-// there is one: false while corrections do not help.
+// solve adds up the shares and solves the coarse problem. dst, dense, receives the correction. It returns false
+// while corrections do not help.
 func (r *coarseSolver) solve(w *peer, c *correction, dst []float64) bool {
 	if !r.guard.admits(w.Iterate, c.shares) {
 		return false
@@ -123,14 +122,14 @@ func (r *coarseSolver) solve(w *peer, c *correction, dst []float64) bool {
 	return true
 }
 
-// measure is ‖r‖₂ of the coarse problem.
+// residualNorm returns ‖r‖₂ of the coarse problem.
 func (r *coarseSolver) residualNorm() float64 {
 	var n kernel.Norm
 	r.sweep.Residual(&n, r.e, r.layout.Interior())
 	return n.L2()
 }
 
-// take adds a share to the problem.
+// addShare adds a share to the coarse problem.
 func (r *coarseSolver) addShare(w *peer, c *correction, s *share) {
 	own := w.config.Partition.Box(s.rank)
 	residual, below, above := s.field(0), s.field(1), s.field(2)
@@ -146,31 +145,30 @@ func (r *coarseSolver) addShare(w *peer, c *correction, s *share) {
 	})
 }
 
-// nextAt is the iterate of the next correction, in lockstep.
+// nextAt returns the iterate of the next correction, in lockstep.
 func (r *coarseSolver) nextAt(k iterate.Iteration) iterate.Iteration { return max(k+1, r.guard.until) }
 
-// coarseGuard makes convergence certain whatever the corrections do: while the residual
-// that the shares tell does not fall with them, there are none, for ever longer; the
-// Schwarz relaxation converges by itself. What it compares with is the smallest residual of the
-// run: corrections go on after a pause only when relaxation alone has brought the residual
-// below that, so that one bad correction is the worst that can happen. A round is over when
-// everybody's share has been renewed.
+// coarseGuard guarantees convergence whatever the corrections do. While the residual in the shares does not
+// fall, corrections pause, each time for longer; the Schwarz relaxation converges by itself. The residual is
+// compared with the smallest one of the run. Corrections resume after a pause only when relaxation alone has
+// reduced the residual below it, so that the harm is limited to one poor correction. A round ends when all
+// shares have been renewed.
 type coarseGuard struct {
 	best      float64 // smallest residual
-	rounds    int     // since it fell
+	rounds    int     // rounds since it fell
 	seen      []bool
-	until     iterate.Iteration // no correction before this iterate of the root's
+	until     iterate.Iteration // no correction before this iterate of the root
 	pause     iterate.Iteration
-	corrected bool // a correction has been made since the last pause
-	grown     bool // the last correction has made the residual grow
+	corrected bool // a correction was computed since the last pause
+	grown     bool // the last correction has increased the residual
 }
 
 const (
-	guardReduction   = 0.9 // by which the residual has to fall
-	guardRounds      = 8   // within so many rounds
-	guardGrowth      = 4   // and must never grow by this,
-	guardPause       = 32  // or there is none for so many iterates, twice as many the next time,
-	guardGrowthPause = 16  // and so many times as many where it has grown
+	guardReduction   = 0.9 // the residual must fall by this factor
+	guardRounds      = 8   // within this number of rounds
+	guardGrowth      = 4   // and must never grow by this factor
+	guardPause       = 32  // iterates of the first pause; the length doubles each time
+	guardGrowthPause = 16  // and is multiplied by this factor where the residual has grown
 )
 
 func (g *coarseGuard) begin() {
@@ -178,8 +176,8 @@ func (g *coarseGuard) begin() {
 	clear(g.seen)
 }
 
-// admits judges by the newest shares whether there is to be another correction. grown then
-// tells whether the last one has to be taken back.
+// admits reports whether the newest shares admit another correction. It sets grown if the last one must be
+// taken back.
 func (g *coarseGuard) admits(k iterate.Iteration, members []share) bool {
 	g.grown = false
 	if k < g.until {
@@ -218,5 +216,5 @@ func (g *coarseGuard) admits(k iterate.Iteration, members []share) bool {
 	return false
 }
 
-// paused tells whether there are no corrections at iterate k of the root's.
+// paused reports whether corrections pause at iterate k of the root.
 func (g *coarseGuard) paused(k iterate.Iteration) bool { return k < g.until }

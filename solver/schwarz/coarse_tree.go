@@ -5,12 +5,11 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// directShares is the number of peers up to which, out of lockstep, everybody sends the
-// shares of the coarse correction to the root itself: each peer on the way costs a share
-// about a relaxation, and corrections are worth less the later they come.
+// directShares is the number of peers up to which, outside lockstep, all peers send their shares directly to
+// the root. Each peer on the path delays a share by about a relaxation, and late corrections are worth less.
 const directShares = 512
 
-// coarseTree is a peer's place in the tree that shares of the coarse problem go up.
+// coarseTree returns a peer's place in the tree of the coarse correction.
 func coarseTree(c *problem.Config, r iterate.Rank) iterate.Tree {
 	if c.Scheme.Lockstep() || c.Partition.Peers() > directShares {
 		return problem.TreeOf(c.Partition, r)
@@ -25,7 +24,7 @@ func coarseTree(c *problem.Config, r iterate.Rank) iterate.Tree {
 	return t
 }
 
-// coarseBelow lists rank r and those below it in that tree, ascending.
+// coarseSubtree returns rank r and the ranks below it in that tree, in ascending order.
 func coarseSubtree(c *problem.Config, r iterate.Rank) []iterate.Rank {
 	switch {
 	case c.Scheme.Lockstep() || c.Partition.Peers() > directShares:
@@ -40,7 +39,7 @@ func coarseSubtree(c *problem.Config, r iterate.Rank) []iterate.Rank {
 	return all
 }
 
-// coarseLinks are the peers that rank r exchanges shares with.
+// coarseLinks returns the peers that rank r exchanges shares with.
 func coarseLinks(c *problem.Config, r iterate.Rank) []iterate.Rank {
 	t := coarseTree(c, r)
 	if t.Parent >= 0 {

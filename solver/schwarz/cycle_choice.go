@@ -7,15 +7,13 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// workPace decides how many cycles of the local method a peer does between two
-// exchanges. Where the number was not given it follows from measurement: as many as an
-// exchange costs, so that neither more than doubles the other. What a relaxation takes beside its
-// cycles is that cost: in lockstep the network's latency and, for peers that are ahead,
-// their head start, for all of them the residual, the coarse correction and the
-// assembling. Where nobody waits and several relaxations pass between two news, to solve
-// again with the old values of the neighbours brings nothing new, and the work is what fits
-// between them. (The interval of news alone does not tell: peers that do more cycles send
-// less often, which would have them do more still.)
+// cycleChoice chooses the number of cycles of the local method between two exchanges. Without a configured
+// number it uses as many cycles as an exchange costs, so that neither more than doubles the cost of the other.
+// The cost of an exchange is the time of a relaxation without its cycles: in lockstep the network latency and
+// the lead of fast peers, and in all schemes the residual, the coarse correction and the assembly. If no peer
+// waits and several relaxations pass between two arrivals, another solve with unchanged neighbour values brings
+// little, and the work is what fits between arrivals. The interval of arrivals alone is not sufficient: peers
+// with more cycles send less often, which would in turn increase the number of cycles.
 type cycleChoice struct {
 	w         *peer
 	fixed     int
@@ -23,27 +21,27 @@ type cycleChoice struct {
 	maxCycles float64
 	now       time.Duration
 
-	timing          bool // a cycle was asked for
+	timing          bool // a cycle is being timed
 	timedFrom       time.Duration
 	done            int
-	secondsPerCycle float64 // seconds of one
+	secondsPerCycle float64
 	beganAt         time.Duration
-	cyclesDone      int // cycles of the relaxation that began then
+	cyclesDone      int // cycles of the relaxation that began at beganAt
 	newValuesAt     time.Duration
-	sweepsSinceNews int     // relaxations since the last news
-	exchangeCycles  float64 // cycles that an exchange costs
-	newsInterval    float64 // cycles between two news that are further apart than relaxations
+	sweepsSinceNews int     // relaxations since the last arrival
+	exchangeCycles  float64 // cost of an exchange in cycles
+	newsInterval    float64 // cycles between two arrivals that are further apart than relaxations
 	chosen          float64
 }
 
-// Bounds of the choice, in cycles; point methods at most as many as values take to cross
-// the region, times mostCrossings. The first relaxation does firstWork times the least.
+// Bounds of the choice, in cycles. Point methods do at most maxCrossings times as many as values need to cross
+// the region. The first relaxation does firstFactor times the minimum.
 const (
 	maxMultigridCycles = 4
 	maxCrossings       = 2
 	firstFactor        = 2
 	smoothing          = 0.25 // weight of a new measurement
-	maxDecrease        = 0.5  // from one relaxation to the next
+	maxDecrease        = 0.5  // factor from one relaxation to the next
 	maxIncrease        = 4
 )
 
@@ -64,12 +62,12 @@ func (p *cycleChoice) init(w *peer) {
 	p.chosen = p.first()
 }
 
-// first is the work of the first relaxation.
+// first returns the number of cycles of the first relaxation.
 func (p *cycleChoice) first() float64 { return min(firstFactor*p.minCycles, p.maxCycles) }
 
-// omega is the factor of the local SOR: the best for a membrane as long as the region, or
-// as the number of sweeps, since what a factor near 2 promises takes about that many
-// sweeps, and before it the error grows. Without symmetry nothing is promised.
+// omega returns the factor of the local SOR: the optimum for a membrane with as many points as the region, or
+// as the number of sweeps if that is smaller. The gain of a factor near 2 appears only after about that many
+// sweeps; before, the error grows. For a nonsymmetric operator the factor is 1.
 func (p *cycleChoice) omega() float64 {
 	m := &p.w.config.Method
 	switch {
@@ -89,7 +87,7 @@ func (p *cycleChoice) omega() float64 {
 	return bestOmega(min(longest, sweeps))
 }
 
-// asked is told every time that the shell asks what to do.
+// observe records the time whenever the shell requests an operation.
 func (p *cycleChoice) observe(now time.Duration) {
 	p.now = max(p.now, now)
 	pass := &p.w.relaxation
@@ -102,7 +100,7 @@ func (p *cycleChoice) observe(now time.Duration) {
 	}
 }
 
-// mixed is a running mean; the first measurement counts whole.
+// runningMean returns an exponential mean. The first sample has full weight.
 func runningMean(old, sample float64) float64 {
 	if old == 0 {
 		return sample
@@ -110,7 +108,7 @@ func runningMean(old, sample float64) float64 {
 	return old + smoothing*(sample-old)
 }
 
-// cycles is how many the relaxation that begins now does. news: something came since the
+// cycles returns the number of cycles of the relaxation that begins now. news: values have arrived since the
 // last one.
 func (p *cycleChoice) cycles(news bool) int {
 	if p.fixed > 0 {
@@ -128,7 +126,7 @@ func (p *cycleChoice) cycles(news bool) int {
 	return p.cyclesDone
 }
 
-// measure takes in the relaxation that has ended.
+// measure includes the relaxation that has ended.
 func (p *cycleChoice) measure(news bool) {
 	p.exchangeCycles = runningMean(p.exchangeCycles, max(0, (p.now-p.beganAt).Seconds()/p.secondsPerCycle-float64(p.cyclesDone)))
 	if p.sweepsSinceNews++; !news || p.w.config.Scheme.Lockstep() {

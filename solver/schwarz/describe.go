@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Describe says what the method works with; see Block.
+// Describe returns the method's parameters (see problem.Peer).
 func (w *peer) Describe() string {
 	out := []string{fmt.Sprintf("%s on boxes that overlap by %d", cmp.Or(w.config.Method.Local, problem.Multigrid), w.overlap)}
 	if w.local != nil && w.local.solver.Name() == method.NameMultigrid {

@@ -5,23 +5,20 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// crossing is one face of the own box, with peers behind it: the edges of the grid that
-// lead from its points to theirs.
+// faceCoupling is one face of the own box with peers behind it: the edges of the grid across that face.
 type faceCoupling struct {
-	points   kernel.Box // own ones, in the region
-	step     int        // from a point to the one behind the face, in padded arrays
+	points   kernel.Box // own points, in the region
+	step     int        // offset in padded arrays to the point behind the face
 	coupling []float64  // κ/h² of the edges, in the order of points
 }
 
-// newCrossings are those of a peer that is not in lockstep.
+// newFaceCouplings returns the face couplings of a peer outside lockstep.
 //
-// What flows from one peer's points to another's is in the residuals of both, with
-// opposite signs. If each of them reads the other's values as they were a while ago, the
-// two do not cancel in the sum of shares, and a source of the size of what has changed,
-// times h⁻², is left along the faces: its correction is many times the error. So either
-// gives half of what it knows of the flux to the other side: the sum over both is the same
-// where they know the same, and cancels in any case but for interpolation's difference
-// between the two points.
+// The flux between the points of two peers enters the residuals of both with opposite signs. If each peer uses
+// outdated values of the other, the two terms do not cancel in the sum of shares. The remaining source along
+// the faces has the size of the change times h⁻², and its correction is many times the error. Each peer
+// therefore assigns half of its flux to the other side. The sum over both sides is unchanged if both use the
+// same values, and the terms cancel in any case, up to the difference of interpolation between the two points.
 func newFaceCouplings(w *peer) []faceCoupling {
 	p := w.config.Problem
 	var out []faceCoupling
@@ -41,8 +38,7 @@ func newFaceCouplings(w *peer) []faceCoupling {
 	return out
 }
 
-// couple evaluates the couplings. Convection's part is left where it is: it is not that of
-// the same flux at both ends.
+// evaluate computes the couplings. It excludes convection, which is not the same flux at both ends.
 func (x *faceCoupling) evaluate(w *peer) {
 	p := w.block.Problem
 	axis, side := 0, 1
@@ -63,9 +59,8 @@ func (x *faceCoupling) evaluate(w *peer) {
 	})
 }
 
-// halveFluxes moves half of every flux across a face in the defect to the point behind it.
-// A point in contact takes no part in the coarse problem, and there is nothing to balance
-// with it.
+// halveFluxes moves half of every flux across a face in the defect to the point behind it. A point in contact
+// is not part of the coarse problem, and its flux is not balanced.
 func (c *correction) halveFluxes(w *peer) {
 	l := w.layout
 	for i := range c.couplings {
@@ -87,8 +82,7 @@ func (c *correction) halveFluxes(w *peer) {
 	}
 }
 
-// contact tells whether the value at a point of the region, or a ghost on a face, lies on
-// an obstacle.
+// inContact reports whether the value at a point of the region, or at a face ghost, lies on an obstacle.
 func (c *correction) inContact(u []float64, at int) bool {
 	return c.lower != nil && u[at] <= c.lower[at] || c.upper != nil && u[at] >= c.upper[at]
 }

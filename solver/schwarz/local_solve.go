@@ -8,7 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// localName is the method of a peer on its own region.
+// localName returns the method on a peer's own region.
 func localName(m *problem.MethodConfig) string {
 	if m.Local == "" {
 		return problem.Multigrid
@@ -16,8 +16,8 @@ func localName(m *problem.MethodConfig) string {
 	return m.Local
 }
 
-// newLocal makes the local solve of the region, for the problem that the block holds; in later
-// time steps the solver of the step before is renewed where it can be.
+// newLocal returns the local solve of the region for the block's problem. It renews the solver of the previous
+// time step where possible.
 func newLocal(w *peer) (*localSolve, error) {
 	m := &w.config.Method
 	var old method.Solver
@@ -32,8 +32,8 @@ func newLocal(w *peer) (*localSolve, error) {
 	return newLocalSolve(solver, w.sweep, w.layout, w.exec, m.Flexible), nil
 }
 
-// renewed is old, of the same name and made with the same options, for another system, or
-// a new solver where there is no old one or it has nothing that is worth keeping.
+// renewSolver returns old, of the same name and options, adapted to another system, or a new solver if there is
+// none or it has no state worth keeping.
 func renewSolver(old method.Solver, name string, s method.System, o method.Options) (method.Solver, error) {
 	if m, ok := old.(*method.Multigrid); ok {
 		return m, m.Renew(s)
@@ -41,67 +41,64 @@ func renewSolver(old method.Solver, name string, s method.System, o method.Optio
 	return method.New(name, s, o)
 }
 
-// bestOmega is the factor of SOR that is best for a free membrane of n points an axis.
+// bestOmega returns the optimal SOR factor for a free membrane of n points per axis.
 func bestOmega(n int) float64 { return 2 / (1 + math.Sin(math.Pi/float64(n+1))) }
 
-// localSolve is a local solve of the Schwarz method and the guard that makes the convergence
-// of the whole iteration certain, whatever the local method does (ADR 34).
+// localSolve is a local solve of the Schwarz method with the guard that guarantees convergence of the whole
+// iteration for any local method (ADR 34).
 //
-// For an M-matrix, a local solve that is exact, or that consists of Gauss–Seidel sweeps,
-// contracts the error in a weighted maximum norm, and so do all peers together, with values
-// of any age. Multigrid and over-relaxation do not. Their values are kept where the residual of
-// the region has fallen below falls times that of the values that the solve began with, so that
-// they differ from an exact solve by at most a multiple of falls·start; otherwise the
-// region is relaxed from the values it began with. falls is halved whenever start does
-// not fall from one window of solves to the next. So either start tends to 0, or falls does,
-// and with either of them the difference from a contraction.
+// For an M-matrix, a local solve that is exact or consists of Gauss–Seidel sweeps contracts the error in a
+// weighted maximum norm, and so does the iteration of all peers, with values of any age. Multigrid and
+// over-relaxation need not. Their values are accepted if the region's residual is at most requiredRatio times
+// that of the initial values, start. They then differ from an exact solve by at most a multiple of
+// requiredRatio·start. Otherwise the region is relaxed from the initial values. requiredRatio is halved
+// whenever start does not fall from one window of solves to the next. Either start or requiredRatio therefore
+// tends to 0, and with it the difference from a contraction.
 type localSolve struct {
 	solver          method.Solver
 	sweep           *kernel.Sweep
 	exec            problem.Executor
 	layout          kernel.Layout
-	contracts       bool // the method contracts by itself: nothing is judged
-	checksEachCycle bool // the residual is judged after each cycle, not only at the end
+	contracts       bool // the method is a contraction: nothing is checked
+	checksEachCycle bool // the residual is checked after each cycle, not only at the end
 
 	chunks int
 	axis   int
-	norms  []kernel.Norm // one a chunk
-	run    func(i int)   // bound once: a closure a call would allocate
+	norms  []kernel.Norm // one per chunk
+	run    func(i int)   // bound once: a closure per call would allocate
 	values []float64
 
-	// Of the solve in progress.
-	saved     []float64 // values that it began with
-	start     float64   // ‖r‖₂ of the region with them
-	last      float64   // at the last judgement
-	cycles    int       // wanted
+	saved     []float64 // initial values
+	start     float64   // ‖r‖₂ of the region with the initial values
+	last      float64   // at the last check
+	cycles    int       // requested
 	done      int
-	sweepsDue int  // sweeps of relaxation still to be done
-	readable  bool // the values may be read by others
+	sweepsDue int  // remaining relaxation sweeps
+	readable  bool // other peers may read the values
 	complete  bool
 
 	// Kept between solves.
 	requiredRatio float64
 	sweeps        int     // of the last relaxation
-	largest       float64 // start of all solves
+	largest       float64 // largest start of all solves
 	peak          float64 // largest start in this window
-	previousPeak  float64 // and in the one before; 0: there is none
+	previousPeak  float64 // in the previous window; 0: none
 	solves        int     // in this window
 }
 
 const (
-	initialRatio    = 0.5  // of localSolve.falls
-	ratioDecrease   = 0.5  // by which falls is multiplied,
-	minRatio        = 1e-9 // at least this: the solve is exact then
-	localWindow     = 8    // solves with news in a window
-	windowReduction = 0.9  // by which start has to fall from window to window
-	maxStartGrowth  = 2    // start must never grow by this
+	initialRatio    = 0.5  // initial requiredRatio
+	ratioDecrease   = 0.5  // factor by which requiredRatio is reduced
+	minRatio        = 1e-9 // its minimum, at which the solve is exact
+	localWindow     = 8    // solves with new values per window
+	windowReduction = 0.9  // factor by which start must fall from window to window
+	maxStartGrowth  = 2    // factor by which start must never grow
 	minSweeps       = 4    // of relaxation
 	maxSweeps       = 64
-	sweepBatch      = 16      // sweeps of one operation, at most
-	batchPoints     = 1 << 20 // that it goes over, about
-	relaxReduction  = 0.1     // the residual need not fall any further by relaxation
-	// negligible is the part of the largest start below which a region is solved up to
-	// rounding.
+	sweepBatch      = 16      // maximum sweeps per operation
+	batchPoints     = 1 << 20 // about the maximum of points per operation
+	relaxReduction  = 0.1     // relaxation ends at this reduction of the residual
+	// negligible is the fraction of the largest start below which a region counts as solved up to rounding.
 	negligible = 1e-10
 )
 
@@ -119,8 +116,8 @@ func newLocalSolve(s method.Solver, sweep *kernel.Sweep, l kernel.Layout, e prob
 	return g
 }
 
-// begin begins a solve of as many cycles from u. news: values of other peers are newer than in
-// the solve before.
+// begin begins a solve of the given number of cycles from u. newValues: values of other peers have changed
+// since the previous solve.
 func (g *localSolve) begin(u []float64, cycles int, newValues bool) {
 	g.solver.Changed()
 	g.cycles, g.done, g.sweepsDue, g.readable, g.complete = cycles, 0, 0, false, false
@@ -135,8 +132,7 @@ func (g *localSolve) begin(u []float64, cycles int, newValues bool) {
 	}
 }
 
-// remember takes the residual that a solve begins with, and trusts the method less where it
-// does not fall.
+// recordStart records the initial residual and tightens requiredRatio if the residual does not fall.
 func (g *localSolve) recordStart() {
 	if g.largest > 0 && !(g.start <= maxStartGrowth*g.largest) {
 		g.requiredRatio = max(minRatio, ratioDecrease*g.requiredRatio)
@@ -154,7 +150,7 @@ func (g *localSolve) recordStart() {
 	g.previousPeak, g.peak, g.solves = g.peak, 0, 0
 }
 
-// measure is ‖r‖₂ of the region.
+// residualNorm returns ‖r‖₂ of the region.
 func (g *localSolve) residualNorm(u []float64) float64 {
 	g.values = u
 	g.exec.For(g.chunks, g.run)
@@ -167,8 +163,8 @@ func (g *localSolve) residualNorm(u []float64) float64 {
 	return r
 }
 
-// step does a cycle, or a batch of relaxation, and returns its cost in sweeps over the
-// region. Then sound tells whether the values may be read, and over whether the solve is complete.
+// step runs a cycle or a batch of relaxation sweeps and returns its cost in sweeps over the region. It sets
+// readable and complete.
 func (g *localSolve) step(u []float64) (work float64) {
 	if g.sweepsDue > 0 {
 		return g.relax(u)
@@ -203,8 +199,8 @@ func (g *localSolve) step(u []float64) (work float64) {
 	return work
 }
 
-// reject goes back to the values that the solve began with, from which relaxation goes on, the
-// longer the more often that happens.
+// reject restores the initial values and schedules relaxation sweeps, twice as many as after the previous
+// rejection.
 func (g *localSolve) reject(u []float64) {
 	copy(u, g.saved)
 	g.readable = false
@@ -215,8 +211,8 @@ func (g *localSolve) reject(u []float64) {
 	g.solver.Changed()
 }
 
-// relax does a batch of Gauss–Seidel sweeps. On a large region it is a short one, so that a
-// run that is to end early does not wait for it.
+// relax runs a batch of Gauss–Seidel sweeps. On a large region batches are short, so that an early end is not
+// delayed.
 func (g *localSolve) relax(u []float64) (work float64) {
 	n := 1
 	for n < min(g.sweepsDue, sweepBatch) && 2*n*g.layout.Points() <= batchPoints {
@@ -236,8 +232,7 @@ func (g *localSolve) relax(u []float64) (work float64) {
 	return work
 }
 
-// end ends the solve in progress: with the values that it began with where those it has come
-// to may not be read.
+// end ends the solve in progress. If its values are not readable, it restores the initial values.
 func (g *localSolve) end(u []float64) {
 	if !g.complete && !g.readable {
 		copy(u, g.saved)

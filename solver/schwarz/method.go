@@ -13,7 +13,7 @@ type Method struct{}
 // Name returns "schwarz".
 func (Method) Name() string { return problem.Schwarz }
 
-// Check refuses orders, and flexible exchange in schemes other than the asynchronous one.
+// Check returns an error for orders, and for flexible exchange in schemes other than the asynchronous one.
 func (Method) Check(c *problem.Config) error {
 	if err := c.CheckOrder(); err != nil {
 		return err
@@ -24,10 +24,10 @@ func (Method) Check(c *problem.Config) error {
 	return nil
 }
 
-// Links returns the peers whose regions meet that of rank r, and those of the coarse correction.
+// Links returns the peers whose regions intersect that of rank r, and those of the coarse correction.
 func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link { return linksOf(c, r) }
 
-// New makes a peer of the method.
+// New creates a peer (see problem.Method).
 func (Method) New(c problem.Config) (problem.Peer, error) {
 	w, err := newPeer(c)
 	if err != nil {

@@ -9,22 +9,23 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// patch is what two peers whose regions meet exchange: own points that the other one
-// reads, and its points that this one reads.
+// patch is the exchange between two peers whose regions intersect: own points that the other peer reads, and
+// its points that this one reads.
 type patch struct {
 	*iterate.Channel
-	agreement *iterate.Channel // the agreement session with that peer; nil: there is none
+	agreement *iterate.Channel // agreement session with that peer; nil: none
 	send      kernel.Box       // in the own box's layout
-	recv      kernel.Box       // in the region's, ghosts among them
-	header    int              // bytes before the values: the number of the last correction in them
+	recv      kernel.Box       // in the region's layout, ghosts included
+	// bytes before the values: the number of the last correction they include
+	header int
 
 	read         iterate.Iteration // label that the last relaxation read
-	hasRead      bool              // one has been read in this step
-	hasStepStart bool              // what the time step starts from has come
+	hasRead      bool              // a label was read in this step
+	hasStepStart bool              // the values at the start of the time step have arrived
 }
 
-// newPatch is the patch between the peer of region g and peer q, in a grid of n points. header bytes stand before
-// the values.
+// newPatch returns the patch between the peer of region g and peer q, in a grid of n points, with header bytes
+// before the values.
 func newPatch(g *region, part problem.Partition, q iterate.Rank, overlap int, n [3]int, s iterate.Scheme, header int) *patch {
 	theirs := part.Box(q)
 	p := &patch{
@@ -37,14 +38,14 @@ func newPatch(g *region, part problem.Partition, q iterate.Rank, overlap int, n 
 	return p
 }
 
-// begin forgets the values of the step before; what has come of the new one stays.
+// begin discards the values of the previous step and keeps those of the new one.
 func (p *patch) begin(step int) {
 	p.Channel.Begin(step)
 	p.hasRead, p.hasStepStart = false, false
 }
 
-// partBits of a label count the cycles of a local solve where values are sent while it
-// is going on; the iterate is above them.
+// partBits is the number of bits of a label that count the cycles of a local solve in progress, for flexible
+// exchange. The higher bits hold the iterate.
 const partBits = 12
 
 func (w *peer) patchOf(q iterate.Rank) *patch {
@@ -56,9 +57,8 @@ func (w *peer) patchOf(q iterate.Rank) *patch {
 	return nil
 }
 
-// Halo tells that the slot of (q, tag) now holds data: the values of the peer's points
-// that this one reads, [z][y][x], little endian, of age label. The rules are those of
-// Worker.Halo.
+// Halo records that the slot of (q, tag) holds data: the values, with label, of the peer's points that this one
+// reads, [z][y][x], little endian (see iterate.Peer).
 func (w *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	c, s, err := w.Arrival(q, label, data, false)
 	if c == nil {
@@ -67,7 +67,7 @@ func (w *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, d
 	return c.Arrived(tag, s, w.Steps.Parity)
 }
 
-// Pack writes what op, an OpSend, asks for: op.Bytes bytes.
+// Pack writes the op.Bytes bytes of op, an OpSend, to dst.
 func (w *peer) Pack(op iterate.Op, dst []byte) {
 	p := w.patchOf(op.To)
 	if p == nil || op.Kind != iterate.OpSend {
@@ -96,9 +96,8 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 	}
 }
 
-// assemble brings own points and the newest values of all peers together in the working
-// array; readable must hold. It tells whether anything is newer than what the last
-// relaxation read.
+// assemble copies own points and the newest values of all peers to the working array. Readable must hold. It
+// reports whether any value is newer than in the last relaxation.
 func (w *peer) assemble() (news bool) {
 	w.copyOwn(w.work, w.cur)
 	if w.patchHeader() > 0 {
@@ -117,8 +116,7 @@ func (w *peer) assemble() (news bool) {
 	return news
 }
 
-// copyOwn writes the own points of src, an array of the own box, to an array of the
-// region.
+// copyOwn copies the own points of src, an array of the own box, to an array of the region.
 func (w *peer) copyOwn(dst, src []float64) {
 	n, lo := w.ownPart.N, w.inside.Lo
 	for z := range n[2] {
@@ -129,7 +127,7 @@ func (w *peer) copyOwn(dst, src []float64) {
 	}
 }
 
-// takeOwn is the inverse of copyOwn.
+// extractOwn is the inverse of copyOwn.
 func (w *peer) extractOwn(dst, src []float64) {
 	n, lo := w.ownPart.N, w.inside.Lo
 	for z := range n[2] {

@@ -10,36 +10,33 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// peer is a peer of the restricted additive Schwarz method (Cai and Sarkis, SIAM J.
-// Sci. Comput. 21, 1999): it solves, by a method of its own, on its box grown by the
-// overlap, with the newest values of its neighbours, and keeps its own points of the
-// result. In lockstep, with a fixed amount of work, iterate k+1 is a function of the
-// assembled iterate k (and of what its local solver has observed of its rate before).
+// peer is a peer of the method. In lockstep, with a fixed number of inner cycles, iterate k+1 is a function of
+// the assembled iterate k and of the convergence rate that its local solver has observed.
 type peer struct {
 	iterate.Coordination
 	region
 	config  problem.Config
-	faces   []face // of channels, in the same order
+	faces   []face // of Channels, in the same order
 	overlap int
 	exec    problem.Executor
 	block   *problem.Discretization
-	sweep   *kernel.Sweep // measures; nil until what the step starts from is known
+	sweep   *kernel.Sweep // measures; nil until the start of the step is known
 	local   *localSolve
 	patches []*patch
-	coarse  *correction // nil: there is none
+	coarse  *correction // nil: none
 
-	work      []float64 // of the region: what is being solved
-	cur, next []float64 // of the own box: iterate k; the one before
+	work      []float64 // of the region: the values being solved
+	cur, next []float64 // of the own box: iterate k, and the one before
 	spare     []float64
-	captured  []float64 // of the snapshot in progress or agreed; may be cur
-	stepStart []float64 // of the region, dense: what the time step starts from
+	captured  []float64 // of the current or agreed snapshot; may be cur
+	stepStart []float64 // of the region, dense: the start of the time step
 	spent     float64   // by all relaxations, in sweeps over the own box
 
 	relaxation relaxation
 	choice     cycleChoice
 }
 
-// newPeer builds the region's arrays.
+// newPeer creates a peer and allocates its arrays.
 func newPeer(c problem.Config) (*peer, error) {
 	if err := c.Prepare(); err != nil {
 		return nil, err
@@ -80,7 +77,7 @@ func newPeer(c problem.Config) (*peer, error) {
 	return w, nil
 }
 
-// join makes the patches and the edges.
+// makePatches creates the patches and the faces.
 func (w *peer) makePatches() {
 	c := &w.config
 	for _, n := range c.Partition.Neighbours(c.Rank) {
@@ -108,7 +105,7 @@ func (w *peer) makePatches() {
 	}
 }
 
-// schwarzLinks are the peers whose regions meet that of rank.
+// linksOf returns the links of a rank.
 func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	p, part := c.Problem, c.Partition
 	g := region{own: part.Box(rank), ext: grown(part.Box(rank), c.Method.Overlap, p.N)}
@@ -157,13 +154,13 @@ func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	return out
 }
 
-// faceEdge is a face shared with a neighbour: along it frozen faces travel.
+// face is a face shared with a neighbour. Captured values are exchanged along it.
 type face struct {
 	to  problem.Neighbour
 	own kernel.Box // own points of the face
 }
 
-// patchHeader is the length of what stands before the values of a patch.
+// patchHeader returns the length of the header of a patch.
 func (w *peer) patchHeader() int {
 	if w.coarse != nil && !w.config.Scheme.Lockstep() {
 		return 8
@@ -173,7 +170,7 @@ func (w *peer) patchHeader() int {
 
 func (w *peer) flexible() bool { return w.config.Method.Flexible }
 
-// Next says what to do now; see Peer.
+// Next returns the next operation (see iterate.Peer).
 func (w *peer) Next(now time.Duration) iterate.Op {
 	w.Now = now
 	w.choice.observe(now)
@@ -219,7 +216,7 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 	}
 }
 
-// assembleFrozen brings the frozen block and the frozen faces of the neighbours together.
+// assembleCaptured combines the captured block and the captured faces of the neighbours.
 func (w *peer) assembleCaptured() {
 	w.copyOwn(w.work, w.captured)
 	for i, f := range w.faces {
@@ -239,6 +236,7 @@ func (w *peer) Capture() {
 	w.captured, w.CapturedAt = w.cur, w.Iterate
 }
 
+// Release releases the captured block.
 func (w *peer) Release() {
 	if w.captured != nil && !problem.SameArray(w.captured, w.cur) && !problem.SameArray(w.captured, w.next) {
 		w.spare = w.captured
@@ -246,14 +244,15 @@ func (w *peer) Release() {
 	w.captured = nil
 }
 
-// Magnitudes are those of what was assembled to be measured.
+// Magnitudes returns the magnitudes of the assembled values.
 func (w *peer) Magnitudes() kernel.Sum { return w.block.Magnitudes(w.work, w.inside) }
 
+// PackCaptured writes the captured values of face i to dst.
 func (w *peer) PackCaptured(i int, dst []byte) {
 	w.ownPart.Pack(dst, w.captured, w.faces[i].own)
 }
 
-// room is an array of the own box that the next iterate may go to.
+// freeBuffer returns an array of the own box for the next iterate.
 func (w *peer) freeBuffer() []float64 {
 	switch {
 	case !problem.SameArray(w.next, w.captured):
@@ -266,7 +265,7 @@ func (w *peer) freeBuffer() []float64 {
 	return make([]float64, w.ownPart.Len())
 }
 
-// Receive takes the messages of this method.
+// Receive accepts the messages of this method.
 func (w *peer) Receive(c *iterate.Channel, m *iterate.Message) error {
 	switch m.Kind {
 	case iterate.MsgLayers:
@@ -280,8 +279,8 @@ func (w *peer) Receive(c *iterate.Channel, m *iterate.Message) error {
 	return fmt.Errorf("kind %d, which this method does not use", m.Kind)
 }
 
-// Solution writes the agreed block after OpDone, and the newest complete iterate before;
-// of a nonstationary problem the end of the last complete step. See Peer.
+// Solution writes the agreed block after OpDone, and the newest complete iterate before. For a nonstationary
+// problem it writes the end of the last complete step (see iterate.Peer).
 func (w *peer) Solution(dst []float64) {
 	if w.Steps.Of > 0 {
 		copy(dst, w.Steps.Before)
@@ -291,8 +290,8 @@ func (w *peer) Solution(dst []float64) {
 	(-w.config.Units.Scale).Apply(dst)
 }
 
-// answer is the block that was judged, and its iterate, or the newest one. In lockstep the
-// verdict on iterate k comes while k+1 is made; it is k that met the tolerance.
+// result returns the accepted block and its iterate, or the newest one. In lockstep, iterate k is accepted
+// while k+1 is computed.
 func (w *peer) result() ([]float64, iterate.Iteration) {
 	if k, ok := w.Rule.Accepted(); ok && w.Iterate == k+1 {
 		return w.next, k
@@ -303,7 +302,7 @@ func (w *peer) result() ([]float64, iterate.Iteration) {
 	return w.cur, w.Iterate
 }
 
-// Outcome tells how the run ended, or how far it has come.
+// Outcome returns the result of the run or its state so far.
 func (w *peer) Outcome() iterate.Outcome {
 	o := w.Coordination.Outcome()
 	_, o.Iterate = w.result()
@@ -323,8 +322,8 @@ func (w *peer) dense(dst []float64) {
 	}
 }
 
-// Box is the peer's own box.
+// Box returns the peer's own box.
 func (w *peer) Box() problem.Box { return w.own }
 
-// Links are the peers that this one exchanges anything with.
+// Links returns the peers that this one exchanges messages with.
 func (w *peer) Links() []iterate.Link { return linksOf(&w.config, w.config.Rank) }

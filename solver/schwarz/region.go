@@ -6,8 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// region is where a peer of the Schwarz method solves: its own box, grown by the
-// overlap where there are neighbours.
+// region is where a peer solves: its own box, extended by the overlap where there are neighbours.
 type region struct {
 	own, ext problem.Box   // in the grid
 	inside   kernel.Box    // own box within ext
@@ -27,7 +26,7 @@ func newRegion(p *problem.Problem, part problem.Partition, r iterate.Rank, overl
 	return g, err
 }
 
-// grow adds layers to a box, within a grid of n points.
+// grown extends a box by layers within a grid of n points.
 func grown(b problem.Box, layers int, n [3]int) problem.Box {
 	for a := range 3 {
 		b.Lo[a], b.Hi[a] = max(0, b.Lo[a]-layers), min(n[a], b.Hi[a]+layers)
@@ -42,7 +41,7 @@ func intersection(a, b problem.Box) problem.Box {
 	return a
 }
 
-// within is a box of the grid in local indices of ext.
+// within returns a box of the grid in local indices of ext.
 func (g *region) within(b problem.Box) kernel.Box { return shifted(b, g.ext.Lo) }
 
 func shifted(b problem.Box, by [3]int) kernel.Box {
@@ -53,7 +52,7 @@ func shifted(b problem.Box, by [3]int) kernel.Box {
 	return out
 }
 
-// gap is the number of layers from part i of an axis to the nearest point of part j; 0:
+// layersBetween returns the number of layers from part i of an axis to the nearest point of part j, or 0 if
 // they are the same part.
 func layersBetween(cuts []int, i, j int) int {
 	switch {
@@ -65,9 +64,8 @@ func layersBetween(cuts []int, i, j int) int {
 	return 0
 }
 
-// meeting lists, in ascending order, the peers whose boxes rank r reads when it grows by
-// overlap: those that the grown box meets, or its face ghosts. It is a symmetric
-// relation.
+// overlapPeers returns, in ascending order, the peers whose boxes intersect rank r's box extended by overlap,
+// or its face ghosts. The relation is symmetric.
 func overlapPeers(p problem.Partition, r iterate.Rank, overlap int) []iterate.Rank {
 	place, parts := p.Position(r), p.Parts()
 	var lo, hi [3]int

@@ -8,38 +8,37 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// schwarzPass is one relaxation of the Schwarz method, or a measurement: stages that
-// follow each other.
+// relaxation is one relaxation of the Schwarz method, or a measurement, as a sequence of stages.
 type relaxation struct {
 	w         *peer
 	stage     relaxationStage
 	relaxes   bool
 	measures  bool
 	at        int  // patches sent
-	first     bool // iterate 0 has yet to be sent
-	cycles    int  // of the local solve, wanted
+	first     bool // iterate 0 is not yet sent
+	cycles    int  // of the local solve
 	done      int  // operations of the local solve done
 	cost      float64
-	partial   bool // flexible: values go out between two cycles
-	newValues bool // values of others are newer than in the relaxation before
-	stopping  bool // the run is to end early: an iterate is made by as little work as there is
+	partial   bool // flexible: values are sent between two cycles
+	newValues bool // values of other peers have changed since the last relaxation
+	stopping  bool // the run ends early: an iterate takes minimal work
 
 	chunks int
 	axis   int
-	norms  []kernel.Norm // one a chunk
-	run    func(i int)   // bound once: a closure a call would allocate
+	norms  []kernel.Norm // one per chunk
+	run    func(i int)   // bound once: a closure per call would allocate
 }
 
 type relaxationStage int
 
 const (
 	stageIdle        relaxationStage = iota
-	stageSend                        // values of a whole iterate, or of a part of the next one, go out
-	stageMeasure                     // the residual of what was assembled
-	stageShare                       // the own share of the coarse problem
-	stageAwait                       // lockstep: for the correction
-	stageCoarseSolve                 // root: the coarse problem is solved
-	stageCorrect                     // the correction is added
+	stageSend                        // sending a whole iterate, or a part of the next one
+	stageMeasure                     // measuring the residual of the assembled values
+	stageShare                       // computing the own share of the coarse problem
+	stageAwait                       // lockstep: waiting for the correction
+	stageCoarseSolve                 // root: solving the coarse problem
+	stageCorrect                     // adding the correction
 	stageSolve                       // a cycle of the local solve
 )
 
@@ -52,15 +51,15 @@ func (p *relaxation) init(w *peer) {
 	}
 }
 
-// start is called when the run begins, or a time step.
+// start resets the relaxation for a run or a time step.
 func (p *relaxation) start() {
 	p.abandon()
 	p.first, p.stopping = true, false
 	p.cost = 1
 }
 
-// Halt lets a local solve end with the cycle in progress. What comes before it is dropped:
-// the measurement, and in lockstep the wait for a coarse correction.
+// Halt makes a local solve end with the cycle in progress and returns the iterate at which the peer can end.
+// Earlier stages are abandoned: the measurement, and in lockstep the wait for a coarse correction.
 func (w *peer) Halt() iterate.Iteration {
 	p := &w.relaxation
 	p.stopping = true
@@ -74,10 +73,10 @@ func (w *peer) Halt() iterate.Iteration {
 	return w.Iterate
 }
 
-// abandon drops a pass half done; the current iterate is intact.
+// abandon discards an incomplete relaxation. The current iterate is intact.
 func (p *relaxation) abandon() { p.stage, p.partial = stageIdle, false }
 
-// begin assembles the iterate and begins a pass.
+// begin assembles the iterate and begins a relaxation or a measurement.
 func (p *relaxation) begin(action iterate.Action) {
 	w := p.w
 	p.newValues = w.assemble() || w.config.Scheme.Lockstep()
@@ -94,10 +93,10 @@ func (p *relaxation) begin(action iterate.Action) {
 	}
 }
 
-// beginFrozen measures what assembleFrozen has assembled.
+// beginCaptured measures the values that assembleCaptured has assembled.
 func (p *relaxation) beginCaptured() { p.stage, p.relaxes, p.measures = stageMeasure, false, true }
 
-// next1 goes on after what was assembled has been measured.
+// afterMeasure selects the stage after the measurement.
 func (p *relaxation) afterMeasure() {
 	switch {
 	case !p.relaxes:
@@ -109,7 +108,7 @@ func (p *relaxation) afterMeasure() {
 	}
 }
 
-// next is the next operation of the pass in progress.
+// next returns the next operation of the relaxation in progress.
 func (p *relaxation) next(now time.Duration) (iterate.Op, bool) {
 	w := p.w
 	if p.first {
@@ -146,7 +145,7 @@ func (p *relaxation) next(now time.Duration) (iterate.Op, bool) {
 	}
 }
 
-// sending is the label of what goes out.
+// label returns the label of the values to send.
 func (p *relaxation) label() iterate.Iteration {
 	k := p.w.Iterate
 	if !p.w.flexible() {
@@ -158,7 +157,7 @@ func (p *relaxation) label() iterate.Iteration {
 	return k
 }
 
-// points is what the stage is worth, in points relaxed.
+// points returns the cost of the stage in point relaxations.
 func (p *relaxation) points() int {
 	switch p.stage {
 	case stageCoarseSolve:
@@ -169,7 +168,7 @@ func (p *relaxation) points() int {
 	return p.w.inside.Points()
 }
 
-// Relax does the part that Next asked for; any other op is ignored.
+// Relax computes the stage that Next requested and ignores any other op.
 func (w *peer) Relax(op iterate.Op) {
 	p := &w.relaxation
 	if op.Kind != iterate.OpRelax || p.stage == stageIdle || op.Part != int(p.stage) {
@@ -205,7 +204,7 @@ func (w *peer) Relax(op iterate.Op) {
 	}
 }
 
-// solve does an operation of the local solve; the last one makes the next iterate.
+// solve runs an operation of the local solve. The last one completes the next iterate.
 func (p *relaxation) solve() {
 	w := p.w
 	if p.done == 0 {
@@ -234,7 +233,7 @@ func (p *relaxation) solve() {
 	p.stage, p.at, p.partial = stageSend, 0, false
 }
 
-// collect merges and empties what the chunks measured.
+// collect merges and resets the chunks' norms.
 func (p *relaxation) collect() kernel.Sum {
 	var sum kernel.Sum
 	for i := range p.norms {

@@ -38,8 +38,8 @@ func (w *peer) begin() error {
 	return w.config.StepError(w.Steps.Current, w.startWhenComplete())
 }
 
-// tellLayers tells a peer what the time step starts from at the points that it reads:
-// they are part of the source in its overlap, and of iterate 0.
+// sendLayers sends a peer the start of the time step at the points that it reads. They enter the source in its
+// overlap, and iterate 0.
 func (w *peer) sendLayers(p *patch) {
 	m := iterate.Message{Kind: iterate.MsgLayers, Values: make([]byte, 8*p.send.Points())}
 	room := w.freeBuffer()
@@ -48,7 +48,7 @@ func (w *peer) sendLayers(p *patch) {
 	w.Send(p.Rank, &m)
 }
 
-// spread writes a dense array of the own box to a padded one.
+// pad copies a dense array of the own box to a padded one.
 func (w *peer) pad(dst, src []float64) {
 	l := w.ownPart
 	for z := range l.N[2] {
@@ -59,7 +59,7 @@ func (w *peer) pad(dst, src []float64) {
 	}
 }
 
-// layersFrom takes what the time step starts from at points of a peer's.
+// receiveLayers accepts the start of the time step at points of another peer.
 func (w *peer) receiveLayers(q iterate.Rank, m *iterate.Message) error {
 	p := w.patchOf(q)
 	if p == nil || w.Steps.Of == 0 {
@@ -79,7 +79,7 @@ func (w *peer) receiveLayers(q iterate.Rank, m *iterate.Message) error {
 	return nil
 }
 
-// gather goes on once everybody has told what the step starts from.
+// startWhenComplete starts the step when all peers have sent its start.
 func (w *peer) startWhenComplete() error {
 	for _, p := range w.patches {
 		if !p.hasStepStart {
@@ -147,7 +147,7 @@ func (w *peer) prepare() error {
 	return nil
 }
 
-// startFrom sets iterate 0 to values of the own box, brought into [φ, ψ].
+// startFrom sets iterate 0 to values of the own box, projected onto [φ, ψ].
 func (w *peer) startFrom(values []float64) error {
 	if len(values) != w.ownPart.Points() {
 		return w.block.Problem.Errorf("%d starting values for a box of %d points", len(values), w.ownPart.Points())
@@ -163,5 +163,5 @@ func (w *peer) startFrom(values []float64) error {
 	return err
 }
 
-// conclude ends the run or the time step.
+// finish ends the run or the time step.
 func (w *peer) finish() { w.Coordination.Conclude(w.dense, w.begin) }
