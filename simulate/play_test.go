@@ -195,7 +195,7 @@ func TestErrors(t *testing.T) {
 		{"relaxes NaN points", func(r *Config) { r.Model.Hosts[2].Relaxation = math.NaN() }},
 		{"carries 0 bytes", func(r *Config) { r.Model.Networks[0].Rate = 0 }},
 		{"in method richardson only", func(r *Config) { r.NoOverlap, r.Solver.Method.Name = true, problem.Multigrid }},
-		{"rank 0: solver: the grid cannot be cut", func(r *Config) {
+		{"rank 0: problem: the grid cannot be partitioned", func(r *Config) {
 			r.Solver.Partition, _ = problem.Boxes([3]int{31, 31, 31},
 				8)
 		}},

@@ -71,7 +71,7 @@ func TestUpwindKeepsTheMMatrix(t *testing.T) {
 	central, upwind := problem.NewStencil(p), *p
 	upwind.Upwind = true
 	require.Len(t, upwind.Warnings(), 1)
-	require.Contains(t, upwind.Warnings()[0], "upwind differences are taken")
+	require.Contains(t, upwind.Warnings()[0], "upwind differences, of first order, are used")
 	negative := 0
 	for i := 1; i <= 9; i++ {
 		c, u := central.At([3]int{i, 1, 1}), problem.NewStencil(&upwind).At([3]int{i, 1, 1})

@@ -234,7 +234,7 @@ func TestDataOutOfRangeAreRefused(t *testing.T) {
 	require.ErrorContains(t, solve(&small), "choose another unit of length")
 	far := *p
 	far.Initial = func(problem.Point) float64 { return 1e200 }
-	require.ErrorContains(t, solve(&far), "of about the size of the problem's data")
+	require.ErrorContains(t, solve(&far), "of the size of the problem's data")
 }
 
 // An obstacle that is "none here" by a large negative number stays that.

@@ -30,6 +30,6 @@ func TestStep(t *testing.T) {
 	require.Greater(t, float64(sweeps[0.5]), 1.6*float64(sweeps[1]))
 	for _, step := range []float64{-1, 1.01} {
 		_, err := New(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Method: problem.MethodConfig{Step: step}})
-		require.ErrorContains(t, err, "contraction")
+		require.ErrorContains(t, err, "at most 1")
 	}
 }

@@ -54,7 +54,10 @@ func (t *allReduce) init(g *peer) {
 
 // contribute opens a reduction of the n own sums in t.sums.
 func (t *allReduce) contribute(n int) {
-	t.phase, t.n, t.received, t.sent = reduceOpen, n, 0, 0
+	t.phase = reduceOpen
+	t.n = n
+	t.received = 0
+	t.sent = 0
 	t.stopReason = t.peer.stopWanted
 }
 
@@ -137,10 +140,10 @@ func (t *allReduce) receive(w *channel) (bool, error) {
 	var sums [maxSums]kernel.Sum
 	wish, n, err := decodeSums(data, &sums)
 	if err == nil && n != t.n {
-		err = fmt.Errorf("%d sums where %d belong", n, t.n)
+		err = fmt.Errorf("%d sums; want %d", n, t.n)
 	}
 	if err != nil {
-		return false, fmt.Errorf("solver: sums from rank %d: %w", w.to.Rank, err)
+		return false, fmt.Errorf("multilevel: sums from rank %d: %w", w.to.Rank, err)
 	}
 	for i := range n {
 		t.sums[i].Merge(&sums[i])
@@ -182,7 +185,7 @@ func decodeHeader(data []byte) (wish iterate.Reason, n int, rest []byte, err err
 	}
 	wish, n = iterate.Reason(data[0]), int(data[1])
 	if wish > iterate.LastReason || wish == iterate.Converged || n > maxSums {
-		return 0, 0, nil, fmt.Errorf("%d sums and a wish of %d", n, data[0])
+		return 0, 0, nil, fmt.Errorf("%d sums and stop reason %d", n, data[0])
 	}
 	return wish, n, data[2:], nil
 }
@@ -192,10 +195,10 @@ func (t *allReduce) decodeTotals(data []byte) error {
 	switch {
 	case err != nil:
 	case n != t.n || len(rest) != 8*n:
-		err = fmt.Errorf("%d totals in %d bytes where %d belong", n, len(data), t.n)
+		err = fmt.Errorf("%d totals in %d bytes; want %d totals", n, len(data), t.n)
 	}
 	if err != nil {
-		return fmt.Errorf("solver: a total from rank %d: %w", t.parent.to.Rank, err)
+		return fmt.Errorf("multilevel: totals from rank %d: %w", t.parent.to.Rank, err)
 	}
 	t.stopReason = wish
 	for i := range n {

@@ -50,7 +50,15 @@ func BenchmarkCycle(b *testing.B) {
 				if threads > 1 {
 					exec = threadPool(threads)
 				}
-				g, err := newPeer(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Method: problem.MethodConfig{Name: problem.Multigrid}, Executor: exec})
+				g, err := newPeer(
+					problem.Config{
+						Problem:   p,
+						Partition: part,
+						Scheme:    iterate.Synchronous(),
+						Method:    problem.MethodConfig{Name: problem.Multigrid},
+						Executor:  exec,
+					},
+				)
 				require.NoError(b, err)
 				m := g.driver.method.(*multigrid)
 				h := &m.plan.hierarchy

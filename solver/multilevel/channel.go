@@ -82,18 +82,29 @@ func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 func (g *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	w := g.channelTo(q)
 	if w == nil {
-		return fmt.Errorf("solver: a message from rank %d, which is no neighbour of rank %d", q, g.config.Rank)
+		return fmt.Errorf("multilevel: message from rank %d, which is not a neighbour of rank %d", q, g.config.Rank)
 	}
 	if int64(tag) >= int64(len(w.link.Slots)) || len(data) > w.link.Slots[tag] {
-		return fmt.Errorf("solver: a message of %d bytes from rank %d under tag %d: do both peers use the same partition and method?", len(data), q, tag)
+		return fmt.Errorf(
+			"multilevel: invalid message of %d bytes from rank %d with tag %d; do both peers use the same partition and method?",
+			len(data),
+			q,
+			tag,
+		)
 	}
 	kind := payloadKind(tag / 2)
 	upward, downward := kind == payloadSums || kind == payloadGather, kind == payloadTotals || kind == payloadScatter
 	if upward && g.tree.Child(q) < 0 || downward && g.tree.Parent != q {
-		return fmt.Errorf("solver: rank %d sent cargo %d, which goes the other way in the tree", q, kind)
+		return fmt.Errorf("multilevel: rank %d sent payload kind %d in the wrong direction of the tree", q, kind)
 	}
 	if label%2 != uint64(tag%2) || label < w.read[kind] || label > w.read[kind]+1 || w.slot[kind][label%2].valid {
-		return fmt.Errorf("solver: rank %d sent message %d of cargo %d while number %d is due", q, label, kind, w.read[kind])
+		return fmt.Errorf(
+			"multilevel: rank %d sent message %d of payload kind %d; number %d is due",
+			q,
+			label,
+			kind,
+			w.read[kind],
+		)
 	}
 	w.slot[kind][label%2] = arrival{valid: true, data: data}
 	return nil

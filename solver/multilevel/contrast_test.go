@@ -74,8 +74,19 @@ func contrastCases() []contrastCase {
 			out = append(out, c)
 		}
 	}
-	return append(out, contrastCase{"ball", 3, 31, ball}, contrastCase{"half", 3, 31, half},
-		contrastCase{"checker", 3, 31, checker(3)}, contrastCase{"layer", 3, 31, layer}, contrastCase{"smooth", 3, 31, smooth})
+	return append(
+		out,
+		contrastCase{"ball", 3, 31, ball},
+		contrastCase{"half", 3, 31, half},
+		contrastCase{
+			"checker",
+			3,
+			31,
+			checker(3),
+		},
+		contrastCase{"layer", 3, 31, layer},
+		contrastCase{"smooth", 3, 31, smooth},
+	)
 }
 
 // contrasts are the columns of the table.
@@ -102,8 +113,24 @@ func TestMultigridConvergesAtEveryContrast(t *testing.T) {
 			p := contrastProblem(c, contrast)
 			s, err := SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, 1e-6, most, nil)
 			require.NoError(t, err)
-			require.Equal(t, iterate.Converged, s.Reason, "%s, contrast %v: %v after %d cycles", line, contrast, s.Residual, s.Cycles)
-			require.LessOrEqual(t, s.Work, 8*float64(s.Cycles)+10, "%s, contrast %v: cycles were taken back", line, contrast)
+			require.Equal(
+				t,
+				iterate.Converged,
+				s.Reason,
+				"%s, contrast %v: %v after %d cycles",
+				line,
+				contrast,
+				s.Residual,
+				s.Cycles,
+			)
+			require.LessOrEqual(
+				t,
+				s.Work,
+				8*float64(s.Cycles)+10,
+				"%s, contrast %v: cycles were taken back",
+				line,
+				contrast,
+			)
 			line += fmt.Sprintf(" %4d (%.0f)", s.Cycles, s.Work)
 			if !*long {
 				continue
@@ -121,7 +148,15 @@ func TestMultigridConvergesAtEveryContrast(t *testing.T) {
 func TestMultigridConvergesAtJumpsInOneDimension(t *testing.T) {
 	for _, n := range []int{127, 255, 511, 512} {
 		for _, at := range []float64{0.77, 0.75, 0.6180339887} {
-			p := contrastProblem(contrastCase{"jump", 1, n, func(q problem.Point, k float64) float64 { return solvertest.Where(q[0] >= at, k) }}, 1e4)
+			p := contrastProblem(
+				contrastCase{
+					"jump",
+					1,
+					n,
+					func(q problem.Point, k float64) float64 { return solvertest.Where(q[0] >= at, k) },
+				},
+				1e4,
+			)
 			p.Source.Value, p.Obstacle = 0, func(q problem.Point) float64 { return 0.15 - 4*(q[0]-0.5)*(q[0]-0.5) }
 			s, err := SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, 1e-11, 16, nil)
 			require.NoError(t, err)
@@ -140,7 +175,13 @@ func TestMultigridResidualNeverExceedsTheReference(t *testing.T) {
 			c.n = n
 			for _, contrast := range []float64{1e6, 1e-4} {
 				for most := range 2 {
-					s, err := SolveBy(contrastProblem(c, contrast), problem.MethodConfig{Name: problem.Multigrid}, 1e-9, most+1, nil)
+					s, err := SolveBy(
+						contrastProblem(c, contrast),
+						problem.MethodConfig{Name: problem.Multigrid},
+						1e-9,
+						most+1,
+						nil,
+					)
 					require.NoError(t, err)
 					require.LessOrEqual(t, s.Residual, 1.0, "%s, %d points, contrast %v, cycle %d", c.name, n, contrast, most+1)
 				}

@@ -97,7 +97,9 @@ func (c *cycleDriver) init(g *peer) error {
 	every, lag, fixed := c.method.checkInterval()
 	c.interval = iterate.CheckInterval{Every: every, Lag: lag, Max: g.config.MaxSweeps, Fixed: fixed}
 	if given := g.config.CheckEvery; given > 0 && !fixed {
-		c.interval.Every, c.interval.Fixed, c.interval.Lag = given, true, min(lag, given)
+		c.interval.Every = given
+		c.interval.Fixed = true
+		c.interval.Lag = min(lag, given)
 	}
 	if g.config.Lag > 0 && !fixed {
 		c.interval.Lag = min(g.config.Lag, c.interval.Every)
@@ -128,9 +130,21 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 		return err
 	}
 	g.config.Initial = nil
-	c.phase, c.cycle, c.check, c.measureFrom, c.open, c.final = driverOpen, 0, 0, 0, false, false
-	c.fromCycle, c.withMagnitudes, c.stagnant, c.stopCheckedAt, c.inCycle = false, false, iterate.Stagnation{}, 0, false
-	c.schedule, c.reason, c.residual, c.norm0 = iterate.CheckSchedule{}, iterate.Running, iterate.NotYet(), iterate.NotYet()
+	c.phase = driverOpen
+	c.cycle = 0
+	c.check = 0
+	c.measureFrom = 0
+	c.open = false
+	c.final = false
+	c.fromCycle = false
+	c.withMagnitudes = false
+	c.stagnant = iterate.Stagnation{}
+	c.stopCheckedAt = 0
+	c.inCycle = false
+	c.schedule = iterate.CheckSchedule{}
+	c.reason = iterate.Running
+	c.residual = iterate.NotYet()
+	c.norm0 = iterate.NotYet()
 	c.opening, c.at = c.method.openingStages(), 0
 	return nil
 }
@@ -282,7 +296,9 @@ func (c *cycleDriver) evaluate(totals []float64) {
 	}
 	if reason == iterate.Converged && c.cycle > k {
 		// What was sweeps ago need not hold now: over-relaxation raises the residual at times.
-		c.final, c.check, c.measureFrom = true, c.cycle, c.cycle
+		c.final = true
+		c.check = c.cycle
+		c.measureFrom = c.cycle
 		return
 	}
 	if reason != iterate.Running {

@@ -12,15 +12,15 @@ func (m *multigrid) describe() string {
 	out := []string{"grids " + h.String()}
 	for l := range h.Coarsest() {
 		if !h.Nested(l) {
-			out = append(out, "the points of a grid that does not halve lie between those of the finer one")
+			out = append(out, "points of grids that do not halve lie between those of the finer grid")
 			break
 		}
 	}
 	switch at := m.plan.gathered; {
 	case h.Coarsest() == 0:
-		out = []string{"this grid cannot be coarsened: it is relaxed only"}
+		out = []string{"the grid cannot be coarsened and is only relaxed"}
 	case len(m.peer.channels) > 0 && at < len(h.Grids):
-		out = append(out, fmt.Sprintf("from level %d of %d on gathered on peer 0", at+1, len(h.Grids)))
+		out = append(out, fmt.Sprintf("gathered on peer 0 from level %d of %d", at+1, len(h.Grids)))
 	}
 	return strings.Join(out, "; ")
 }

@@ -63,8 +63,12 @@ func (x *exchange) receive(index int) (bool, error) {
 		return false, nil
 	}
 	if len(data) != l.receiveBytes {
-		return false, fmt.Errorf("solver: rank %d sent %d bytes of ghosts where %d belong: do both peers use the same partition and method?",
-			l.channel.to.Rank, len(data), l.receiveBytes)
+		return false, fmt.Errorf(
+			"multilevel: rank %d sent %d bytes of ghosts; want %d; do both peers use the same partition and method?",
+			l.channel.to.Rank,
+			len(data),
+			l.receiveBytes,
+		)
 	}
 	for k := range x.grids {
 		data = x.grids[k].unpack(data, l.receive[k])

@@ -67,7 +67,12 @@ func (x *gather) proceed() (op iterate.Op, more bool, err error) {
 			return iterate.Op{Kind: iterate.OpWait}, true, nil
 		}
 		if len(data) != b.bytes {
-			return op, false, fmt.Errorf("solver: rank %d sent %d bytes of a grid to be gathered where %d belong", w.to.Rank, len(data), b.bytes)
+			return op, false, fmt.Errorf(
+				"multilevel: rank %d sent %d bytes of a gathered grid; want %d",
+				w.to.Rank,
+				len(data),
+				b.bytes,
+			)
 		}
 		if x.bytes != nil {
 			copy(x.bytes[b.offset:], data)
@@ -114,8 +119,23 @@ type scatter struct {
 }
 
 // newScatter prepares a scatter of a grid of n points cut by part, with the given number of ghost layers.
-func newScatter(g *peer, part problem.Partition, n [3]int, dim int, own kernel.Box, ghosts int, local, global grid) *scatter {
-	x := &scatter{peer: g, local: local, room: own, global: global, extent: kernel.Box{Hi: n}, place: within(part.Box(g.config.Rank), problem.Box{})}
+func newScatter(
+	g *peer,
+	part problem.Partition,
+	n [3]int,
+	dim int,
+	own kernel.Box,
+	ghosts int,
+	local, global grid,
+) *scatter {
+	x := &scatter{
+		peer:   g,
+		local:  local,
+		room:   own,
+		global: global,
+		extent: kernel.Box{Hi: n},
+		place:  within(part.Box(g.config.Rank), problem.Box{}),
+	}
 	for _, b := range []*kernel.Box{&x.room, &x.extent, &x.place} {
 		for a := range dim {
 			b.Lo[a] -= ghosts
@@ -137,7 +157,12 @@ func (x *scatter) proceed() (op iterate.Op, more bool, err error) {
 			return iterate.Op{Kind: iterate.OpWait}, true, nil
 		}
 		if len(data) != 8*x.extent.Points() {
-			return op, false, fmt.Errorf("solver: rank %d sent %d bytes of a grid where %d belong", up.to.Rank, len(data), 8*x.extent.Points())
+			return op, false, fmt.Errorf(
+				"multilevel: rank %d sent %d bytes of a scattered grid; want %d",
+				up.to.Rank,
+				len(data),
+				8*x.extent.Points(),
+			)
 		}
 	} else if x.at == 0 {
 		x.global.pack(data, x.extent)

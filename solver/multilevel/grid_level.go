@@ -22,7 +22,12 @@ const minThreadedPoints = 1 << 14
 
 // newGridLevel creates the block of a grid. own is the peer's box in the grid, op the block's operator. b holds
 // the fields of grid 0 and is nil for other grids.
-func (m *multigrid) newGridLevel(l int, window, own problem.Box, op kernel.Operator, b *problem.Discretization) (*gridLevel, error) {
+func (m *multigrid) newGridLevel(
+	l int,
+	window, own problem.Box,
+	op kernel.Operator,
+	b *problem.Discretization,
+) (*gridLevel, error) {
 	layout, err := kernel.NewLayout(m.plan.hierarchy.Dim, window.Size())
 	if err != nil {
 		return nil, err
@@ -36,7 +41,9 @@ func (m *multigrid) newGridLevel(l int, window, own problem.Box, op kernel.Opera
 		c.Upper = kernel.NoUpper()
 	}
 	if b != nil {
-		c.Source, c.Lower, c.Upper = b.Source, b.Lower, b.Upper
+		c.Source = b.Source
+		c.Lower = b.Lower
+		c.Upper = b.Upper
 	}
 	g := &gridLevel{window: window, own: within(own, window), exec: m.peer.exec}
 	if g.Level, err = method.NewLevel(c, b == nil); err != nil {
@@ -51,7 +58,12 @@ func (m *multigrid) newGridLevel(l int, window, own problem.Box, op kernel.Opera
 // share prepares the exchanges of a distributed grid. Values must be set.
 func (g *gridLevel) share(channels []*channel, d depth) {
 	l := g.Part.Layout
-	values := grid{array: g.Values, layout: l, colour: -1, parity: (g.window.Lo[0] + g.window.Lo[1] + g.window.Lo[2]) & 1}
+	values := grid{
+		array:  g.Values,
+		layout: l,
+		colour: -1,
+		parity: (g.window.Lo[0] + g.window.Lo[1] + g.window.Lo[2]) & 1,
+	}
 	g.all = phases(channels, g.own, oneLayer(), values)
 	g.Residual = make([]float64, l.Len())
 	read := []grid{{array: g.Residual, layout: l, colour: -1}}

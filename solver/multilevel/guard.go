@@ -75,13 +75,17 @@ func (m *multigrid) next(iterate.Iteration) *stage {
 		case guardStopCheck:
 			m.phase = guardSweep
 		case guardStopped:
-			m.phase, m.list, m.at = guardBetween, nil, 0
+			m.phase = guardBetween
+			m.list = nil
+			m.at = 0
 			return nil
 		case guardMeasureSweeps:
 			m.reduce(guardRelaxed, m.collect())
 		default:
 			if m.applyReduction() {
-				m.phase, m.list, m.at = guardBetween, nil, 0
+				m.phase = guardBetween
+				m.list = nil
+				m.at = 0
 				return nil
 			}
 		}
@@ -99,7 +103,9 @@ func (m *multigrid) collectEnergy() kernel.Sum {
 }
 
 func (m *multigrid) enter(p guardPhase, list []stage, work float64) {
-	m.phase, m.list, m.at = p, list, 0
+	m.phase = p
+	m.list = list
+	m.at = 0
 	m.cost += work
 }
 

@@ -71,7 +71,8 @@ func (p *levelPlan) extend(l int) bool {
 			if l > 0 && max(low, high) > 1 {
 				return false // only grid 0 has room for more
 			}
-			if i > 0 && low > cut.Cuts[a][i]-cut.Cuts[a][i-1] || i+2 < len(cut.Cuts[a]) && high > cut.Cuts[a][i+2]-cut.Cuts[a][i+1] {
+			if i > 0 && low > cut.Cuts[a][i]-cut.Cuts[a][i-1] ||
+				i+2 < len(cut.Cuts[a]) && high > cut.Cuts[a][i+2]-cut.Cuts[a][i+1] {
 				return false
 			}
 		}

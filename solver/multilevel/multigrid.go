@@ -67,8 +67,11 @@ func checkGathered(c *problem.Config) error {
 	}
 	plan := planLevels(c)
 	if n := plan.hierarchy.Grids[plan.gathered]; boxPoints(n) > maxGatherPoints {
-		return fmt.Errorf("solver: multigrid: the boxes of %d peers are too thin to hold a coarser grid of the %v points, too many for one peer: use fewer peers, or boxes rather than slabs",
-			c.Partition.Peers(), n)
+		return fmt.Errorf(
+			"multilevel: the boxes of %d peers are too thin to hold a coarser grid, and one peer cannot hold the %v points; use fewer peers, or boxes instead of slabs",
+			c.Partition.Peers(),
+			n,
+		)
 	}
 	return nil
 }
@@ -84,7 +87,15 @@ func newMultigrid(g *peer) (*multigrid, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.block, m.own = &problem.Discretization{Box: window, Layout: l, Executor: g.exec, Allocate: c.Allocate}, within(g.box, window)
+	m.block, m.own = &problem.Discretization{
+		Box:      window,
+		Layout:   l,
+		Executor: g.exec,
+		Allocate: c.Allocate,
+	}, within(
+		g.box,
+		window,
+	)
 	m.diffusion.plan(m)
 	if m.block.KeepDiffusion = len(m.diffusion.lo) > 0; m.block.KeepDiffusion {
 		m.block.DiffusionBox = problem.Box{Lo: m.diffusion.lo[0], Hi: m.diffusion.hi[0]}
@@ -159,7 +170,9 @@ func (m *multigrid) build(p *problem.Problem, before []float64, dt float64) (ker
 	m.guard = method.Safeguard{Symmetric: p.Symmetric()}
 	m.guard.Reset()
 	m.phase, m.squares = guardBetween, math.NaN()
-	m.stopped, m.relaxed, m.sinceStopCheck = false, 0, 0
+	m.stopped = false
+	m.relaxed = 0
+	m.sinceStopCheck = 0
 	m.peer.runNow(&m.residualStage)
 	m.reference = m.collect()
 	return m.reference, nil
@@ -167,7 +180,9 @@ func (m *multigrid) build(p *problem.Problem, before []float64, dt float64) (ker
 
 func (m *multigrid) begin(values []float64) error {
 	warm, err := m.block.Start(m.u, m.embed(values))
-	m.warm, m.atReference, m.first = warm, !warm, true
+	m.warm = warm
+	m.atReference = !warm
+	m.first = true
 	return err
 }
 
@@ -183,7 +198,13 @@ func (m *multigrid) buildLevels(p *problem.Problem) error {
 		case l == m.plan.gathered: // only to gather from and scatter to
 			op, b = kernel.Operator{Diag: 1}, nil
 		default:
-			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], window, m.diffusion.distributed[l], [kernel.Directions][]float64{})
+			op, err = p.CoarseOperatorIn(
+				problem.Box{Hi: p.N},
+				h.Grids[l],
+				window,
+				m.diffusion.distributed[l],
+				[kernel.Directions][]float64{},
+			)
 			b = nil
 		}
 		if err != nil {

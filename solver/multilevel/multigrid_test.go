@@ -18,7 +18,15 @@ func TestMultigridOfOnePeerEqualsSolveBy(t *testing.T) {
 	check := func(t require.TestingT, p *problem.Problem, tol float64) {
 		want, err := SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, tol, 40, nil)
 		require.NoError(t, err)
-		c := alone(problem.Config{Problem: p, Scheme: iterate.Synchronous(), Tolerance: tol, MaxSweeps: 40, Method: problem.MethodConfig{Name: problem.Multigrid}})
+		c := alone(
+			problem.Config{
+				Problem:   p,
+				Scheme:    iterate.Synchronous(),
+				Tolerance: tol,
+				MaxSweeps: 40,
+				Method:    problem.MethodConfig{Name: problem.Multigrid},
+			},
+		)
 		k := newPeerGroup(t, 1, c).run()
 		o := k.peers[0].Outcome()
 		require.Equal(t, want.Reason, o.Reason)
@@ -44,7 +52,10 @@ func TestMultigridEqualsOnePeerOnAnyPartition(t *testing.T) {
 		p := solvertest.AnyProblem(t)
 		c := problem.Config{
 			Problem: p, Partition: solvertest.AnyPartition(t, p), Tolerance: 1e-7, MaxSweeps: 30, Scheme: iterate.Synchronous(),
-			Method: problem.MethodConfig{Name: problem.Multigrid, Cycle: rapid.SampledFrom([]string{"", "v", "w"}).Draw(t, "cycle")}, Executor: solvertest.Threads{},
+			Method: problem.MethodConfig{
+				Name:  problem.Multigrid,
+				Cycle: rapid.SampledFrom([]string{"", "v", "w"}).Draw(t, "cycle"),
+			}, Executor: solvertest.Threads{},
 		}
 		c.GatherPoints = rapid.SampledFrom([]int{1, 10, 100, 0}).Draw(t, "gather")
 		one, _ := sameAsAlone(t, rapid.Uint64().Draw(t, "seed"), c)
@@ -95,7 +106,17 @@ func TestMultigridSolvesTimeStepsAsOnePeer(t *testing.T) {
 	for _, parts := range [][3]int{{1, 1, 1}, {2, 1, 1}, {2, 2, 2}, {1, 1, 9}} {
 		part, err := problem.GridOf(p.N, parts)
 		require.NoError(t, err)
-		one, _ := sameAsAlone(t, 5, problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: 1e-7, Method: problem.MethodConfig{Name: problem.Multigrid}})
+		one, _ := sameAsAlone(
+			t,
+			5,
+			problem.Config{
+				Problem:   p,
+				Partition: part,
+				Scheme:    iterate.Synchronous(),
+				Tolerance: 1e-7,
+				Method:    problem.MethodConfig{Name: problem.Multigrid},
+			},
+		)
 		require.Len(t, one.steps[0], p.Evolution.Steps)
 		require.Equal(t, iterate.Converged, one.peers[0].Outcome().Reason)
 		require.False(t, math.IsNaN(one.peers[0].Outcome().Worst))
@@ -112,7 +133,16 @@ func TestTimeStepsReuseGrids(t *testing.T) {
 		return &q
 	}
 	p.Diffusion = p.Evolution.At(p.Evolution.End).Diffusion
-	g, err := newPeer(alone(problem.Config{Problem: p, Scheme: iterate.Synchronous(), Tolerance: 1e-7, Method: problem.MethodConfig{Name: problem.Multigrid}}))
+	g, err := newPeer(
+		alone(
+			problem.Config{
+				Problem:   p,
+				Scheme:    iterate.Synchronous(),
+				Tolerance: 1e-7,
+				Method:    problem.MethodConfig{Name: problem.Multigrid},
+			},
+		),
+	)
 	require.NoError(t, err)
 	m := g.driver.method.(*multigrid)
 	coarse := m.levels[1]
@@ -187,7 +217,9 @@ func TestRejectedStartIsDroppedByAllPeers(t *testing.T) {
 				v := math.Sin(1e4 * (q[0] + k*q[1] + 3*q[2] + float64(seed) + k))
 				return v * v * v
 			}
-			p.Obstacle, p.Upper, p.Boundary = nil, nil, func(q problem.Point) float64 { return noise(q, 3.1) }
+			p.Obstacle = nil
+			p.Upper = nil
+			p.Boundary = func(q problem.Point) float64 { return noise(q, 3.1) }
 			p.Source.Of = func(q problem.Point) float64 { return 1e4 * noise(q, 5.3) }
 			p.Diffusion.Of = func(q problem.Point) float64 { return math.Exp(10 * noise(q, 0.3)) }
 			part, err := problem.GridOf(c.n, c.parts)

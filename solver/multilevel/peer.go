@@ -202,7 +202,7 @@ func (g *peer) finish() {
 
 // Agree returns an error: there are no agreement sessions.
 func (g *peer) Agree(_ time.Duration, q iterate.Rank, _ []byte) error {
-	return fmt.Errorf("solver: an agreement message from rank %d; method %s has none", q, g.config.Method.Name)
+	return fmt.Errorf("multilevel: agreement message from rank %d; method %s uses none", q, g.config.Method.Name)
 }
 
 // Stop requests an early end. The next reduction propagates the request.

@@ -41,7 +41,10 @@ func newPeerGroup(t require.TestingT, seed uint64, c problem.Config) *peerGroup 
 				k.slots[[3]int{int(l.Rank), int(one.Rank), tag}] = make([]byte, n)
 			}
 		}
-		k.peers, k.wait, k.done, k.steps = append(k.peers, p), append(k.wait, false), append(k.done, false), append(k.steps, nil)
+		k.peers = append(k.peers, p)
+		k.wait = append(k.wait, false)
+		k.done = append(k.done, false)
+		k.steps = append(k.steps, nil)
 	}
 	return k
 }
@@ -149,7 +152,15 @@ func sameAsAlone(t require.TestingT, seed uint64, c problem.Config) (*peerGroup,
 		got := p.Outcome()
 		require.Equal(t, want.Reason, got.Reason, "rank %d", r)
 		require.Equal(t, want.Sweeps, got.Sweeps, "rank %d", r)
-		require.Equal(t, math.Float64bits(want.Residual), math.Float64bits(got.Residual), "rank %d: %v and %v", r, want.Residual, got.Residual)
+		require.Equal(
+			t,
+			math.Float64bits(want.Residual),
+			math.Float64bits(got.Residual),
+			"rank %d: %v and %v",
+			r,
+			want.Residual,
+			got.Residual,
+		)
 		require.Equal(t, one.steps[0], many.steps[r])
 	}
 	solvertest.RequireSameBits(t, one.answer(c.Problem), many.answer(c.Problem))

@@ -19,10 +19,14 @@ func TestRedBlackEqualsOnePeerOnAnyPartition(t *testing.T) {
 		p := solvertest.AnyProblem(t)
 		c := problem.Config{
 			Problem: p, Partition: solvertest.AnyPartition(t, p), Tolerance: 1e-5, MaxSweeps: 2000,
-			Method: problem.MethodConfig{Name: problem.SOR, Omega: rapid.SampledFrom([]float64{0, 1.2, 1.6}).Draw(t, "omega")},
-			Lag:    iterate.Iteration(rapid.IntRange(0, 3).Draw(t, "lag")),
+			Method: problem.MethodConfig{
+				Name:  problem.SOR,
+				Omega: rapid.SampledFrom([]float64{0, 1.2, 1.6}).Draw(t, "omega"),
+			},
+			Lag: iterate.Iteration(rapid.IntRange(0, 3).Draw(t, "lag")),
 		}
-		c.Scheme = rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Hybrid(make([]int, c.Partition.Peers()))}).Draw(t, "scheme")
+		c.Scheme = rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Hybrid(make([]int, c.Partition.Peers()))}).
+			Draw(t, "scheme")
 		if rapid.Bool().Draw(t, "check often") {
 			c.CheckEvery = iterate.Iteration(rapid.IntRange(1, 10).Draw(t, "every"))
 			c.Lag = min(c.Lag, c.CheckEvery)
@@ -48,7 +52,13 @@ func TestMethodRejectsInvalidConfig(t *testing.T) {
 		{func(c *problem.Config) { c.Method.Omega = 2 }, "between 0 and 2"},
 		{func(c *problem.Config) { c.Tolerance = math.NaN() }, "tolerance"},
 	} {
-		config := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: iterate.Synchronous(), Method: problem.MethodConfig{Name: problem.SOR}, Tolerance: 1e-6}
+		config := problem.Config{
+			Problem:   p,
+			Partition: solvertest.SlabsOf(t, p, 2),
+			Scheme:    iterate.Synchronous(),
+			Method:    problem.MethodConfig{Name: problem.SOR},
+			Tolerance: 1e-6,
+		}
 		c.change(&config)
 		_, err := newPeerOf(config)
 		require.ErrorContains(t, err, c.says)
@@ -62,32 +72,43 @@ func FuzzHalo(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(false, uint32(0), uint64(0), []byte("12345678"), uint32(2), uint64(0), []byte{0, 2, 0, 0, 0, 0})
 	f.Add(true, uint32(6), uint64(0), make([]byte, 192), uint32(2), uint64(0), []byte{0, 2, 0, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, multigrid bool, tag uint32, label uint64, data []byte, tag2 uint32, label2 uint64, data2 []byte) {
-		m := problem.MethodConfig{Name: problem.SOR}
-		if multigrid {
-			m.Name = problem.Multigrid
-		}
-		g, err := newPeerOf(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Method: m, Tolerance: 1e-6, GatherPoints: 1})
-		require.NoError(t, err)
-		for range 3 {
-			for _, l := range g.Links() {
-				_ = g.Halo(0, l.Rank, tag, label, data)
-				_ = g.Halo(0, l.Rank, tag2, label2, data2)
+	f.Fuzz(
+		func(t *testing.T, multigrid bool, tag uint32, label uint64, data []byte, tag2 uint32, label2 uint64, data2 []byte) {
+			m := problem.MethodConfig{Name: problem.SOR}
+			if multigrid {
+				m.Name = problem.Multigrid
 			}
-			for range 20 {
-				op := g.Next(0)
-				switch op.Kind {
-				case iterate.OpRelax:
-					g.Relax(op)
-				case iterate.OpSend:
-					g.Pack(op, make([]byte, op.Bytes))
-				case iterate.OpFail:
-					require.Error(t, op.Err)
-					return
+			g, err := newPeerOf(
+				problem.Config{
+					Problem:      p,
+					Partition:    part,
+					Scheme:       iterate.Synchronous(),
+					Method:       m,
+					Tolerance:    1e-6,
+					GatherPoints: 1,
+				},
+			)
+			require.NoError(t, err)
+			for range 3 {
+				for _, l := range g.Links() {
+					_ = g.Halo(0, l.Rank, tag, label, data)
+					_ = g.Halo(0, l.Rank, tag2, label2, data2)
+				}
+				for range 20 {
+					op := g.Next(0)
+					switch op.Kind {
+					case iterate.OpRelax:
+						g.Relax(op)
+					case iterate.OpSend:
+						g.Pack(op, make([]byte, op.Bytes))
+					case iterate.OpFail:
+						require.Error(t, op.Err)
+						return
+					}
 				}
 			}
-		}
-	})
+		},
+	)
 }
 
 func TestSumsRoundTripThroughTheirEncoding(t *testing.T) {
@@ -100,7 +121,8 @@ func TestSumsRoundTripThroughTheirEncoding(t *testing.T) {
 				g.allReduce.sums[i].Add(v)
 			}
 		}
-		g.stopWanted = rapid.SampledFrom([]iterate.Reason{iterate.Running, iterate.Interrupted, iterate.ReachedTime}).Draw(t, "wish")
+		g.stopWanted = rapid.SampledFrom([]iterate.Reason{iterate.Running, iterate.Interrupted, iterate.ReachedTime}).
+			Draw(t, "wish")
 		g.allReduce.contribute(n)
 		g.allReduce.encodeSums()
 		require.LessOrEqual(t, len(g.allReduce.bytes), sumsBytes)
@@ -124,7 +146,17 @@ func TestRedBlackSolvesTimeStepsAsOnePeer(t *testing.T) {
 	for _, parts := range [][3]int{{2, 1, 1}, {2, 2, 1}, {3, 1, 1}} {
 		part, err := problem.GridOf(p.N, parts)
 		require.NoError(t, err)
-		one, _ := sameAsAlone(t, 5, problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: 1e-5, Method: problem.MethodConfig{Name: problem.SOR, Omega: 1.3}})
+		one, _ := sameAsAlone(
+			t,
+			5,
+			problem.Config{
+				Problem:   p,
+				Partition: part,
+				Scheme:    iterate.Synchronous(),
+				Tolerance: 1e-5,
+				Method:    problem.MethodConfig{Name: problem.SOR, Omega: 1.3},
+			},
+		)
 		require.Len(t, one.steps[0], p.Evolution.Steps)
 		require.Equal(t, iterate.Converged, one.peers[0].Outcome().Reason)
 	}
@@ -157,7 +189,13 @@ func (k *pair) turn(i int) (done bool) {
 func TestCyclesDoNotAllocate(t *testing.T) {
 	p := solvertest.Membrane([3]int{47, 47, 47}, 3)
 	for _, name := range []string{problem.SOR, problem.Multigrid} {
-		c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: iterate.Synchronous(), Method: problem.MethodConfig{Name: name}, GatherPoints: 1000}
+		c := problem.Config{
+			Problem:      p,
+			Partition:    solvertest.SlabsOf(t, p, 2),
+			Scheme:       iterate.Synchronous(),
+			Method:       problem.MethodConfig{Name: name},
+			GatherPoints: 1000,
+		}
 		k := &pair{}
 		for i, one := range solvertest.ConfigsFor(c) {
 			var err error

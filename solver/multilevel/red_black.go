@@ -46,7 +46,11 @@ func newRedBlack(g *peer) (*redBlack, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &redBlack{peer: g, block: &problem.Discretization{Box: g.box, Layout: l, Executor: g.exec, Allocate: g.config.Allocate}, own: l.Interior()}
+	m := &redBlack{
+		peer:  g,
+		block: &problem.Discretization{Box: g.box, Layout: l, Executor: g.exec, Allocate: g.config.Allocate},
+		own:   l.Interior(),
+	}
 	m.parity = (g.box.Lo[0] + g.box.Lo[1] + g.box.Lo[2]) & 1
 	m.u = g.config.NewArray(l.Len())
 	m.factor = method.NewAdaptiveOmega(c.Method.Omega, c.Method.Omega > 0)

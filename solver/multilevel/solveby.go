@@ -29,12 +29,18 @@ const checkCycles = 8
 // without an initial iterate, multigrid begins with its full multigrid start. Each time step begins with the
 // solution of the previous one. maxCycles bounds the cycles of a step, and their work as Config.MaxSweeps does.
 // tol must be positive.
-func SolveBy(p *problem.Problem, m problem.MethodConfig, tol float64, maxCycles int, e problem.Executor) (Solved, error) {
+func SolveBy(
+	p *problem.Problem,
+	m problem.MethodConfig,
+	tol float64,
+	maxCycles int,
+	e problem.Executor,
+) (Solved, error) {
 	if err := m.Check(); err != nil {
 		return Solved{}, err
 	}
 	if !(tol > 0) {
-		return Solved{}, fmt.Errorf("solver: the tolerance is %v; it must be positive", tol)
+		return Solved{}, fmt.Errorf("multilevel: the tolerance is %v; it must be positive", tol)
 	}
 	p, in, err := p.InRange()
 	if err != nil {
@@ -45,7 +51,14 @@ func SolveBy(p *problem.Problem, m problem.MethodConfig, tol float64, maxCycles 
 	return out, err
 }
 
-func solveStepsBy(p *problem.Problem, in problem.Units, m problem.MethodConfig, tol float64, maxCycles int, e problem.Executor) (Solved, error) {
+func solveStepsBy(
+	p *problem.Problem,
+	in problem.Units,
+	m problem.MethodConfig,
+	tol float64,
+	maxCycles int,
+	e problem.Executor,
+) (Solved, error) {
 	if p.Evolution == nil {
 		return solveBy(p, in, m, tol, maxCycles, e, nil, 0)
 	}
@@ -59,7 +72,9 @@ func solveStepsBy(p *problem.Problem, in problem.Units, m problem.MethodConfig, 
 		if err != nil {
 			return Solved{}, err
 		}
-		one.Cycles, one.Work, one.Steps = one.Cycles+all.Cycles, one.Work+all.Work, all.Steps
+		one.Cycles = one.Cycles + all.Cycles
+		one.Work = one.Work + all.Work
+		one.Steps = all.Steps
 		if all = one; one.Reason != iterate.Converged {
 			break
 		}
@@ -71,7 +86,16 @@ func solveStepsBy(p *problem.Problem, in problem.Units, m problem.MethodConfig, 
 }
 
 // solveBy solves a stationary problem, or a time step of length dt from before.
-func solveBy(p *problem.Problem, in problem.Units, c problem.MethodConfig, tol float64, maxCycles int, e problem.Executor, before []float64, dt float64) (Solved, error) {
+func solveBy(
+	p *problem.Problem,
+	in problem.Units,
+	c problem.MethodConfig,
+	tol float64,
+	maxCycles int,
+	e problem.Executor,
+	before []float64,
+	dt float64,
+) (Solved, error) {
 	b, err := problem.Discretize(p, problem.Box{Hi: p.N})
 	if err != nil {
 		return Solved{}, err

@@ -25,7 +25,9 @@ func (m *multigrid) compile() {
 	m.opening = boundary.opening
 	m.restartCycle = m.restartStages()
 	m.awaitReduction = []stage{{kind: stageReduce}}
-	m.energy, m.measureFraction, m.takeFraction = nil, nil, nil
+	m.energy = nil
+	m.measureFraction = nil
+	m.takeFraction = nil
 	if f := m.ownerLevel(0); f != nil {
 		s := f.compute(nil, func(b kernel.Box, i int) { f.Sweep.Energy(&m.changes[i], m.saved, f.Values, b) })
 		m.changes = make([]kernel.Sum, pieces(s.steps))
@@ -188,7 +190,11 @@ func (m *multigrid) appendStage(out []stage, s method.Stage, j gatherBoundary, c
 		if atBoundary {
 			out = append(out, stage{kind: stageGather, gather: j.gather})
 			if m.root() {
-				out = append(out, stage{kind: stageDo, do: m.rootLevels[0].ClearTruncation}, m.boundary(m.plan.gathered, m.rootLevels[0]))
+				out = append(
+					out,
+					stage{kind: stageDo, do: m.rootLevels[0].ClearTruncation},
+					m.boundary(m.plan.gathered, m.rootLevels[0]),
+				)
 			}
 		}
 	case method.Prolong, method.Interpolate:
@@ -269,7 +275,11 @@ func (g *gridLevel) copies(dst, src []float64) stage {
 		lo, hi := i*len(src)/problem.MaxChunks, (i+1)*len(src)/problem.MaxChunks
 		copy(dst[lo:hi], src[lo:hi])
 	}
-	return stage{kind: stageCompute, steps: []problem.SweepStep{{Box: g.own, Chunks: 1}}, runAll: func() { g.exec.For(problem.MaxChunks, share) }}
+	return stage{
+		kind:   stageCompute,
+		steps:  []problem.SweepStep{{Box: g.own, Chunks: 1}},
+		runAll: func() { g.exec.For(problem.MaxChunks, share) },
+	}
 }
 
 // scales returns a stage that takes a fraction of the step from the saved values, ghosts included, as the
@@ -279,7 +289,11 @@ func (g *gridLevel) scales(part *float64, keep []float64) stage {
 		lo, hi := i*len(keep)/problem.MaxChunks, (i+1)*len(keep)/problem.MaxChunks
 		method.ScalePoints(g.Values[lo:hi], keep[lo:hi], *part)
 	}
-	return stage{kind: stageCompute, steps: []problem.SweepStep{{Box: g.own, Chunks: 1}}, runAll: func() { g.exec.For(problem.MaxChunks, share) }}
+	return stage{
+		kind:   stageCompute,
+		steps:  []problem.SweepStep{{Box: g.own, Chunks: 1}},
+		runAll: func() { g.exec.For(problem.MaxChunks, share) },
+	}
 }
 
 // fallback replaces a cycle that was not accepted: restoring the saved values, sweeps, and a measurement.

@@ -44,7 +44,8 @@ func (l *stopChecks) after(out []stage, s method.Stage, work float64, last bool)
 	m := l.m
 	l.work += work
 	l.corrected = l.corrected || s.Level == 0 && (s.Kind == method.Prolong || s.Prolongs)
-	if last || l.work == 0 || l.work < stopCheckInterval(&m.peer.config) || m.distributed() && s.Level >= m.plan.gathered {
+	if last || l.work == 0 || l.work < stopCheckInterval(&m.peer.config) ||
+		m.distributed() && s.Level >= m.plan.gathered {
 		return out
 	}
 	l.work = 0
@@ -58,7 +59,11 @@ func (m *multigrid) stopCheck(corrected bool) []stage {
 	if !m.distributed() {
 		return []stage{{kind: stageDo, do: update}}
 	}
-	return []stage{{kind: stageDo, do: func() { m.peer.allReduce.contribute(0) }}, {kind: stageReduce}, {kind: stageDo, do: update}}
+	return []stage{
+		{kind: stageDo, do: func() { m.peer.allReduce.contribute(0) }},
+		{kind: stageReduce},
+		{kind: stageDo, do: update},
+	}
 }
 
 // stopRequested returns the reason of a request for an early end that all peers know of.
@@ -136,7 +141,8 @@ func (c *cycleDriver) stopCheck() *stage {
 // stopEarly ends the run at the current iterate if an early end was requested and all peers know of it.
 func (c *cycleDriver) stopEarly() bool {
 	why := c.peer.stopRequested()
-	if why == iterate.Running || c.reason != iterate.Running || c.open && len(c.peer.channels) > 0 || math.IsNaN(c.norm0) {
+	if why == iterate.Running || c.reason != iterate.Running || c.open && len(c.peer.channels) > 0 ||
+		math.IsNaN(c.norm0) {
 		return false
 	}
 	c.reason, c.last = why, c.cycle

@@ -17,7 +17,13 @@ func TestCycleStopsEarlyWithinTwoPasses(t *testing.T) {
 	back := 0
 	for name, p := range map[string]*problem.Problem{"membrane": solvertest.Membrane([3]int{31, 31, 31}, 3), "rejected cycles": solvertest.Windy(15), "1-D": solvertest.String1D(255)} {
 		for _, m := range []problem.MethodConfig{{Name: problem.Multigrid}, {Name: problem.Multigrid, Cycle: "v"}, {Name: problem.SOR}} {
-			c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-13, Method: m}
+			c := problem.Config{
+				Problem:   p,
+				Partition: solvertest.SlabsOf(t, p, 1),
+				Scheme:    iterate.Synchronous(),
+				Tolerance: 1e-13,
+				Method:    m,
+			}
 			worst := 0.0
 			for after := 0.1; after < 12; after += 0.37 {
 				a := newSingle(t, c)
@@ -50,7 +56,16 @@ func inside(m *multigrid, values []float64) []float64 {
 // Long relaxations by the safeguard end within one of them.
 func TestSafeguardRelaxationStopsWithinOneSweep(t *testing.T) {
 	p := solvertest.Windy(15)
-	a := newSingle(t, problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-13, Method: problem.MethodConfig{Name: problem.Multigrid}})
+	a := newSingle(
+		t,
+		problem.Config{
+			Problem:   p,
+			Partition: solvertest.SlabsOf(t, p, 1),
+			Scheme:    iterate.Synchronous(),
+			Tolerance: 1e-13,
+			Method:    problem.MethodConfig{Name: problem.Multigrid},
+		},
+	)
 	for a.Peer.(*peer).driver.method.(*multigrid).sweeps < 100 {
 		require.True(t, a.Step(t), "the safeguard relaxes")
 	}
@@ -60,7 +75,14 @@ func TestSafeguardRelaxationStopsWithinOneSweep(t *testing.T) {
 // MaxSweeps bounds the work of multigrid, too: what the safeguard relaxes counts.
 func TestMaxSweepsBoundsMultigridWork(t *testing.T) {
 	p := solvertest.Windy(15)
-	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-13, MaxSweeps: 20, Method: problem.MethodConfig{Name: problem.Multigrid}}
+	c := problem.Config{
+		Problem:   p,
+		Partition: solvertest.SlabsOf(t, p, 1),
+		Scheme:    iterate.Synchronous(),
+		Tolerance: 1e-13,
+		MaxSweeps: 20,
+		Method:    problem.MethodConfig{Name: problem.Multigrid},
+	}
 	a := newSingle(t, c)
 	for a.Step(t) {
 	}

@@ -61,21 +61,27 @@ func (m *MethodConfig) Check() error {
 	switch m.Local {
 	case "", Richardson, SOR, Multigrid:
 	default:
-		return fmt.Errorf("solver: no local method %q; there are %s, %s and %s", m.Local, Richardson, SOR, Multigrid)
+		return fmt.Errorf("problem: unknown local method %q; use %s, %s or %s", m.Local, Richardson, SOR, Multigrid)
 	}
 	switch {
 	case m.Overlap < 0 || m.Overlap > MaxOverlap:
-		return fmt.Errorf("solver: an overlap of %d layers; there may be 0 to %d", m.Overlap, MaxOverlap)
+		return fmt.Errorf("problem: invalid overlap %d: it must be 0 to %d layers", m.Overlap, MaxOverlap)
 	case m.InnerCycles < 0:
-		return fmt.Errorf("solver: %d cycles between two exchanges; there must be 1 or more, or 0 for a good choice", m.InnerCycles)
+		return fmt.Errorf(
+			"problem: invalid number of inner cycles %d: it must be positive, or 0 to choose it",
+			m.InnerCycles,
+		)
 	case m.SweepsPerPass < 0:
-		return fmt.Errorf("solver: %d sweeps in one pass over memory; there must be 1 or more, or 0 for a good choice", m.SweepsPerPass)
+		return fmt.Errorf(
+			"problem: invalid number of sweeps per pass %d: it must be positive, or 0 to choose it",
+			m.SweepsPerPass,
+		)
 	case m.Step != 0 && !(m.Step > 0 && m.Step <= 1):
-		return fmt.Errorf("solver: the step is %v of 1/max a_ii; it must be above 0 and at most 1, where the iteration is a contraction", m.Step)
+		return fmt.Errorf("problem: the step is %v of 1/max a_ii; it must be above 0 and at most 1", m.Step)
 	case m.Omega != 0 && !(m.Omega > 0 && m.Omega < 2):
-		return fmt.Errorf("solver: the relaxation factor is %v; it must lie between 0 and 2", m.Omega)
+		return fmt.Errorf("problem: the relaxation factor is %v; it must lie between 0 and 2", m.Omega)
 	case m.Cycle != "" && m.Cycle != "v" && m.Cycle != "w":
-		return fmt.Errorf("solver: no cycle %q; there are v and w", m.Cycle)
+		return fmt.Errorf("problem: unknown cycle %q; use v or w", m.Cycle)
 	}
 	return nil
 }
@@ -178,7 +184,7 @@ func Coordination(c *Config) iterate.Config {
 // Prepare validates the configuration and scales the problem so that its residuals can be squared in float64.
 func (c *Config) Prepare() error {
 	if c.Problem == nil || c.Scheme == nil {
-		return errors.New("solver: a worker needs a problem and a scheme")
+		return errors.New("problem: the configuration needs a problem and a scheme")
 	}
 	var err error
 	if c.Problem, c.Units, err = c.Problem.InRange(); err != nil {
@@ -189,23 +195,23 @@ func (c *Config) Prepare() error {
 		return err
 	}
 	if c.Rank < 0 || int(c.Rank) >= c.Partition.Peers() {
-		return fmt.Errorf("solver: rank %d; the partition has ranks 0 to %d", c.Rank, c.Partition.Peers()-1)
+		return fmt.Errorf("problem: rank %d; the partition has ranks 0 to %d", c.Rank, c.Partition.Peers()-1)
 	}
 	if err := iterate.CheckScheme(c.Scheme, c.Partition.Peers()); err != nil {
 		return err
 	}
 	if c.Order != Jacobi && c.Order != InTurn {
-		return fmt.Errorf("solver: unknown order %d", c.Order)
+		return fmt.Errorf("problem: unknown order %d", c.Order)
 	}
 	if !(c.Tolerance >= 0) {
-		return fmt.Errorf("solver: the tolerance is %v; it must not be negative", c.Tolerance)
+		return fmt.Errorf("problem: the tolerance is %v; it must not be negative", c.Tolerance)
 	}
 	return c.checkLag()
 }
 
 func (c *Config) checkLag() error {
 	if c.CheckEvery > 0 && c.Lag > c.CheckEvery || c.CheckEvery == 0 && c.Lag > iterate.DefaultCheckEvery {
-		return fmt.Errorf("solver: a lag of %d sweeps is longer than the interval of checks; raise CheckEvery", c.Lag)
+		return fmt.Errorf("problem: a lag of %d sweeps exceeds the check interval; raise CheckEvery", c.Lag)
 	}
 	return nil
 }
@@ -213,7 +219,12 @@ func (c *Config) checkLag() error {
 // CheckOrder returns an error for an order other than Jacobi. Methods with an order of their own call it.
 func (c *Config) CheckOrder() error {
 	if c.Order != Jacobi {
-		return fmt.Errorf("solver: order %v is one of %s; method %s has an order of its own (--order jacobi)", c.Order, Richardson, c.Method.Name)
+		return fmt.Errorf(
+			"problem: order %v applies to %s only; use --order jacobi with method %s",
+			c.Order,
+			Richardson,
+			c.Method.Name,
+		)
 	}
 	return nil
 }

@@ -138,7 +138,16 @@ func TestCoarseEdgesAreIndependentOfTheBox(t *testing.T) {
 					box.Each(func(_ int, idx [3]int) bool {
 						q := [3]int{idx[0] - 1, idx[1] - 1, idx[2] - 1}
 						if q[a]+1 < box.Hi[a] && part.Interior(a, q) {
-							require.Equal(t, e.Diffusion[a][e.Index(q)], part.Diffusion[a][part.Index(q)], "%v level %d axis %d at %v", n, l, a, q)
+							require.Equal(
+								t,
+								e.Diffusion[a][e.Index(q)],
+								part.Diffusion[a][part.Index(q)],
+								"%v level %d axis %d at %v",
+								n,
+								l,
+								a,
+								q,
+							)
 						}
 						return true
 					})

@@ -44,7 +44,9 @@ func (b *Discretization) Move(p *Problem, box Box) error {
 	if err != nil {
 		return err
 	}
-	b.Box, b.Layout, b.obstaclesKept = box, l, false
+	b.Box = box
+	b.Layout = l
+	b.obstaclesKept = false
 	return b.Build(p)
 }
 
@@ -166,7 +168,11 @@ func (b *Discretization) StartValue(v float64, d int, idx [3]int) (float64, erro
 func (p *Problem) StartValue(v, phi, psi float64, idx [3]int) (float64, error) {
 	w := Clamp(v, phi, psi)
 	if !kernel.Finite(v) || math.Abs(w) > maxStartValue {
-		return w, p.Errorf("the starting value is %v at %v; it must be finite, and of about the size of the problem's data", v, p.Location(idx))
+		return w, p.Errorf(
+			"the starting value is %v at %v; it must be finite and of the size of the problem's data",
+			v,
+			p.Location(idx),
+		)
 	}
 	return w, nil
 }

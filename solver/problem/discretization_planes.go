@@ -64,7 +64,9 @@ func (b *Discretization) AddPlanes(side int, part *Discretization) error {
 		f.Array = Joined(side, fieldArray(f, own), fieldArray(g, more))
 		return f
 	}
-	b.Source, b.Lower, b.Upper = field(b.Source, part.Source), field(b.Lower, part.Lower), field(b.Upper, part.Upper)
+	b.Source = field(b.Source, part.Source)
+	b.Lower = field(b.Lower, part.Lower)
+	b.Upper = field(b.Upper, part.Upper)
 	if b.Operator.Form == kernel.Variable {
 		for d := range b.Operator.Arrays {
 			b.Operator.Arrays[d] = Joined(side, b.Operator.Arrays[d], part.Operator.Arrays[d])

@@ -41,9 +41,9 @@ func (e *Evolution) check(p *Problem) error {
 	case !(e.End > 0) || math.IsInf(e.End, 1) || !(e.Step() > 0):
 		return p.Errorf("the end time is %v; it must be positive and finite", e.End)
 	case e.Steps < 1 || e.Steps > MaxSteps:
-		return p.Errorf("%d time steps; there may be 1 to %d", e.Steps, MaxSteps)
+		return p.Errorf("%d time steps; there must be 1 to %d", e.Steps, MaxSteps)
 	case e.At == nil:
-		return p.Errorf("it has time steps, but no functions of time")
+		return p.Errorf("it has time steps but no functions of time (Evolution.At)")
 	}
 	return nil
 }
@@ -68,8 +68,14 @@ func (p *Problem) AtStep(m int) *Problem {
 		return p.startProblem()
 	}
 	q := *e.At(e.Time(m))
-	q.Name, q.Dimension, q.N, q.Lo, q.Hi = p.Name, p.Dimension, p.N, p.Lo, p.Hi
-	q.Initial, q.Evolution, q.SteadyObstacles = nil, nil, e.SteadyObstacles
+	q.Name = p.Name
+	q.Dimension = p.Dimension
+	q.N = p.N
+	q.Lo = p.Lo
+	q.Hi = p.Hi
+	q.Initial = nil
+	q.Evolution = nil
+	q.SteadyObstacles = e.SteadyObstacles
 	rate, reaction := 1/e.Step(), q.Reaction
 	if reaction.Constant() {
 		q.Reaction.Value += rate
@@ -86,7 +92,11 @@ func (p *Problem) startProblem() *Problem {
 		return p
 	}
 	q := *e.At(0)
-	q.Name, q.Dimension, q.N, q.Lo, q.Hi = p.Name, p.Dimension, p.N, p.Lo, p.Hi
+	q.Name = p.Name
+	q.Dimension = p.Dimension
+	q.N = p.N
+	q.Lo = p.Lo
+	q.Hi = p.Hi
 	q.Initial, q.Evolution = e.Initial, nil
 	return &q
 }

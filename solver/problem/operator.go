@@ -73,13 +73,20 @@ func (s Stencil) At(idx [3]int) (v [kernel.Directions]float64) {
 func (s Stencil) check(idx [3]int, v *[kernel.Directions]float64) error {
 	for d := range 1 + 2*s.Problem.Dimension {
 		if math.IsNaN(v[d]) || math.IsInf(v[d], 0) {
-			return fmt.Errorf("solver: problem %q: the operator's coefficients at %v are not finite; check diffusion, velocity and reaction",
-				s.Problem.Name, s.Problem.Location(idx))
+			return fmt.Errorf(
+				"problem: %q: the operator's coefficients at %v are not finite; check diffusion, velocity and reaction",
+				s.Problem.Name,
+				s.Problem.Location(idx),
+			)
 		}
 	}
 	if !(v[kernel.Center] > 0) {
-		return fmt.Errorf("solver: problem %q: the operator's diagonal at %v is %v, it must be positive; check diffusion and reaction",
-			s.Problem.Name, s.Problem.Location(idx), v[kernel.Center])
+		return fmt.Errorf(
+			"problem: %q: the operator's diagonal at %v is %v; it must be positive; check diffusion and reaction",
+			s.Problem.Name,
+			s.Problem.Location(idx),
+			v[kernel.Center],
+		)
 	}
 	return nil
 }
@@ -97,7 +104,11 @@ func (s Stencil) shape(v [kernel.Directions]float64) kernel.Operator {
 
 // Operator returns the coefficients of a box and the largest diagonal entry in it. It uses the arrays in room
 // where they are large enough.
-func (s Stencil) Operator(box Box, l kernel.Layout, room [kernel.Directions][]float64) (kernel.Operator, float64, error) {
+func (s Stencil) Operator(
+	box Box,
+	l kernel.Layout,
+	room [kernel.Directions][]float64,
+) (kernel.Operator, float64, error) {
 	first := [3]int{box.Lo[0] + 1, box.Lo[1] + 1, box.Lo[2] + 1}
 	if s.Constant() {
 		v := s.At(first)

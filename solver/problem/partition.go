@@ -36,7 +36,7 @@ func (n Neighbour) Layer(l kernel.Layout) kernel.Box {
 const MaxPeers = 1 << 16
 
 // ErrPartition is wrapped by every error about an impossible partition.
-var ErrPartition = errors.New("solver: the grid cannot be cut like this")
+var ErrPartition = errors.New("problem: the grid cannot be partitioned")
 
 // Slabs cuts the grid along the slowest used axis. weights, positive and one per peer, determine the shares of
 // the planes; nil means equal shares. Every peer receives at least one plane.
@@ -61,12 +61,17 @@ func Slabs(n [3]int, peers int, weights []float64) (Partition, error) {
 	total := 0.0
 	for r, w := range weights {
 		if !(w > 0) || math.IsInf(w, 1) {
-			return Partition{}, fmt.Errorf("%w: the weight of peer %d is %v, it must be positive and finite", ErrPartition, r, w)
+			return Partition{}, fmt.Errorf(
+				"%w: the weight of peer %d is %v; it must be positive and finite",
+				ErrPartition,
+				r,
+				w,
+			)
 		}
 		total += w
 	}
 	if math.IsInf(total, 1) {
-		return Partition{}, fmt.Errorf("%w: the weights' sum is not finite", ErrPartition)
+		return Partition{}, fmt.Errorf("%w: the sum of the weights is not finite", ErrPartition)
 	}
 	p := Partition{Cuts: [3][]int{{0, n[0]}, {0, n[1]}, {0, n[2]}}}
 	p.Cuts[axis] = weightedCuts(n[axis], weights, total)
@@ -92,7 +97,7 @@ func weightedCuts(n int, weights []float64, total float64) []int {
 // axes, whose faces are contiguous in memory.
 func Boxes(n [3]int, peers int) (Partition, error) {
 	if peers < 1 || peers > MaxPeers {
-		return Partition{}, fmt.Errorf("%w: %d peers; there may be 1 to %d", ErrPartition, peers, MaxPeers)
+		return Partition{}, fmt.Errorf("%w: %d peers; there must be 1 to %d", ErrPartition, peers, MaxPeers)
 	}
 	best, bestSurface := [3]int{}, math.Inf(1)
 	for px := 1; px <= peers; px++ {
@@ -115,8 +120,12 @@ func Boxes(n [3]int, peers int) (Partition, error) {
 		}
 	}
 	if math.IsInf(bestSurface, 1) {
-		return Partition{}, fmt.Errorf("%w: %d peers, and no product of three numbers that is %d fits into %v points; use fewer peers",
-			ErrPartition, peers, peers, n)
+		return Partition{}, fmt.Errorf(
+			"%w: no product of three numbers equal to %d peers fits into %v points; use fewer peers",
+			ErrPartition,
+			peers,
+			n,
+		)
 	}
 	return GridOf(n, best)
 }
@@ -176,7 +185,13 @@ func checkParts(n, p [3]int) error {
 			return fmt.Errorf("%w: %d parts along axis %d", ErrPartition, p[a], a)
 		}
 		if p[a] > n[a] {
-			return fmt.Errorf("%w: %d parts along axis %d, which has only %d points; use fewer peers", ErrPartition, p[a], a, n[a])
+			return fmt.Errorf(
+				"%w: %d parts along axis %d, which has only %d points; use fewer peers",
+				ErrPartition,
+				p[a],
+				a,
+				n[a],
+			)
 		}
 		if p[a] > MaxPeers/peers {
 			return fmt.Errorf("%w: more than %d peers", ErrPartition, MaxPeers)
@@ -191,7 +206,7 @@ func (p Partition) Validate(n [3]int) error {
 	peers := 1
 	for a, cuts := range p.Cuts {
 		if len(cuts) < 2 || cuts[0] != 0 || cuts[len(cuts)-1] != n[a] {
-			return fmt.Errorf("%w: the cuts of axis %d are %v, they must run from 0 to %d", ErrPartition, a, cuts, n[a])
+			return fmt.Errorf("%w: the cuts of axis %d are %v; they must run from 0 to %d", ErrPartition, a, cuts, n[a])
 		}
 		for i := 1; i < len(cuts); i++ {
 			if cuts[i] <= cuts[i-1] {

@@ -73,8 +73,13 @@ func (s *Sampler) Values(dst, x []float64, first [3]int) error {
 	probe := (first[1] + first[2]) % len(x)
 	q[0] = x[probe]
 	if v := s.f(q); v != dst[probe] && (v == v || kernel.Finite(dst[probe])) {
-		return s.p.Errorf("the %s is %v by rows and %v point by point at %v; Problem.Rows has to be replaced with the function",
-			s.name, dst[probe], v, q[:s.p.Dimension])
+		return s.p.Errorf(
+			"the %s is %v by rows and %v point by point at %v; replace Problem.Rows together with the function",
+			s.name,
+			dst[probe],
+			v,
+			q[:s.p.Dimension],
+		)
 	}
 	return nil
 }

@@ -31,7 +31,11 @@ func TestFieldEqualsItsFunction(t *testing.T) {
 		for a := range p.Dimension {
 			p.N[a] = rapid.IntRange(1, 40).Draw(t, "n")
 		}
-		odd := p.At(rapid.IntRange(1, p.N[0]).Draw(t, "x"), rapid.IntRange(1, p.N[1]).Draw(t, "y"), rapid.IntRange(1, p.N[2]).Draw(t, "z"))
+		odd := p.At(
+			rapid.IntRange(1, p.N[0]).Draw(t, "x"),
+			rapid.IntRange(1, p.N[1]).Draw(t, "y"),
+			rapid.IntRange(1, p.N[2]).Draw(t, "z"),
+		)
 		f := rapid.SampledFrom([]problem.Function{
 			func(problem.Point) float64 { return 3 },
 			func(q problem.Point) float64 { return q[0] - 2*q[1] + q[2]*q[2] },
@@ -50,7 +54,8 @@ func TestFieldEqualsItsFunction(t *testing.T) {
 		}
 		b, err := problem.Discretize(p, box)
 		require.NoError(t, err)
-		b.Executor = rapid.SampledFrom([]problem.Executor{problem.Sequential{}, solvertest.Backwards{}, goroutines{}}).Draw(t, "executor")
+		b.Executor = rapid.SampledFrom([]problem.Executor{problem.Sequential{}, solvertest.Backwards{}, goroutines{}}).
+			Draw(t, "executor")
 		room := make([]float64, rapid.IntRange(0, p.Points()).Draw(t, "room"))
 		field, err := problem.FieldOf(b, "obstacle", f, p.Rows.Obstacle, room)
 		require.NoError(t, err)
@@ -91,7 +96,13 @@ func TestFieldErrors(t *testing.T) {
 	l, err := kernel.NewLayout(p.Dimension, p.N)
 	require.NoError(t, err)
 	for _, e := range []problem.Executor{problem.Sequential{}, solvertest.Backwards{}, goroutines{}} {
-		_, err := problem.FieldOf(&problem.Discretization{Problem: p, Box: problem.Box{Hi: p.N}, Layout: l, Executor: e}, "obstacle", p.Obstacle, nil, nil)
+		_, err := problem.FieldOf(
+			&problem.Discretization{Problem: p, Box: problem.Box{Hi: p.N}, Layout: l, Executor: e},
+			"obstacle",
+			p.Obstacle,
+			nil,
+			nil,
+		)
 		require.ErrorIs(t, err, problem.ErrProblem)
 		require.ErrorContains(t, err, "obstacle is -Inf at [0.17073170731707")
 	}

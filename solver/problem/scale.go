@@ -107,11 +107,19 @@ func (p *Problem) InRange() (*Problem, Units, error) {
 	case m.inRange():
 		return p, Units{residual: math.Ldexp(1, m.residual)}, nil
 	case max(m.operator, -m.operator) > maxOperatorExponent:
-		return nil, none, p.Errorf("the operator's diagonal is about %s; it must lie between %s and %s: choose other units of length or time",
-			powerOfTen(m.operator), powerOfTen(-maxOperatorExponent), powerOfTen(maxOperatorExponent))
+		return nil, none, p.Errorf(
+			"the operator's diagonal is about %s; it must lie between %s and %s: choose other units of length or time",
+			powerOfTen(m.operator),
+			powerOfTen(-maxOperatorExponent),
+			powerOfTen(maxOperatorExponent),
+		)
 	case max(m.residual, m.residual-m.operator) > maxDataExponent:
-		return nil, none, p.Errorf("source, obstacles and boundary data are about %s, and values %s; both must be at most %s: choose other units",
-			powerOfTen(m.residual), powerOfTen(m.residual-m.operator), powerOfTen(maxDataExponent))
+		return nil, none, p.Errorf(
+			"source, obstacles and boundary data are about %s, and values %s; both must be at most %s: choose other units",
+			powerOfTen(m.residual),
+			powerOfTen(m.residual-m.operator),
+			powerOfTen(maxDataExponent),
+		)
 	}
 	k := Scale(m.operator/2 - m.residual)
 	return p.scaled(k), Units{k, math.Ldexp(1, m.operator/2)}, nil
@@ -239,7 +247,9 @@ func (p *Problem) scaled(k Scale) *Problem {
 	q := *p
 	q.Name = fmt.Sprintf("%s, values times 2^%d", p.Name, k)
 	q.Source = Coefficient{Value: k.Times(p.Source.Value), Of: k.function(p.Source.Of)}
-	q.Obstacle, q.Upper, q.Boundary = k.function(p.Obstacle), k.function(p.Upper), k.function(p.Boundary)
+	q.Obstacle = k.function(p.Obstacle)
+	q.Upper = k.function(p.Upper)
+	q.Boundary = k.function(p.Boundary)
 	q.Initial, q.Exact = k.function(p.Initial), k.function(p.Exact)
 	q.Rows = Rows{k.row(p.Rows.Obstacle), k.row(p.Rows.Upper), k.row(p.Rows.Source), k.row(p.Rows.Exact)}
 	if e := p.Evolution; e != nil {
@@ -279,6 +289,8 @@ func (p *Problem) CheckReference(squares *kernel.Sum) error {
 
 // MagnitudeError returns the error for data whose residual cannot be squared in float64.
 func (p *Problem) MagnitudeError() error {
-	return p.Errorf("the residual of max(φ, 0) is too large to be squared: source, obstacles or boundary data are more than 1e+%d times as large in places as elsewhere",
-		int(maxResidualExponent*math.Log10(2)))
+	return p.Errorf(
+		"the residual of max(φ, 0) is too large to be squared: source, obstacles or boundary data are more than 1e+%d times larger in some places than elsewhere",
+		int(maxResidualExponent*math.Log10(2)),
+	)
 }

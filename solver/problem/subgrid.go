@@ -9,16 +9,22 @@ import "math"
 func (p *Problem) Inner(box Box, u []float64, fixed func(dense int) bool) *Problem {
 	g := subgrid{p: p, u: u, fixed: fixed}
 	q := *p
-	q.Rows, q.Exact, q.SteadyObstacles = Rows{}, nil, false
+	q.Rows = Rows{}
+	q.Exact = nil
+	q.SteadyObstacles = false
 	for a := range p.Dimension {
 		q.Lo[a], q.Hi[a] = p.along(a, box.Lo[a]), p.along(a, box.Hi[a]+1)
 	}
 	q.N = box.Size()
-	q.Diffusion, q.Reaction, q.Source = g.coefficient(p.Diffusion), g.coefficient(p.Reaction), g.coefficient(p.Source)
+	q.Diffusion = g.coefficient(p.Diffusion)
+	q.Reaction = g.coefficient(p.Reaction)
+	q.Source = g.coefficient(p.Source)
 	for a := range p.Dimension {
 		q.Velocity[a] = g.coefficient(p.Velocity[a])
 	}
-	q.Obstacle, q.Upper, q.Initial = g.function(p.Obstacle), g.function(p.Upper), g.function(p.Initial)
+	q.Obstacle = g.function(p.Obstacle)
+	q.Upper = g.function(p.Upper)
+	q.Initial = g.function(p.Initial)
 	q.Boundary = g.boundary
 	if fixed != nil {
 		q.Obstacle, q.Upper = g.fixedTo(q.Obstacle, -unbounded), g.fixedTo(q.Upper, unbounded)

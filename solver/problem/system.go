@@ -92,7 +92,9 @@ func (p *Problem) Strength() [3]float64 {
 // Region returns the problem on n points between the ghosts of a box.
 func (p *Problem) Region(box Box, n [3]int) *Problem {
 	q := *p
-	q.N, q.Evolution, q.Initial = n, nil, nil
+	q.N = n
+	q.Evolution = nil
+	q.Initial = nil
 	q.Lo = p.At(box.Lo[0], box.Lo[1], box.Lo[2])
 	q.Hi = p.At(box.Hi[0]+1, box.Hi[1]+1, box.Hi[2]+1)
 	return &q
@@ -101,7 +103,13 @@ func (p *Problem) Region(box Box, n [3]int) *Problem {
 // CoarseOperatorIn returns the coefficients of A in a box (part) of a coarser grid of a region. They form an
 // M-matrix there as well. It uses the arrays in room where they are large enough. e holds κ between the box's
 // points and those around it; nil means constant.
-func (p *Problem) CoarseOperatorIn(region Box, n [3]int, part Box, e *method.Edges, room [kernel.Directions][]float64) (kernel.Operator, error) {
+func (p *Problem) CoarseOperatorIn(
+	region Box,
+	n [3]int,
+	part Box,
+	e *method.Edges,
+	room [kernel.Directions][]float64,
+) (kernel.Operator, error) {
 	l, err := kernel.NewLayout(p.Dimension, part.Size())
 	if err != nil {
 		return kernel.Operator{}, err

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrProblem is wrapped by every error about a problem that cannot be solved as stated.
-var ErrProblem = errors.New("solver: the problem is refused")
+var ErrProblem = errors.New("problem: invalid problem")
 
 // MaxPoints bounds the number of unknowns of one grid.
 const MaxPoints = 1 << 36
@@ -52,7 +52,7 @@ func (p *Problem) ValidateStatement() error {
 		case n < 1:
 			return p.Errorf("%d interior points on axis %d; at least 1 is needed", n, a)
 		case a >= p.Dimension && n != 1:
-			return p.Errorf("%d points on axis %d, which a problem of dimension %d does not use; it must be 1", n, a, p.Dimension)
+			return p.Errorf("%d points on axis %d, which is unused in dimension %d; it must be 1", n, a, p.Dimension)
 		case n > MaxPoints/points:
 			return p.Errorf("a grid of %v points is too large; at most %d", p.N, MaxPoints)
 		}
@@ -61,10 +61,15 @@ func (p *Problem) ValidateStatement() error {
 	for a := range p.Dimension {
 		l := p.Hi[a] - p.Lo[a]
 		if !(l > 0) || math.IsInf(l, 1) || !(p.Spacing(a) > 0) {
-			return p.Errorf("the domain runs from %v to %v on axis %d; the second must be larger, and both finite", p.Lo[a], p.Hi[a], a)
+			return p.Errorf(
+				"the domain runs from %v to %v on axis %d; the end must be larger and both must be finite",
+				p.Lo[a],
+				p.Hi[a],
+				a,
+			)
 		}
 		if h := p.Spacing(a); h < minSpacing || h > 1/minSpacing {
-			return p.Errorf("the spacing is %v on axis %d, whose square is out of range: choose another unit of length", h, a)
+			return p.Errorf("the square of the spacing %v on axis %d is out of range; choose another unit of length", h, a)
 		}
 	}
 	if p.Boundary == nil {
@@ -74,15 +79,15 @@ func (p *Problem) ValidateStatement() error {
 		return p.Errorf("the diffusion is %v; it must be positive and finite", k.Value)
 	}
 	if c := p.Reaction; c.Constant() && (!(c.Value >= 0) || math.IsInf(c.Value, 1)) {
-		return p.Errorf("the reaction is %v; it must not be negative, and finite", c.Value)
+		return p.Errorf("the reaction is %v; it must be finite and not negative", c.Value)
 	}
 	for a := range p.Dimension {
 		if b := p.Velocity[a]; b.Constant() && !kernel.Finite(b.Value) {
-			return p.Errorf("the velocity along axis %d is %v", a, b.Value)
+			return p.Errorf("the velocity along axis %d is %v; it must be finite", a, b.Value)
 		}
 	}
 	if f := p.Source; f.Constant() && !kernel.Finite(f.Value) {
-		return p.Errorf("the source is %v", f.Value)
+		return p.Errorf("the source is %v; it must be finite", f.Value)
 	}
 	if p.Evolution != nil {
 		return p.Evolution.check(p)
@@ -114,7 +119,12 @@ func (p *Problem) validateBoundaryPoint(unit float64, i, j, k int, x, y, z float
 	slack := boundaryTolerance * (unit + math.Abs(g))
 	if p.Obstacle != nil {
 		if phi := p.Obstacle(Point{x, y, z}); !(phi <= g+slack) {
-			return p.Errorf("the obstacle (%v) lies above the boundary data (%v) at %v; lower the obstacle or raise the data", phi, g, p.Location(idx))
+			return p.Errorf(
+				"the obstacle (%v) lies above the boundary data (%v) at %v; lower the obstacle or raise the data",
+				phi,
+				g,
+				p.Location(idx),
+			)
 		}
 	}
 	if p.Upper != nil {
@@ -143,9 +153,9 @@ func (p *Problem) Warnings() []string {
 	if p.ValidateStatement() != nil {
 		return nil
 	}
-	what := "central differences lose the M-matrix; refine the grid or take upwind differences"
+	what := "central differences lose the M-matrix; refine the grid or use upwind differences"
 	if p.Upwind {
-		what = "upwind differences are taken where central ones would lose the M-matrix, and are of first order; refine the grid for second"
+		what = "upwind differences, of first order, are used where central ones would lose the M-matrix; refine the grid for second order"
 	}
 	var out []string
 	for a := range p.Dimension {

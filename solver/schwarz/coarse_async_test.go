@@ -89,11 +89,24 @@ func TestHalvedFluxesKeepTheCoarseResidual(t *testing.T) {
 // TestFluxesOfDifferentAgesCancel: values of a peer that another one knows as they were
 // before leave no source in the coarse problem; without halving they do.
 func TestFluxesOfDifferentAgesCancel(t *testing.T) {
-	p := &problem.Problem{Name: "bar", Dimension: 1, N: [3]int{40, 1, 1}, Lo: problem.Point{0}, Hi: problem.Point{1}, Diffusion: problem.Coefficient{Value: 1}, Source: problem.Coefficient{Value: 1},
-		Boundary: func(problem.Point) float64 { return 0 }}
+	p := &problem.Problem{
+		Name:      "bar",
+		Dimension: 1,
+		N:         [3]int{40, 1, 1},
+		Lo:        problem.Point{0},
+		Hi:        problem.Point{1},
+		Diffusion: problem.Coefficient{Value: 1},
+		Source:    problem.Coefficient{Value: 1},
+		Boundary:  func(problem.Point) float64 { return 0 },
+	}
 	part, err := problem.Slabs(p.N, 2, nil)
 	require.NoError(t, err)
-	c := problem.Config{Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, Coarse: 9}}
+	c := problem.Config{
+		Problem:   p,
+		Partition: part,
+		Scheme:    iterate.Asynchronous(),
+		Method:    problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, Coarse: 9},
+	}
 	total := func(late float64, halved bool) (sum float64) {
 		peers := schwarzPeers(t, c)
 		for r, w := range peers {
@@ -141,7 +154,11 @@ func TestForecastFitsItsDepth(t *testing.T) {
 	e := make([]float64, l.Len())
 	n := l.N
 	eachPoint(l.Interior(), func(x, y, z int) {
-		e[l.Index(x, y, z)] = math.Sin(math.Pi*float64(x+1)/float64(n[0]+1)) * math.Sin(math.Pi*float64(y+1)/float64(n[1]+1))
+		e[l.Index(x, y, z)] = math.Sin(
+			math.Pi*float64(x+1)/float64(n[0]+1),
+		) * math.Sin(
+			math.Pi*float64(y+1)/float64(n[1]+1),
+		)
 	})
 	left := func(e []float64) []float64 { // when the correction comes, and has been added
 		after, next := append([]float64(nil), e...), make([]float64, len(e))

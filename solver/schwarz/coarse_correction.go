@@ -123,8 +123,20 @@ func (c *correction) begin(w *peer) error {
 	for i := range c.shares {
 		c.shares[i].known, c.shares[i].fresh = false, false
 	}
-	c.known, c.nextAt, c.newest, c.inWork, c.inIterate, c.sentToChildren, c.awaiting, c.renewShares = false, 0, 0, 0, 0, 0, false, false
-	c.differenceFrom, c.differenceTo, c.last, c.takenBack, c.correctedIterate, c.takesBack = 0, 0, 0, 0, 0, false
+	c.known = false
+	c.nextAt = 0
+	c.newest = 0
+	c.inWork = 0
+	c.inIterate = 0
+	c.sentToChildren = 0
+	c.awaiting = false
+	c.renewShares = false
+	c.differenceFrom = 0
+	c.differenceTo = 0
+	c.last = 0
+	c.takenBack = 0
+	c.correctedIterate = 0
+	c.takesBack = false
 	for i := range c.sums {
 		c.sums[i].valid = i == 0
 		c.sums[i].number = 0
@@ -200,7 +212,10 @@ func (c *correction) forwardShares(w *peer) {
 		return
 	}
 	c.awaiting = !lockstep
-	w.Send(c.tree.Parent, &iterate.Message{Kind: iterate.MsgShares, Number: c.newest, Iterate: w.Iterate, Values: values})
+	w.Send(
+		c.tree.Parent,
+		&iterate.Message{Kind: iterate.MsgShares, Number: c.newest, Iterate: w.Iterate, Values: values},
+	)
 }
 
 // complete reports whether new shares of iterate k have arrived from the whole subtree.
@@ -259,12 +274,12 @@ func (c *correction) solverPoints() int { return c.solver.workPoints() }
 func (c *correction) receive(w *peer, q iterate.Rank, m *iterate.Message) error {
 	if m.Kind == iterate.MsgCorrection {
 		if q != c.tree.Parent {
-			return fmt.Errorf("a coarse correction, which only the parent in the tree sends")
+			return fmt.Errorf("coarse correction from a peer that is not the parent in the tree")
 		}
 		return c.receiveCorrection(w, m)
 	}
 	if c.tree.Child(q) < 0 {
-		return fmt.Errorf("shares of the coarse problem, which only children in the tree send")
+		return fmt.Errorf("shares of the coarse problem from a peer that is not a child in the tree")
 	}
 	lockstep := w.config.Scheme.Lockstep()
 	below := coarseSubtree(&w.config, q)
@@ -275,10 +290,10 @@ func (c *correction) receive(w *peer, q iterate.Rank, m *iterate.Message) error 
 		return c.find(r)
 	}, func(s *share) error {
 		if lockstep && s.label != w.Iterate && s.label != w.Iterate+1 {
-			return fmt.Errorf("a share of iterate %d, while this peer is at %d", s.label, w.Iterate)
+			return fmt.Errorf("share of iterate %d; this peer is at %d", s.label, w.Iterate)
 		}
 		if !lockstep && s.number != c.newest {
-			return fmt.Errorf("a share with correction %d in it, while %d is the newest", s.number, c.newest)
+			return fmt.Errorf("share that includes correction %d; the newest is %d", s.number, c.newest)
 		}
 		return nil
 	})
@@ -292,15 +307,20 @@ func (c *correction) receive(w *peer, q iterate.Rank, m *iterate.Message) error 
 // receiveCorrection accepts a correction from the parent and forwards it.
 func (c *correction) receiveCorrection(w *peer, m *iterate.Message) error {
 	if len(m.Values) != 0 && len(m.Values) != 8*c.subtreeBox.Points() {
-		return fmt.Errorf("a coarse correction of %d bytes; it must have %d: do all peers use the same method?", len(m.Values), 8*c.subtreeBox.Points())
+		return fmt.Errorf(
+			"coarse correction of %d bytes; want %d; do all peers use the same method?",
+			len(m.Values),
+			8*c.subtreeBox.Points(),
+		)
 	}
 	if w.config.Scheme.Lockstep() {
 		return c.receiveLockstep(w, m)
 	}
 	if !c.awaiting {
-		return fmt.Errorf("a coarse correction that nobody asked for")
+		return fmt.Errorf("coarse correction that was not requested")
 	}
-	if m.Number != c.newest+1 && (m.Number != c.newest || len(m.Values) > 0) || m.Number > c.newest && len(m.Values) == 0 {
+	if m.Number != c.newest+1 && (m.Number != c.newest || len(m.Values) > 0) ||
+		m.Number > c.newest && len(m.Values) == 0 {
 		return fmt.Errorf("coarse correction %d of %d bytes after number %d", m.Number, len(m.Values), c.newest)
 	}
 	c.awaiting = false
@@ -321,18 +341,22 @@ func (c *correction) receiveCorrection(w *peer, m *iterate.Message) error {
 
 // receiveLockstep accepts the correction of iterate m.Number.
 func (c *correction) receiveLockstep(w *peer, m *iterate.Message) error {
-	if iterate.Iteration(m.Number) != w.Iterate || c.known && c.number == w.Iterate || !c.own.known || c.own.label != w.Iterate {
-		return fmt.Errorf("the coarse correction of iterate %d, while this peer is at %d", m.Number, w.Iterate)
+	if iterate.Iteration(m.Number) != w.Iterate || c.known && c.number == w.Iterate || !c.own.known ||
+		c.own.label != w.Iterate {
+		return fmt.Errorf("coarse correction of iterate %d; this peer is at %d", m.Number, w.Iterate)
 	}
 	if m.Iterate <= w.Iterate {
-		return fmt.Errorf("the next coarse correction at iterate %d, while this peer is at %d", m.Iterate, w.Iterate)
+		return fmt.Errorf("next coarse correction at iterate %d; this peer is at %d", m.Iterate, w.Iterate)
 	}
 	if c.zero = len(m.Values) == 0; !c.zero {
 		if err := readValues(c.values, m.Values); err != nil {
 			return err
 		}
 	}
-	c.known, c.number, c.nextAt, c.takesBack = true, w.Iterate, m.Iterate, m.Mark != 0
+	c.known = true
+	c.number = w.Iterate
+	c.nextAt = m.Iterate
+	c.takesBack = m.Mark != 0
 	c.sendLockstep(w)
 	return nil
 }
@@ -370,7 +394,10 @@ func (c *correction) sendNewest(w *peer) {
 func (c *correction) solve(w *peer) {
 	if w.config.Scheme.Lockstep() {
 		c.zero = !c.solver.solve(w, c, c.values)
-		c.known, c.number, c.nextAt, c.takesBack = true, w.Iterate, c.solver.nextAt(w.Iterate), c.solver.guard.grown
+		c.known = true
+		c.number = w.Iterate
+		c.nextAt = c.solver.nextAt(w.Iterate)
+		c.takesBack = c.solver.guard.grown
 		for i := range c.shares {
 			c.shares[i].fresh = false
 		}

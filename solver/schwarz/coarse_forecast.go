@@ -69,7 +69,9 @@ func (g *coarseGrid) nearestIn(b problem.Box) (out kernel.Box) {
 
 // begin resets the forecast and sets the coarse operator of a run or a time step.
 func (f *coarseForecast) begin(op *kernel.Operator) {
-	f.hasPrediction, f.depth, f.computed = false, 1, 0
+	f.hasPrediction = false
+	f.depth = 1
+	f.computed = 0
 	clear(f.squaredErrors[:])
 	constant := op.Values
 	switch op.Form {
@@ -109,7 +111,11 @@ func (f *coarseForecast) relax(next, cur, lower, upper []float64) {
 		}
 		v, sum := f.stencil(d), 0.0
 		for a := range l.Dim {
-			sum += float64(v[kernel.West+2*a]*f.scratch[at-strides[a]]) + float64(v[kernel.East+2*a]*f.scratch[at+strides[a]])
+			sum += float64(
+				v[kernel.West+2*a]*f.scratch[at-strides[a]],
+			) + float64(
+				v[kernel.East+2*a]*f.scratch[at+strides[a]],
+			)
 		}
 		f.scratch[at] = sum / v[kernel.Center]
 	}

@@ -141,7 +141,15 @@ func (g *coarseGrid) coarseBox(b problem.Box) kernel.Box {
 
 // restrict adds the restriction of r at the points of box b of the grid to dst, dense over piece. r is a padded
 // array of a region that begins at origin.
-func (g *coarseGrid) restrict(dst []float64, piece kernel.Box, r []float64, l kernel.Layout, origin [3]int, b problem.Box, line []float64) {
+func (g *coarseGrid) restrict(
+	dst []float64,
+	piece kernel.Box,
+	r []float64,
+	l kernel.Layout,
+	origin [3]int,
+	b problem.Box,
+	line []float64,
+) {
 	size := [3]int{piece.Hi[0] - piece.Lo[0], piece.Hi[1] - piece.Lo[1], piece.Hi[2] - piece.Lo[2]}
 	x := &g.axes[0]
 	line = line[:size[0]]

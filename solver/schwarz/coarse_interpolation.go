@@ -80,7 +80,7 @@ func denseIn(b kernel.Box, x, y, z int) int {
 func readValues(dst []float64, data []byte) error {
 	for i := range dst {
 		if dst[i] = iterate.ReadFloat(data[8*i:]); !kernel.Finite(dst[i]) {
-			return fmt.Errorf("a coarse correction of %v", dst[i])
+			return fmt.Errorf("coarse correction with the value %v", dst[i])
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func (s *share) encode(dst []byte) []byte {
 	return dst
 }
 
-var errTruncatedShare = errors.New("a share of the coarse problem that is cut off")
+var errTruncatedShare = errors.New("truncated share of the coarse problem")
 
 // readShares decodes the shares of a message and calls f for each. find returns the destination of a rank's
 // share, or nil if the rank is not valid. Any bytes may arrive.
@@ -61,11 +61,11 @@ func readShares(data []byte, find func(iterate.Rank) *share, f func(*share) erro
 		}
 		rank := binary.LittleEndian.Uint64(data)
 		if rank >= problem.MaxPeers {
-			return fmt.Errorf("a share of rank %d", rank)
+			return fmt.Errorf("share of invalid rank %d", rank)
 		}
 		s := find(iterate.Rank(rank))
 		if s == nil {
-			return fmt.Errorf("a share of rank %d, which is not below the sender in the tree", rank)
+			return fmt.Errorf("share of rank %d, which is not below the sender in the tree", rank)
 		}
 		n := shareBytes(s.box)
 		if len(data) < n {
@@ -77,7 +77,9 @@ func readShares(data []byte, find func(iterate.Rank) *share, f func(*share) erro
 		if !(square >= 0) { // NaN: a diverging run ends by the rule of termination
 			square = math.Inf(1)
 		}
-		s.known, s.fresh, s.square = true, true, square
+		s.known = true
+		s.fresh = true
+		s.square = square
 		s.label, s.number = iterate.Iteration(binary.LittleEndian.Uint64(head)), binary.LittleEndian.Uint64(head[8:])
 		for i := range s.values {
 			s.values[i] = iterate.ReadFloat(values[8*i:])
@@ -111,7 +113,10 @@ func (s *share) measure(w *peer) {
 	}
 	g.restrict(s.field(0), s.box, c.defect, w.layout, w.ext.Lo, b, c.line)
 	s.gaps(w)
-	s.known, s.fresh, s.label, s.number = true, true, w.Iterate, c.inWork
+	s.known = true
+	s.fresh = true
+	s.label = w.Iterate
+	s.number = c.inWork
 }
 
 // gaps computes the distances to the obstacles at coarse points. A coarse point at a fine point in contact is

@@ -54,10 +54,12 @@ func (r *coarseSolver) begin(w *peer) error {
 	b := &problem.Discretization{Problem: &q, Box: whole, Layout: r.layout}
 	var err error
 	if r.operator, _, err = problem.NewStencil(&q).Operator(whole, r.layout, r.operator.Arrays); err != nil {
-		return fmt.Errorf("solver: the coarse correction on %v points: %w (--coarse -1 leaves it out)", q.N, err)
+		return fmt.Errorf("schwarz: the coarse correction on %v points: %w (disable it with --coarse -1)", q.N, err)
 	}
 	b.Operator = r.operator
-	b.Source, b.Lower, b.Upper = kernel.Field{Array: r.source}, kernel.Field{Array: r.lower}, kernel.Field{Array: r.upper}
+	b.Source = kernel.Field{Array: r.source}
+	b.Lower = kernel.Field{Array: r.lower}
+	b.Upper = kernel.Field{Array: r.upper}
 	if r.sweep, err = b.Sweep(1); err != nil {
 		return err
 	}

@@ -117,14 +117,30 @@ func TestCoarseCorrectionBoundsExchanges(t *testing.T) {
 		part, err := problem.GridOf(p.N, parts)
 		require.NoError(t, err)
 		c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, MaxSweeps: 200,
-			Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, InnerCycles: 30, Overlap: overlap, Coarse: coarse}}
+			Method: problem.MethodConfig{
+				Name:        problem.Schwarz,
+				Local:       problem.SOR,
+				InnerCycles: 30,
+				Overlap:     overlap,
+				Coarse:      coarse,
+			}}
 		peers := solveTogether(t, solvertest.ConfigsFor(c))
 		e, err := verify.Evaluate(p, solvertest.Collected(p, peers), nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, e.RelativeResidual, 1e-6)
 		return peers[0].Outcome().Sweeps
 	}
-	few, many := count([3]int{2, 2, 2}, iterate.Synchronous(), 0, 2), count([3]int{4, 4, 4}, iterate.Synchronous(), 0, 2)
+	few, many := count(
+		[3]int{2, 2, 2},
+		iterate.Synchronous(),
+		0,
+		2,
+	), count(
+		[3]int{4, 4, 4},
+		iterate.Synchronous(),
+		0,
+		2,
+	)
 	without := count([3]int{4, 4, 4}, iterate.Synchronous(), -1, 2)
 	t.Logf("overlap 2: 8 peers %d exchanges, 64 peers %d, without the correction %d", few, many, without)
 	require.LessOrEqual(t, few, iterate.Iteration(8))
@@ -140,14 +156,28 @@ func TestRunConvergesWithHarmfulCorrections(t *testing.T) {
 	require.NoError(t, err)
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		t.Run(s.Name(), func(t *testing.T) {
-			c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, InnerCycles: 20, Overlap: 2, Coarse: 36}}
+			c := problem.Config{
+				Problem:   p,
+				Partition: part,
+				Scheme:    s,
+				Tolerance: 1e-6,
+				Method: problem.MethodConfig{
+					Name:        problem.Schwarz,
+					Local:       problem.SOR,
+					InnerCycles: 20,
+					Overlap:     2,
+					Coarse:      36,
+				},
+			}
 			n, err := newNetwork(3, solvertest.ConfigsFor(c))
 			require.NoError(t, err)
 			w := n.Peers[0].(*peer)
 			r := w.coarse.solver
 			r.operator.Diag, r.operator.Off = r.operator.Diag/40, r.operator.Off/40
 			sweep, err := (&problem.Discretization{Problem: w.block.Problem, Box: problem.Box{Hi: w.coarse.grid.n}, Layout: r.layout, Operator: r.operator, Diagonal: r.operator.Diag,
-				Source: kernel.Field{Array: r.source}, Lower: kernel.Field{Array: r.lower}, Upper: kernel.Field{Array: r.upper}}).Sweep(1)
+				Source: kernel.Field{Array: r.source}, Lower: kernel.Field{Array: r.lower}, Upper: kernel.Field{Array: r.upper}}).Sweep(
+				1,
+			)
 			require.NoError(t, err)
 			r.sweep, r.solver = sweep, relaxingSolver{sweep, r.layout}
 			r.forecast = nil // it would learn to expect little of them

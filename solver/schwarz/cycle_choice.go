@@ -96,7 +96,9 @@ func (p *cycleChoice) observe(now time.Duration) {
 		p.timing = false
 	}
 	if pass.stage == stageSolve && !p.timing {
-		p.timing, p.timedFrom, p.done = true, p.now, pass.done
+		p.timing = true
+		p.timedFrom = p.now
+		p.done = pass.done
 	}
 }
 
@@ -128,7 +130,10 @@ func (p *cycleChoice) cycles(news bool) int {
 
 // measure includes the relaxation that has ended.
 func (p *cycleChoice) measure(news bool) {
-	p.exchangeCycles = runningMean(p.exchangeCycles, max(0, (p.now-p.beganAt).Seconds()/p.secondsPerCycle-float64(p.cyclesDone)))
+	p.exchangeCycles = runningMean(
+		p.exchangeCycles,
+		max(0, (p.now-p.beganAt).Seconds()/p.secondsPerCycle-float64(p.cyclesDone)),
+	)
 	if p.sweepsSinceNews++; !news || p.w.config.Scheme.Lockstep() {
 		return
 	}

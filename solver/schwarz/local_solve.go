@@ -102,7 +102,13 @@ const (
 	negligible = 1e-10
 )
 
-func newLocalSolve(s method.Solver, sweep *kernel.Sweep, l kernel.Layout, e problem.Executor, partial bool) *localSolve {
+func newLocalSolve(
+	s method.Solver,
+	sweep *kernel.Sweep,
+	l kernel.Layout,
+	e problem.Executor,
+	partial bool,
+) *localSolve {
 	g := &localSolve{solver: s, sweep: sweep, exec: e, layout: l, requiredRatio: initialRatio}
 	_, multigrid := s.(*method.Multigrid)
 	g.contracts, g.checksEachCycle = s.Name() == problem.Richardson, partial || multigrid
@@ -120,7 +126,11 @@ func newLocalSolve(s method.Solver, sweep *kernel.Sweep, l kernel.Layout, e prob
 // since the previous solve.
 func (g *localSolve) begin(u []float64, cycles int, newValues bool) {
 	g.solver.Changed()
-	g.cycles, g.done, g.sweepsDue, g.readable, g.complete = cycles, 0, 0, false, false
+	g.cycles = cycles
+	g.done = 0
+	g.sweepsDue = 0
+	g.readable = false
+	g.complete = false
 	if g.contracts {
 		return
 	}
@@ -147,7 +157,9 @@ func (g *localSolve) recordStart() {
 	if g.previousPeak > 0 && !(g.peak <= windowReduction*g.previousPeak) && !(g.peak <= negligible*g.largest) {
 		g.requiredRatio = max(minRatio, ratioDecrease*g.requiredRatio)
 	}
-	g.previousPeak, g.peak, g.solves = g.peak, 0, 0
+	g.previousPeak = g.peak
+	g.peak = 0
+	g.solves = 0
 }
 
 // residualNorm returns ‖r‖₂ of the region.

@@ -44,7 +44,12 @@ func flowAndJump(n int) map[string]*problem.Problem {
 
 // solved runs a configuration over a network of virtual time whose peers differ in speed, and
 // returns the exchanges of peer 0 and the residual of the answer.
-func solved(t require.TestingT, c problem.Config, seed uint64, observe func(*solvertest.Network)) (iterate.Iteration, float64) {
+func solved(
+	t require.TestingT,
+	c problem.Config,
+	seed uint64,
+	observe func(*solvertest.Network),
+) (iterate.Iteration, float64) {
 	n, err := newNetwork(seed, solvertest.ConfigsFor(c))
 	require.NoError(t, err)
 	n.Segment, n.Jitter = 1<<20, 50*time.Microsecond
@@ -66,8 +71,14 @@ func TestSchwarzConvergesWhereLocalMultigridDiverges(t *testing.T) {
 			for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2), iterate.Hybrid(problem.Clusters(part, 2))} {
 				for work := range 3 {
 					for _, coarse := range []int{-1, 0} {
-						c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, MaxSweeps: 1000, // of the fastest peer
-							Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 2, InnerCycles: work, Coarse: coarse}}
+						c := problem.Config{
+							Problem:   p,
+							Partition: part,
+							Scheme:    s,
+							Tolerance: 1e-6,
+							MaxSweeps: 1000, // of the fastest peer
+							Method:    problem.MethodConfig{Name: problem.Schwarz, Overlap: 2, InnerCycles: work, Coarse: coarse},
+						}
 						about := fmt.Sprintf("%s, %d peers, %s, work %d, coarse %d", name, peers, s.Name(), work, coarse)
 						exchanges, residual := solved(t, c, 1, nil)
 						require.LessOrEqual(t, residual, c.Tolerance, "%s: after %d exchanges", about, exchanges)
@@ -103,9 +114,17 @@ func TestRejectedLocalSolvesNeverIncreaseTheError(t *testing.T) {
 		require.NoError(t, err)
 		best, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.SOR, Omega: 1}, 1e-13, 20000, nil)
 		require.NoError(t, err)
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2)}).Draw(t, "scheme")
-		c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-3, MaxSweeps: 3000, Method: problem.MethodConfig{
-			Name: problem.Schwarz, Overlap: rapid.IntRange(0, 3).Draw(t, "overlap"), InnerCycles: 1, Coarse: -1}}
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2)}).
+			Draw(t, "scheme")
+		c := problem.Config{
+			Problem:   p,
+			Partition: part,
+			Scheme:    s,
+			Tolerance: 1e-3,
+			MaxSweeps: 3000,
+			Method: problem.MethodConfig{
+				Name: problem.Schwarz, Overlap: rapid.IntRange(0, 3).Draw(t, "overlap"), InnerCycles: 1, Coarse: -1},
+		}
 		largest := 0.0
 		_, residual := solved(t, c, seed, func(n *solvertest.Network) {
 			for _, q := range n.Peers {
@@ -181,9 +200,22 @@ func TestSchwarzConvergesOnJumpsAndFlows(t *testing.T) {
 		p := hardProblem(seed, 15)
 		part, err := problem.Boxes(p.N, []int{2, 3, 4, 8}[r.IntN(4)])
 		require.NoError(t, err)
-		schemes := []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2), iterate.Hybrid(problem.Clusters(part, 2))}
-		c := problem.Config{Problem: p, Partition: part, Scheme: schemes[r.IntN(5)], Tolerance: 1e-6, MaxSweeps: 3000, Method: problem.MethodConfig{
-			Name: problem.Schwarz, Overlap: []int{1, 2, 4}[r.IntN(3)], InnerCycles: r.IntN(3), Coarse: []int{0, 0, -1}[r.IntN(3)]}}
+		schemes := []iterate.Scheme{
+			iterate.Synchronous(),
+			iterate.Asynchronous(),
+			iterate.Asynchronous(),
+			iterate.BoundedDelay(2),
+			iterate.Hybrid(problem.Clusters(part, 2)),
+		}
+		c := problem.Config{
+			Problem:   p,
+			Partition: part,
+			Scheme:    schemes[r.IntN(5)],
+			Tolerance: 1e-6,
+			MaxSweeps: 3000,
+			Method: problem.MethodConfig{
+				Name: problem.Schwarz, Overlap: []int{1, 2, 4}[r.IntN(3)], InnerCycles: r.IntN(3), Coarse: []int{0, 0, -1}[r.IntN(3)]},
+		}
 		exchanges, residual := solved(t, c, seed, nil)
 		require.LessOrEqual(t, residual, c.Tolerance, "seed %d: %v points, %d peers, %s, %+v: after %d exchanges",
 			seed, p.N, part.Peers(), c.Scheme.Name(), c.Method, exchanges)

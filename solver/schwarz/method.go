@@ -19,7 +19,10 @@ func (Method) Check(c *problem.Config) error {
 		return err
 	}
 	if c.Method.Flexible && c.Scheme.Name() != iterate.Asynchronous().Name() {
-		return fmt.Errorf("solver: values of a solve that is going on may only be read in the asynchronous scheme; the scheme is %s (--flexible)", c.Scheme.Name())
+		return fmt.Errorf(
+			"schwarz: flexible exchange (--flexible) needs the asynchronous scheme; the scheme is %s",
+			c.Scheme.Name(),
+		)
 	}
 	return nil
 }

@@ -26,7 +26,15 @@ type patch struct {
 
 // newPatch returns the patch between the peer of region g and peer q, in a grid of n points, with header bytes
 // before the values.
-func newPatch(g *region, part problem.Partition, q iterate.Rank, overlap int, n [3]int, s iterate.Scheme, header int) *patch {
+func newPatch(
+	g *region,
+	part problem.Partition,
+	q iterate.Rank,
+	overlap int,
+	n [3]int,
+	s iterate.Scheme,
+	header int,
+) *patch {
 	theirs := part.Box(q)
 	p := &patch{
 		send:   shifted(intersection(g.own, grown(theirs, overlap+1, n)), g.own.Lo),

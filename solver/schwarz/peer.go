@@ -45,7 +45,12 @@ func newPeer(c problem.Config) (*peer, error) {
 		return nil, err
 	}
 	var err error
-	w := &peer{Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)}, config: c, overlap: c.Method.Overlap, exec: c.Executor}
+	w := &peer{
+		Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)},
+		config:       c,
+		overlap:      c.Method.Overlap,
+		exec:         c.Executor,
+	}
 	w.Source = w
 	if w.exec == nil {
 		w.exec = problem.Sequential{}
@@ -272,11 +277,11 @@ func (w *peer) Receive(c *iterate.Channel, m *iterate.Message) error {
 		return w.receiveLayers(c.Rank, m)
 	case iterate.MsgShares, iterate.MsgCorrection:
 		if w.coarse == nil {
-			return fmt.Errorf("kind %d, while there is no coarse correction here: do all peers use the same method?", m.Kind)
+			return fmt.Errorf("kind %d without a coarse correction; do all peers use the same method?", m.Kind)
 		}
 		return w.coarse.receive(w, c.Rank, m)
 	}
-	return fmt.Errorf("kind %d, which this method does not use", m.Kind)
+	return fmt.Errorf("unexpected kind %d", m.Kind)
 }
 
 // Solution writes the agreed block after OpDone, and the newest complete iterate before. For a nonstationary

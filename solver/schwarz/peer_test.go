@@ -14,7 +14,13 @@ import (
 
 // emulated is the Schwarz method on one machine, on a vector of the whole grid: every box
 // grown by the overlap is solved from the same iterate, and its own points are kept.
-func emulated(t require.TestingT, p *problem.Problem, part problem.Partition, m problem.MethodConfig, exchanges int) []float64 {
+func emulated(
+	t require.TestingT,
+	p *problem.Problem,
+	part problem.Partition,
+	m problem.MethodConfig,
+	exchanges int,
+) []float64 {
 	side := [3]int{p.N[0] + 2, p.N[1] + 2, p.N[2] + 2}
 	at := func(idx [3]int) int { return idx[0] + side[0]*(idx[1]+side[1]*idx[2]) }
 	u := make([]float64, side[0]*side[1]*side[2])
@@ -44,7 +50,13 @@ func emulated(t require.TestingT, p *problem.Problem, part problem.Partition, m 
 		require.NoError(t, err)
 		sweep, err := b.Sweep(1)
 		require.NoError(t, err)
-		solvers, blocks = append(solvers, newLocalSolve(solver, sweep, b.Layout, problem.Sequential{}, false)), append(blocks, b)
+		solvers, blocks = append(
+			solvers,
+			newLocalSolve(solver, sweep, b.Layout, problem.Sequential{}, false),
+		), append(
+			blocks,
+			b,
+		)
 	}
 	for range exchanges {
 		next := append([]float64(nil), u...)
@@ -85,7 +97,11 @@ func TestSchwarzInLockstepEqualsEmulation(t *testing.T) {
 				}
 				require.Equal(t, iterate.ReachedSweeps, o.Reason)
 				require.Equal(t, c.MaxSweeps, o.Sweeps)
-				solvertest.RequireSameBits(t, emulated(t, p, c.Partition, c.Method, int(c.MaxSweeps)), n.Assemble(p, c.Partition))
+				solvertest.RequireSameBits(
+					t,
+					emulated(t, p, c.Partition, c.Method, int(c.MaxSweeps)),
+					n.Assemble(p, c.Partition),
+				)
 			})
 		})
 	}
@@ -104,7 +120,13 @@ func TestSchwarzConvergesInEveryScheme(t *testing.T) {
 				m.Coarse = rapid.SampledFrom([]int{-1, 0, 30}).Draw(t, "coarse")
 				m.InnerCycles = rapid.IntRange(0, 3).Draw(t, "work")
 				m.Flexible = s.Name() == "async" && rapid.Bool().Draw(t, "flexible")
-				c := problem.Config{Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: s, Method: m, Tolerance: 1e-6}
+				c := problem.Config{
+					Problem:   p,
+					Partition: solvertest.AnyPartition(t, p),
+					Scheme:    s,
+					Method:    m,
+					Tolerance: 1e-6,
+				}
 				if c.Partition.Peers() > solvertest.MostPeers {
 					c.Partition, _ = problem.Slabs(p.N, 1, nil)
 				}
@@ -137,7 +159,12 @@ func FuzzMessages(f *testing.F) {
 	}
 	for i, kind := range []iterate.MessageKind{iterate.MsgLayers, iterate.MsgShares, iterate.MsgCorrection} {
 		for n := range 6 {
-			m := iterate.Message{Kind: kind, Number: uint64(n % 3), Iterate: iterate.Iteration(n), Values: make([]byte, 40*n)}
+			m := iterate.Message{
+				Kind:    kind,
+				Number:  uint64(n % 3),
+				Iterate: iterate.Iteration(n),
+				Values:  make([]byte, 40*n),
+			}
 			if n > 0 {
 				m.Values[0] = 2 // a share of rank 2
 			}
@@ -152,10 +179,21 @@ func FuzzMessages(f *testing.F) {
 			base := *p
 			p.Evolution = &problem.Evolution{End: 1, Steps: 3, At: func(float64) *problem.Problem { q := base; return &q }}
 		}
-		schemes := []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.Hybrid([]int{0, 0, 1})}
+		schemes := []iterate.Scheme{
+			iterate.Synchronous(),
+			iterate.Asynchronous(),
+			iterate.BoundedDelay(0),
+			iterate.Hybrid([]int{0, 0, 1}),
+		}
 		w, err := newPeerOf(problem.Config{
 			Problem: p, Partition: part, Scheme: schemes[what%4], Rank: iterate.Rank(what >> 2 % 3), MaxSweeps: 5,
-			Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: int(what>>5) % 3, Local: problem.SOR, InnerCycles: 1, Coarse: 4},
+			Method: problem.MethodConfig{
+				Name:        problem.Schwarz,
+				Overlap:     int(what>>5) % 3,
+				Local:       problem.SOR,
+				InnerCycles: 1,
+				Coarse:      4,
+			},
 		})
 		require.NoError(t, err)
 		rank := w.(*peer).config.Rank
@@ -180,7 +218,13 @@ func FuzzMessages(f *testing.F) {
 				if len(l.Slots) > 0 {
 					halo := make([]byte, l.Slots[0])
 					copy(halo, data)
-					_ = w.Halo(0, l.Rank, uint32(n)%2, iterate.PackLabel(int(what>>4)%4, n%5/4, iterate.Iteration(what)%3), halo)
+					_ = w.Halo(
+						0,
+						l.Rank,
+						uint32(n)%2,
+						iterate.PackLabel(int(what>>4)%4, n%5/4, iterate.Iteration(what)%3),
+						halo,
+					)
 				}
 			}
 		}

@@ -80,7 +80,9 @@ func (p *relaxation) abandon() { p.stage, p.partial = stageIdle, false }
 func (p *relaxation) begin(action iterate.Action) {
 	w := p.w
 	p.newValues = w.assemble() || w.config.Scheme.Lockstep()
-	p.relaxes, p.measures, p.done = action != iterate.MeasureCurrent, action != iterate.Sweep, 0
+	p.relaxes = action != iterate.MeasureCurrent
+	p.measures = action != iterate.Sweep
+	p.done = 0
 	if p.relaxes {
 		p.cycles = w.choice.cycles(p.newValues)
 	}
@@ -94,7 +96,11 @@ func (p *relaxation) begin(action iterate.Action) {
 }
 
 // beginCaptured measures the values that assembleCaptured has assembled.
-func (p *relaxation) beginCaptured() { p.stage, p.relaxes, p.measures = stageMeasure, false, true }
+func (p *relaxation) beginCaptured() {
+	p.stage = stageMeasure
+	p.relaxes = false
+	p.measures = true
+}
 
 // afterMeasure selects the stage after the measurement.
 func (p *relaxation) afterMeasure() {
@@ -112,7 +118,9 @@ func (p *relaxation) afterMeasure() {
 func (p *relaxation) next(now time.Duration) (iterate.Op, bool) {
 	w := p.w
 	if p.first {
-		p.first, p.stage, p.at = false, stageSend, 0
+		p.first = false
+		p.stage = stageSend
+		p.at = 0
 	}
 	for {
 		switch p.stage {
@@ -218,7 +226,9 @@ func (p *relaxation) solve() {
 	p.done++
 	if !w.local.complete {
 		if w.flexible() && w.local.readable {
-			p.partial, p.stage, p.at = true, stageSend, 0
+			p.partial = true
+			p.stage = stageSend
+			p.at = 0
 		}
 		return
 	}
@@ -230,7 +240,9 @@ func (p *relaxation) solve() {
 	if w.coarse != nil {
 		w.coarse.inIterate = w.coarse.inWork
 	}
-	p.stage, p.at, p.partial = stageSend, 0, false
+	p.stage = stageSend
+	p.at = 0
+	p.partial = false
 }
 
 // collect merges and resets the chunks' norms.

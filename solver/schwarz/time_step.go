@@ -63,10 +63,10 @@ func (w *peer) pad(dst, src []float64) {
 func (w *peer) receiveLayers(q iterate.Rank, m *iterate.Message) error {
 	p := w.patchOf(q)
 	if p == nil || w.Steps.Of == 0 {
-		return fmt.Errorf("what a time step starts from, which is of no use here")
+		return fmt.Errorf("unexpected start of a time step")
 	}
 	if len(m.Values) != 8*p.recv.Points() {
-		return fmt.Errorf("%d bytes of what a time step starts from; they must be %d", len(m.Values), 8*p.recv.Points())
+		return fmt.Errorf("start of a time step of %d bytes; want %d", len(m.Values), 8*p.recv.Points())
 	}
 	if p.hasStepStart || w.sweep != nil {
 		return nil // a duplicate
@@ -98,7 +98,12 @@ func (w *peer) startWhenComplete() error {
 	}
 	for i, v := range w.stepStart {
 		if !kernel.Finite(v) {
-			return w.block.Problem.Errorf("a value of %v at point %d of the region %v at the start of the step", v, i, w.ext)
+			return w.block.Problem.Errorf(
+				"a value of %v at point %d of the region %v at the start of the step",
+				v,
+				i,
+				w.ext,
+			)
 		}
 	}
 	w.block.AddPrevious(w.stepStart, w.config.Problem.Evolution.Step())

@@ -22,7 +22,13 @@ func TestConstantBarrierBoundsTheInverseClosely(t *testing.T) {
 		require.LessOrEqual(t, b.inverse(), want*1.25, b.by)
 	})
 	p := solvertest.Membrane([3]int{127, 127, 127}, 3)
-	require.InDelta(t, 0.0569, constantBarrier(p, problem.Sequential{}).inverse(), 0.0008, "‖A⁻¹‖∞ tends to 0.0562 on the unit cube")
+	require.InDelta(
+		t,
+		0.0569,
+		constantBarrier(p, problem.Sequential{}).inverse(),
+		0.0008,
+		"‖A⁻¹‖∞ tends to 0.0562 on the unit cube",
+	)
 	p = solvertest.Membrane([3]int{999, 1, 1}, 1)
 	require.InDelta(t, 0.125, constantBarrier(p, problem.Sequential{}).inverse(), 1e-9)
 }

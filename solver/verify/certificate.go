@@ -31,8 +31,11 @@ type Certificate struct {
 func rowSigns(s problem.Stencil, idx [3]int, v *[kernel.Directions]float64) string {
 	for d := kernel.West; d <= 2*s.Problem.Dimension; d++ {
 		if !(v[d] >= 0) {
-			return fmt.Sprintf("A is no M-matrix: at %v the entry for the neighbour in %c is positive; take upwind differences or a finer grid",
-				s.Problem.Location(idx), 'x'+rune((d-1)/2))
+			return fmt.Sprintf(
+				"A is no M-matrix: at %v the entry for the neighbour in %c is positive; use upwind differences or a finer grid",
+				s.Problem.Location(idx),
+				'x'+rune((d-1)/2),
+			)
 		}
 	}
 	return ""
@@ -66,7 +69,9 @@ func (s *chunkResult) checkRows(b *problem.Discretization) {
 func (s *chunkResult) certify(j *evaluator, out *Evaluation, e problem.Executor) {
 	p := j.p
 	c := &out.Certificate
-	c.Inverse, c.Rounding, c.Work = math.NaN(), s.rounding, j.work
+	c.Inverse = math.NaN()
+	c.Rounding = s.rounding
+	c.Work = j.work
 	st := problem.NewStencil(p)
 	best, bound := barrier{by: rowSums, least: s.excess, top: 1, shape: constantOne{}}, math.NaN()
 	if st.Constant() {
@@ -87,15 +92,17 @@ func (s *chunkResult) certify(j *evaluator, out *Evaluation, e problem.Executor)
 	}
 	c.w = best.shape
 	if sharp := s.sharp.bound(); j.sharp != nil && !(bound <= sharp) && sharp < math.Inf(1) {
-		bound, c.factor, c.w = sharp, s.sharp.ratio, j.sharp
+		bound = sharp
+		c.factor = s.sharp.ratio
+		c.w = j.sharp
 	}
 	if c.Inverse = best.inverse(); math.IsNaN(c.Inverse) {
 		c.w = nil
 		c.Why = "no w ≥ 0 with A·w > 0 was found: A is no M-matrix, or ‖A⁻¹‖ is very large"
 		if j.quick {
-			c.Why = "none was searched for, since the run was interrupted"
+			c.Why = "none was searched for because the run was interrupted"
 		} else if j.work > 0 {
-			c.Why += fmt.Sprintf(" (A·w = 1 was solved in vain with the work of %.0f sweeps)", j.work)
+			c.Why += fmt.Sprintf(" (the search for w ended after %.0f sweeps)", j.work)
 		}
 		return
 	}

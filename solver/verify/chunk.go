@@ -28,7 +28,12 @@ const chunkPoints = 1 << 16
 const groupsPerThread = 4
 
 // eachChunk calls f for every chunk on the executor, and done with its error.
-func (j *evaluator) eachChunk(e problem.Executor, boxes []problem.Box, f func(i int, w *chunk) error, done func(i int, err error)) {
+func (j *evaluator) eachChunk(
+	e problem.Executor,
+	boxes []problem.Box,
+	f func(i int, w *chunk) error,
+	done func(i int, err error),
+) {
 	groups := min(groupsPerThread*kernel.Workers(e), len(boxes))
 	e.For(groups, func(g int) {
 		var w chunk

@@ -48,8 +48,14 @@ func (f *comparison) interpolate(from *comparison, e problem.Executor) {
 // unitProblem returns the problem A·w = 1, w = 0 on the boundary, on a grid of n points.
 func unitProblem(p *problem.Problem, n [3]int) *problem.Problem {
 	q := *p
-	q.N, q.Source, q.Boundary = n, problem.Coefficient{Value: 1}, func(problem.Point) float64 { return 0 }
-	q.Obstacle, q.Upper, q.Initial, q.Exact, q.Rows = nil, nil, nil, nil, problem.Rows{}
+	q.N = n
+	q.Source = problem.Coefficient{Value: 1}
+	q.Boundary = func(problem.Point) float64 { return 0 }
+	q.Obstacle = nil
+	q.Upper = nil
+	q.Initial = nil
+	q.Exact = nil
+	q.Rows = problem.Rows{}
 	return &q
 }
 
@@ -177,7 +183,12 @@ func (m *comparisonBound) bound() float64 {
 }
 
 // measureComparisons compares the comparison functions with the residual of padded values u in a chunk.
-func (s *chunkResult) measureComparisons(j *evaluator, b *problem.Discretization, stepper *kernel.Sweep, u []float64) {
+func (s *chunkResult) measureComparisons(
+	j *evaluator,
+	b *problem.Discretization,
+	stepper *kernel.Sweep,
+	u []float64,
+) {
 	s.unit, s.sharp = comparisonBound{least: math.Inf(1)}, comparisonBound{least: math.Inf(1)}
 	if j.comparison == nil {
 		return
@@ -193,7 +204,10 @@ func (s *chunkResult) measureComparisons(j *evaluator, b *problem.Discretization
 			row[i] = math.Abs(row[i]) + min(s.rounding, rounding)
 		}
 		if j.residuals != nil {
-			copy(j.residuals[j.dense(problem.Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}):], r[at:][:len(row)])
+			copy(
+				j.residuals[j.dense(problem.Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}):],
+				r[at:][:len(row)],
+			)
 		}
 	}, r, false)
 	s.unit.measure(j.comparison, b, stepper, w, aw, r)
@@ -203,7 +217,12 @@ func (s *chunkResult) measureComparisons(j *evaluator, b *problem.Discretization
 }
 
 // measure compares a comparison function with the residuals r in a chunk. w and aw are work arrays.
-func (m *comparisonBound) measure(t *cubicTransfer, b *problem.Discretization, stepper *kernel.Sweep, w, aw, r []float64) {
+func (m *comparisonBound) measure(
+	t *cubicTransfer,
+	b *problem.Discretization,
+	stepper *kernel.Sweep,
+	w, aw, r []float64,
+) {
 	line := make([]float64, t.line())
 	b.EachRow(func(row []float64, first [3]int) { t.rowAt(row, line, first) }, w, true)
 	stepper.Apply(aw, w, b.Layout.Interior())

@@ -19,9 +19,15 @@ import (
 func TestBoundExistsForMMatrices(t *testing.T) {
 	flow := func(x, y problem.Function) [3]problem.Coefficient { return [3]problem.Coefficient{{Of: x}, {Of: y}} }
 	rotation := func(size float64) [3]problem.Coefficient {
-		return flow(func(q problem.Point) float64 { return size * (q[1] - 0.5) }, func(q problem.Point) float64 { return size * (0.5 - q[0]) })
+		return flow(
+			func(q problem.Point) float64 { return size * (q[1] - 0.5) },
+			func(q problem.Point) float64 { return size * (0.5 - q[0]) },
+		)
 	}
-	meeting := flow(func(q problem.Point) float64 { return 50 * (q[0] - 0.5) }, func(q problem.Point) float64 { return 50 * (q[1] - 0.5) })
+	meeting := flow(
+		func(q problem.Point) float64 { return 50 * (q[0] - 0.5) },
+		func(q problem.Point) float64 { return 50 * (q[1] - 0.5) },
+	)
 	cell := flow(func(q problem.Point) float64 { return math.Sin(math.Pi*q[0]) * math.Cos(math.Pi*q[1]) },
 		func(q problem.Point) float64 { return -math.Cos(math.Pi*q[0]) * math.Sin(math.Pi*q[1]) })
 	for _, c := range []struct {
@@ -47,7 +53,9 @@ func TestBoundExistsForMMatrices(t *testing.T) {
 			dimension++
 		}
 		p := solvertest.Membrane(c.n, dimension)
-		p.Upwind, p.Diffusion, p.Velocity = true, c.diffusion, c.velocity
+		p.Upwind = true
+		p.Diffusion = c.diffusion
+		p.Velocity = c.velocity
 		u := make([]float64, p.Points())
 		for i := range u {
 			u[i] = 0.6
@@ -68,7 +76,13 @@ func TestBoundExistsForMMatrices(t *testing.T) {
 		require.GreaterOrEqual(t, e.Certificate.Inverse, w*(1-1e-3), c.name)
 		m, err := newMinimiser(q, solvertest.Threads{})
 		require.NoError(t, err)
-		require.InDelta(t, problem.LargestMagnitude(m.solve(nil, nil, comparisonTolerance, maxComparisonWork)), e.Certificate.Inverse, 0.5*e.Certificate.Inverse, c.name)
+		require.InDelta(
+			t,
+			problem.LargestMagnitude(m.solve(nil, nil, comparisonTolerance, maxComparisonWork)),
+			e.Certificate.Inverse,
+			0.5*e.Certificate.Inverse,
+			c.name,
+		)
 		require.LessOrEqual(t, problem.LargestMagnitude(m.grids[0].r), comparisonTolerance, c.name)
 		require.LessOrEqual(t, m.work, c.work, c.name)
 	}

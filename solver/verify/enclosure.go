@@ -32,11 +32,16 @@ func Enclose(p *problem.Problem, u []float64, judged *Evaluation, sweeps int, e 
 	c := &judged.Certificate
 	switch {
 	case p.Evolution != nil:
-		return Enclosure{}, p.Errorf("it is nonstationary: errors of earlier time steps are not enclosed")
+		return Enclosure{}, p.Errorf("it is nonstationary; the errors of earlier time steps cannot be enclosed")
 	case len(u) != p.Points() || sweeps < 0:
-		return Enclosure{}, p.Errorf("%d values to enclose with %d sweeps; the grid has %d points", len(u), sweeps, p.Points())
+		return Enclosure{}, p.Errorf(
+			"%d values to enclose with %d sweeps; the grid has %d points",
+			len(u),
+			sweeps,
+			p.Points(),
+		)
 	case c.Why != "" || c.w == nil:
-		return Enclosure{}, p.Errorf("it has no error bound, so nothing to enclose the solution with: %s", c.Why)
+		return Enclosure{}, p.Errorf("the evaluation has no error bound, which an enclosure needs: %s", c.Why)
 	}
 	if e == nil {
 		e = problem.Sequential{}
@@ -194,7 +199,7 @@ func (n *encloser) finish() error {
 	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
 		lower, upper := n.Lower[d], n.Upper[d]
 		if !(lower <= upper) {
-			err = p.Errorf("the enclosure is empty at %v: this is a fault of the program", p.Location(idx))
+			err = p.Errorf("the enclosure is empty at %v; this is a bug", p.Location(idx))
 			return false
 		}
 		n.Width = max(n.Width, upper-lower)

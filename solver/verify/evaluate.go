@@ -50,7 +50,7 @@ func evaluateWhole(p *problem.Problem, u []float64, quick bool, e problem.Execut
 		return Evaluation{}, err
 	}
 	if p.Evolution != nil {
-		return Evaluation{}, p.Errorf("it is nonstationary: a vector is judged as the end of one of its steps")
+		return Evaluation{}, p.Errorf("it is nonstationary; use EvaluateStep")
 	}
 	out, _, err := evaluate(p, evaluator{units: in, u: in.Scaled(u), quick: quick}, nil, e)
 	return out, err
@@ -66,13 +66,19 @@ func EvaluateStep(p *problem.Problem, m int, before, u []float64, e problem.Exec
 }
 
 // evaluateStep is EvaluateStep with the comparison function of another step as a first choice.
-func evaluateStep(p *problem.Problem, m int, before, u []float64, t *cubicTransfer, e problem.Executor) (Evaluation, *cubicTransfer, error) {
+func evaluateStep(
+	p *problem.Problem,
+	m int,
+	before, u []float64,
+	t *cubicTransfer,
+	e problem.Executor,
+) (Evaluation, *cubicTransfer, error) {
 	p, in, err := p.InRange()
 	if err != nil {
 		return Evaluation{}, nil, err
 	}
 	if p.Evolution == nil || m < 1 || m > p.Evolution.Steps || len(before) != p.Points() {
-		return Evaluation{}, nil, p.Errorf("no step %d that begins with %d values", m, len(before))
+		return Evaluation{}, nil, p.Errorf("invalid time step %d with %d starting values", m, len(before))
 	}
 	j := evaluator{units: in, before: in.Scaled(before), dt: p.Evolution.Step(), u: in.Scaled(u)}
 	return evaluate(p.AtStep(m), j, t, e)
@@ -114,9 +120,18 @@ func MaxError(p *problem.Problem, u []float64) float64 {
 
 // evaluate evaluates j's values for a problem in range. It returns the comparison function behind the bound, if
 // any. t is a first choice for it; nil computes one.
-func evaluate(p *problem.Problem, j evaluator, t *cubicTransfer, e problem.Executor) (Evaluation, *cubicTransfer, error) {
+func evaluate(
+	p *problem.Problem,
+	j evaluator,
+	t *cubicTransfer,
+	e problem.Executor,
+) (Evaluation, *cubicTransfer, error) {
 	if len(j.u) != p.Points() {
-		return Evaluation{}, nil, p.Errorf("a vector of %d values to evaluate; the grid has %d points", len(j.u), p.Points())
+		return Evaluation{}, nil, p.Errorf(
+			"a vector of %d values to evaluate; the grid has %d points",
+			len(j.u),
+			p.Points(),
+		)
 	}
 	if e == nil {
 		e = problem.Sequential{}
@@ -159,9 +174,19 @@ type evaluator struct {
 func (j *evaluator) evaluateChunks(e problem.Executor) (chunkResult, error) {
 	boxes := j.boxes()
 	slabs := make([]chunkResult, len(boxes))
-	j.eachChunk(e, boxes, func(i int, w *chunk) error { return slabs[i].evaluate(j, w) }, func(i int, err error) { slabs[i].err = err })
+	j.eachChunk(
+		e,
+		boxes,
+		func(i int, w *chunk) error { return slabs[i].evaluate(j, w) },
+		func(i int, err error) { slabs[i].err = err },
+	)
 	inf := math.Inf(1)
-	total := chunkResult{excess: inf, diagonal: [2]float64{inf, 0}, unit: comparisonBound{least: inf}, sharp: comparisonBound{least: inf}}
+	total := chunkResult{
+		excess:   inf,
+		diagonal: [2]float64{inf, 0},
+		unit:     comparisonBound{least: inf},
+		sharp:    comparisonBound{least: inf},
+	}
 	for i := range slabs {
 		if slabs[i].err != nil {
 			return total, slabs[i].err

@@ -153,7 +153,7 @@ func TestProblemErrors(t *testing.T) {
 	}{
 		"dimension":         {func(p *problem.Problem) { p.Dimension = 4 }, "dimension 4"},
 		"grid":              {func(p *problem.Problem) { p.N[1] = 0 }, "0 interior points on axis 1"},
-		"unused axis":       {func(p *problem.Problem) { p.Dimension = 2 }, "does not use"},
+		"unused axis":       {func(p *problem.Problem) { p.Dimension = 2 }, "unused in dimension 2"},
 		"too large":         {func(p *problem.Problem) { p.N = [3]int{1 << 20, 1 << 20, 1 << 20} }, "too large"},
 		"domain":            {func(p *problem.Problem) { p.Hi[2] = -1 }, "axis 2"},
 		"no boundary":       {func(p *problem.Problem) { p.Boundary = nil }, "boundary data"},

@@ -31,7 +31,12 @@ func ContactForce(p *problem.Problem, before []float64, dt float64, u []float64,
 	j := evaluator{p: p, before: before, dt: dt, u: u}
 	boxes := j.boxes()
 	errs, sums := make([]error, len(boxes)), make([]forces, len(boxes))
-	j.eachChunk(e, boxes, func(i int, w *chunk) error { return j.force(w, out.Values, &sums[i]) }, func(i int, err error) { errs[i] = err })
+	j.eachChunk(
+		e,
+		boxes,
+		func(i int, w *chunk) error { return j.force(w, out.Values, &sums[i]) },
+		func(i int, err error) { errs[i] = err },
+	)
 	var total forces
 	for i, err := range errs {
 		if err != nil {
@@ -80,7 +85,14 @@ func (j *evaluator) force(w *chunk, dst []float64, sums *forces) error {
 		d := b.Dense(first)
 		phi, psi := w.obstacles(d)
 		row := problem.Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}
-		w.addForce(stepper, scanContact(stepper.Kernel(), w.words, w.v[at:][:m], phi, psi), first, d, dst[j.dense(row):][:m], sums)
+		w.addForce(
+			stepper,
+			scanContact(stepper.Kernel(), w.words, w.v[at:][:m], phi, psi),
+			first,
+			d,
+			dst[j.dense(row):][:m],
+			sums,
+		)
 		return true
 	})
 	return nil

@@ -19,7 +19,9 @@ type level struct {
 func newLevel(l kernel.Layout, op kernel.Operator) (*level, error) {
 	n := l.Len()
 	g := &level{layout: l, operator: op, source: make([]float64, l.Points())}
-	g.x, g.r, g.defect = make([]float64, n), make([]float64, n), make([]float64, n)
+	g.x = make([]float64, n)
+	g.r = make([]float64, n)
+	g.defect = make([]float64, n)
 	var err error
 	g.sweep, err = kernel.New(kernel.Config{Layout: l, Operator: op, Source: kernel.Field{Array: g.source},
 		Lower: kernel.NoLower(), Upper: kernel.NoUpper(), Step: 1})

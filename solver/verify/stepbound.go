@@ -31,7 +31,7 @@ func (b *StepBounds) Add(m int, before, u []float64, e problem.Executor) error {
 		return nil
 	}
 	if m != b.done+1 {
-		return b.problem.Errorf("step %d after step %d, where every one adds to the error", m, b.done)
+		return b.problem.Errorf("step %d was added after step %d; every step adds to the error", m, b.done)
 	}
 	judged, profile, err := evaluateStep(b.problem, m, before, u, b.comparison, e)
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *StepBounds) Add(m int, before, u []float64, e problem.Executor) error {
 	b.bound = (judged.ErrorBound + grown + c.Inverse*c.Rounding) * (1 + 8*kernel.UnitRoundoff)
 	b.by = c.By
 	if !kernel.Finite(b.bound) {
-		b.why = "the errors of the time steps add up to more than a number holds"
+		b.why = "the sum of the errors of the time steps overflows"
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (b *StepBounds) At(m int) (bound float64, by, why string) {
 	case b.why != "":
 		return math.NaN(), "", b.why
 	case m != b.done:
-		return math.NaN(), "", "not every time step was judged"
+		return math.NaN(), "", "not every time step was evaluated"
 	}
 	return b.bound, b.by, ""
 }
