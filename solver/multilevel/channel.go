@@ -46,7 +46,7 @@ func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	deep, gathered, arrays := [3]int{1, 1, 1}, 0, 1
 	if c.Method.Name == problem.Multigrid {
 		p := planLevels(c)
-		arrays = 2 // the residual and the walls
+		arrays = 2 // the residual and the truncation
 		for a := range 3 {
 			deep[a] = p.maxDepth(a)
 		}

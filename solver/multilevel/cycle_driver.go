@@ -187,7 +187,7 @@ func (c *cycleDriver) next() *stage {
 				return &c.awaitReduction
 			}
 		case driverEvaluate:
-			c.phase = driverCheck // the next one may begin at the same iterate
+			c.phase = driverCheck // the next check may begin at the same iterate
 			c.open = false
 			c.evaluate(c.peer.allReduce.values[:c.peer.allReduce.n])
 		case driverCycle:
@@ -295,7 +295,7 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		reason = c.peer.allReduce.stopReason
 	}
 	if reason == iterate.Converged && c.cycle > k {
-		// What was sweeps ago need not hold now: over-relaxation raises the residual at times.
+		// The check is of an earlier iterate, and over-relaxation may have increased the residual since.
 		c.final = true
 		c.check = c.cycle
 		c.measureFrom = c.cycle

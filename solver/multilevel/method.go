@@ -24,7 +24,8 @@ func (m Method) Name() string { return m.name }
 func (m Method) Check(c *problem.Config) error {
 	if !c.Scheme.Lockstep() {
 		return fmt.Errorf(
-			"multilevel: method %s needs all peers at the same iterate, which scheme %s does not guarantee; use it as the local method of %s, or use a synchronous scheme",
+			"multilevel: method %s needs all peers at the same iterate, which scheme %s does not guarantee; "+
+				"use it as the local method of %s, or use a synchronous scheme",
 			m.name,
 			c.Scheme.Name(),
 			problem.Schwarz,

@@ -68,7 +68,8 @@ func checkGathered(c *problem.Config) error {
 	plan := planLevels(c)
 	if n := plan.hierarchy.Grids[plan.gathered]; boxPoints(n) > maxGatherPoints {
 		return fmt.Errorf(
-			"multilevel: the boxes of %d peers are too thin to hold a coarser grid, and one peer cannot hold the %v points; use fewer peers, or boxes instead of slabs",
+			"multilevel: the boxes of %d peers are too thin to hold a coarser grid, "+
+				"and one peer cannot hold the %v points; use fewer peers, or boxes instead of slabs",
 			c.Partition.Peers(),
 			n,
 		)
@@ -150,7 +151,7 @@ func (m *multigrid) build(p *problem.Problem, before []float64, dt float64) (ker
 	if err = b.FillReference(m.u); err != nil {
 		return kernel.Sum{}, err
 	}
-	// Where the root has the problem itself, what is gathered may be copies of this step's.
+	// If the root holds grid 0, the gather may copy arrays of this step: compile again.
 	m.diffusion.build(m, p)
 	built := m.levels != nil && m.plan.gathered > 0
 	if built {
@@ -242,7 +243,8 @@ func (m *multigrid) buildWhole(p *problem.Problem) error {
 		if l == 0 {
 			op, _, err = problem.NewStencil(p).Operator(box, kernel.Layout{N: p.N}, [kernel.Directions][]float64{})
 		} else {
-			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], box, m.diffusion.root[l-m.plan.gathered], [kernel.Directions][]float64{})
+			e := m.diffusion.root[l-m.plan.gathered]
+			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], box, e, [kernel.Directions][]float64{})
 		}
 		if err != nil {
 			return err

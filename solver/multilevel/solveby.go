@@ -159,7 +159,7 @@ func solveBy(
 	for out.Reason == iterate.Running {
 		if exhausted() {
 			out.Reason = iterate.ReachedSweeps
-			if evaluate(); !warm && !(out.Residual <= 1) { // not worse than what it began with
+			if evaluate(); !warm && !(out.Residual <= 1) { // no worse than the reference
 				if err = b.FillReference(u); err != nil {
 					return Solved{}, err
 				}

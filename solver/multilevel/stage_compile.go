@@ -20,7 +20,7 @@ func (m *multigrid) compile() {
 	m.stopStages = m.stopCheck(false)
 	m.cycle, m.cycleWork = m.compileStages(cycle, boundary)
 	m.start, m.startWork = m.compileStages(start, boundary)
-	sweep, _ := m.compileStages(h.Relaxation(1)[:1], boundary) // no look: it is the last stage
+	sweep, _ := m.compileStages(h.Relaxation(1)[:1], boundary) // without a stop check: it is the last stage
 	m.fallback = m.compileFallback(sweep, boundary)
 	m.opening = boundary.opening
 	m.restartCycle = m.restartStages()
@@ -148,7 +148,7 @@ func (m *multigrid) appendStage(out []stage, s method.Stage, j gatherBoundary, c
 			out = append(out, stage{kind: stageScatter, scatter: j.scatter})
 		}
 		if s.Sweeps > 0 {
-			rows := m.measureRows // once: a method's value is allocated where it is taken
+			rows := m.measureRows // once: each evaluation of a method value allocates
 			return append(out, f.onePass(func() { f.Smooth(s.Sweeps, s.Omega, f.exec, rows) }, passes))
 		}
 		return append(out, m.residualStage)
@@ -204,7 +204,7 @@ func (m *multigrid) appendStage(out []stage, s method.Stage, j gatherBoundary, c
 		if s.Kind == method.Prolong {
 			keep := m.savedFor(s.Level)
 			if s.Level == 0 && keep == nil {
-				out = append(out, f.copies(m.saved, f.Values)) // ghosts, too, as the neighbours keep them
+				out = append(out, f.copies(m.saved, f.Values)) // with ghosts, as the neighbours save them
 			}
 			return f.correctAndSend(out, func(b kernel.Box, _ int) { f.Prolong(c.Level, keep, b) })
 		}
@@ -243,7 +243,8 @@ func (m *multigrid) data(out []stage, l int, f, c *gridLevel) []stage {
 			m.fail(m.problem.CoarseFieldsIn(n, c.window, c.Source.Array, c.Lower.Array, c.Upper.Array))
 		}})
 	} else {
-		out = append(out, stage{kind: stageDo, do: c.ClearTruncation}, c.compute(nil, func(b kernel.Box, _ int) { f.SampleProblem(c.Level, b) }))
+		sample := c.compute(nil, func(b kernel.Box, _ int) { f.SampleProblem(c.Level, b) })
+		out = append(out, stage{kind: stageDo, do: c.ClearTruncation}, sample)
 	}
 	return append(out, m.boundary(l+1, c))
 }

@@ -290,7 +290,8 @@ func (p *Problem) CheckReference(squares *kernel.Sum) error {
 // MagnitudeError returns the error for data whose residual cannot be squared in float64.
 func (p *Problem) MagnitudeError() error {
 	return p.Errorf(
-		"the residual of max(φ, 0) is too large to be squared: source, obstacles or boundary data are more than 1e+%d times larger in some places than elsewhere",
+		"the residual of max(φ, 0) is too large to be squared: source, obstacles or boundary data are "+
+			"more than 1e+%d times larger in some places than elsewhere",
 		int(maxResidualExponent*math.Log10(2)),
 	)
 }

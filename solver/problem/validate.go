@@ -155,7 +155,8 @@ func (p *Problem) Warnings() []string {
 	}
 	what := "central differences lose the M-matrix; refine the grid or use upwind differences"
 	if p.Upwind {
-		what = "upwind differences, of first order, are used where central ones would lose the M-matrix; refine the grid for second order"
+		what = "upwind differences, of first order, are used where central ones would lose the M-matrix; " +
+			"refine the grid for second order"
 	}
 	var out []string
 	for a := range p.Dimension {

@@ -163,7 +163,7 @@ func (f *coarseForecast) interpolate(dst []float64, depth float64) {
 func (f *coarseForecast) fitDepth(e []float64) {
 	total := 0.0
 	for i, v := range e {
-		f.target[i] = v + f.predicted[i] // what relaxation alone would have left
+		f.target[i] = v + f.predicted[i] // the error after relaxation alone
 		total += float64(f.states[0][i] * f.states[0][i])
 	}
 	if !(total > 0) {

@@ -81,7 +81,7 @@ func coarseSize(p *problem.Problem, peers, most int) (n [3]int, ok bool) {
 	if most == 0 {
 		limit = math.Max(1, float64(p.Points())/minCoarsening)
 	}
-	// The ratio of spacings, from a first guess up until it fits.
+	// Increase the ratio of spacings from an estimate until the grid fits.
 	ratio := math.Max(1, math.Pow(float64(p.Points())/limit, 1/float64(p.Dimension)))
 	for {
 		points := 1

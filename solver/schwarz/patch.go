@@ -41,7 +41,7 @@ func newPatch(
 		recv:   g.within(intersection(theirs, grown(g.own, overlap+1, n))),
 		header: header,
 	}
-	// Both ways have the same length, as the slots of a session do: what the longer one needs.
+	// The slots of a session have one length: both directions use the longer one.
 	p.Channel = iterate.NewChannel(q, header+8*max(p.send.Points(), p.recv.Points()), s)
 	return p
 }
@@ -88,7 +88,7 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 	values := dst[p.header : p.header+8*p.send.Points()]
 	clear(dst[len(values)+p.header:])
 	switch k := label >> p.Shift; {
-	case label != k<<p.Shift: // of a local solve that is going on
+	case label != k<<p.Shift: // of a local solve in progress
 		if p.header > 0 {
 			binary.LittleEndian.PutUint64(dst, w.coarse.inWork)
 		}

@@ -55,8 +55,8 @@ func newPeer(c problem.Config) (*peer, error) {
 	if w.exec == nil {
 		w.exec = problem.Sequential{}
 	}
-	// An exchange is worth many sweeps: all are judged, and the verdict on one is known
-	// before the next is over.
+	// An exchange costs as much as many sweeps: every iterate is checked, and the check takes effect within the
+	// next relaxation.
 	w.Checks = iterate.NewCheckInterval(max(1, c.CheckEvery), 1, c.MaxSweeps)
 	if w.region, err = newRegion(c.Problem, c.Partition, c.Rank, w.overlap); err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 			return iterate.Op{Kind: iterate.OpDone}
 		}
 		if w.sweep == nil {
-			return iterate.Op{Kind: iterate.OpWait} // for what the time step starts from, which is sure to come
+			return iterate.Op{Kind: iterate.OpWait} // for the start of the time step, which is sent reliably
 		}
 		if w.Rule.Over() {
 			w.relaxation.abandon()
@@ -202,7 +202,7 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 		}
 		g := w.Rule.Next()
 		if w.Queued() {
-			continue // the gate had something to say; that goes first
+			continue // send the messages of the termination rule first
 		}
 		switch g {
 		case iterate.Sweep, iterate.SweepMeasure, iterate.MeasureCurrent:

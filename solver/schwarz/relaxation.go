@@ -186,7 +186,7 @@ func (w *peer) Relax(op iterate.Op) {
 	case stageMeasure:
 		w.exec.For(p.chunks, p.run)
 		sum := p.collect()
-		p.afterMeasure() // measured may end the run, and with it the pass
+		p.afterMeasure() // Measured may end the run and abandon the relaxation
 		w.Rule.Measured(&sum)
 	case stageShare:
 		w.coarse.sendShare(w)
@@ -202,7 +202,7 @@ func (w *peer) Relax(op iterate.Op) {
 		w.spent += float64(w.coarse.solverPoints()) / float64(w.ownPart.Points())
 		p.stage = stageAwait
 		if !w.config.Scheme.Lockstep() {
-			p.stage = stageSolve // it counts from the next relaxation on
+			p.stage = stageSolve // it is added in the next relaxation
 		}
 	case stageCorrect:
 		w.coarse.apply(w)

@@ -26,7 +26,7 @@ func constantBarrier(p *problem.Problem, e problem.Executor) barrier {
 		}
 		return inverse
 	}
-	gain := 0.0 // at most what there is to gain on 1/excess, relatively
+	gain := 0.0 // upper bound of the relative gain over 1/excess
 	for a := range p.Dimension {
 		s := newSeparable(p, "A·w = 1 along one axis")
 		tables, rim := oneTables(p), [3]float64{1, 1, 1}

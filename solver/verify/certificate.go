@@ -46,7 +46,7 @@ func (s *chunkResult) checkRows(b *problem.Discretization) {
 	s.excess, s.diagonal = math.Inf(1), [2]float64{math.Inf(1), 0}
 	p, o := b.Problem, &b.Operator
 	if o.Form != kernel.Variable {
-		return // one row, which certify looks at
+		return // one row, which certify checks
 	}
 	st := problem.NewStencil(p)
 	b.Box.Each(func(d int, idx [3]int) bool {
@@ -84,7 +84,8 @@ func (s *chunkResult) certify(j *evaluator, out *Evaluation, e problem.Executor)
 		return
 	}
 	c.factor = s.inf / best.least
-	if f := (barrier{by: "an approximate solution of A·w = 1", least: s.unit.least, top: s.unit.top, shape: j.comparison}); f.inverse() > 0 {
+	f := barrier{by: "an approximate solution of A·w = 1", least: s.unit.least, top: s.unit.top, shape: j.comparison}
+	if f.inverse() > 0 {
 		bound = s.unit.bound() // sharper than with the least A·w: point by point
 		if !(best.inverse() <= f.inverse()) {
 			best, c.factor = f, s.unit.ratio

@@ -144,8 +144,8 @@ func (n *encloser) improve(b *problem.Discretization) error {
 		if err := n.fill(b, v, side.values); err != nil {
 			return err
 		}
-		// A relaxation computes at most 11 unit round-offs of the row's magnitudes, over
-		// the diagonal, from where it should: the source moves by more than that, outwards.
+		// The rounding error of a relaxation is at most 11 unit round-offs of the row's magnitudes over the
+		// diagonal. The source is shifted outwards by more than that.
 		shifted := shiftedSource(b, side.sign*2*residualRounding(b, v))
 		s, err := kernel.New(kernel.Config{
 			Layout: b.Layout, Operator: b.Operator, Source: shifted, Lower: b.Lower, Upper: b.Upper, Step: 1,

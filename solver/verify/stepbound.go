@@ -43,7 +43,7 @@ func (b *StepBounds) Add(m int, before, u []float64, e problem.Executor) error {
 	if b.why = c.Why; b.why != "" {
 		return nil
 	}
-	// The exact run's source is rounded, too: by no more than the residual's terms are.
+	// The source of the exact run is rounded as well, by no more than the terms of the residual.
 	grown := b.bound * (c.Inverse / b.problem.Evolution.Step())
 	b.bound = (judged.ErrorBound + grown + c.Inverse*c.Rounding) * (1 + 8*kernel.UnitRoundoff)
 	b.by = c.By
