@@ -55,7 +55,7 @@ func TestSetupWithoutEnd(t *testing.T) {
 	run := runOf(t, m, membrane(7), solver.Synchronous(), 4)
 	run.Until = time.Second // of the run, which never begins
 	r, err := Run(context.Background(), run)
-	require.ErrorContains(t, err, "nobody has relaxed after a set-up of 1h0m0s")
+	require.ErrorContains(t, err, "no rank has relaxed after a set-up of 1h0m0s")
 	require.ErrorContains(t, err, "latency")
 	require.Zero(t, r.Virtual)
 }
