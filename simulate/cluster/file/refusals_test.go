@@ -91,7 +91,7 @@ func TestRefusals(t *testing.T) {
 		{"queue: 1 MiB", "queue: 100 B",
 			"f.yaml:18: wide[0].queue: 100 B: it should hold one frame of 1500 B at least, and 1099511627776 B at most"},
 		{"at: 1 s", "at: soon", `f.yaml:20: events[0].at: "soon" is not a time; write a number with a unit, as "20 us"`},
-		{"    rank: 0\n", "", "f.yaml:20: events[0].rank: it is missing: which machine does the event befall?"},
+		{"    rank: 0\n", "", "f.yaml:20: events[0].rank: it is missing: give the rank of the machine"},
 		{"lost: true", "lost: maybe", `f.yaml:22: events[0].lost: there should be true or false, not "maybe"`},
 		{"lost: true", "slow: .nan", "f.yaml:22: events[0].slow: there should be a number, not .nan"},
 		{"lost: true", "slow: 0",
