@@ -170,8 +170,8 @@ func (d *Description) checkEvent(e *Event, key string) error {
 	case e.At < 0 || e.At > maxInstant:
 		return &Error{key + ".at", fmt.Sprintf("%v: there should be a time of 0 to 1000 days", e.At)}
 	case e.Until != 0 && e.Until <= e.At || e.Until > maxInstant:
-		return &Error{key + ".until", fmt.Sprintf("%v: it should come after at, %v; leave the key out if the event lasts to the end",
-			e.Until, e.At)}
+		return &Error{key + ".until", fmt.Sprintf("%v: it should come after at, %v; leave the key out "+
+			"if the event lasts to the end", e.Until, e.At)}
 	case e.Lost && e.Until != 0:
 		return &Error{key + ".until", "a machine that is lost does not come back: leave the key out"}
 	case e.Slow != 0 && !within(e.Slow, 1, maxSlow):

@@ -84,7 +84,7 @@ type Network struct {
 	Rate    float64       // bytes per second on a machine's line, each way
 	Latency time.Duration // one way, adapter to adapter, of the first bit through an idle switch
 	Queue   int           // bytes that a port of the switch holds; more is lost (ether), or waits at its sender (ib)
-	MTU     int // largest payload of a frame, headers of IP and UDP included (ether); largest segment (ib)
+	MTU     int           // largest payload of a frame, headers of IP and UDP included (ether); largest segment (ib)
 	Frame   int           // bytes on the line around each frame's payload
 	Loss    float64       // of a frame, by chance
 	Jitter  time.Duration // largest random addition to a frame's latency, uniform; frames stay in order
@@ -134,8 +134,8 @@ type WANLink struct {
 type Event struct {
 	At    time.Duration // since the first relaxation
 	Until time.Duration // 0: to the end of the run
-	Rank  int // the machine, for Slow and Lost
-	Slow  float64 // factor on the machine's relaxation time
-	Lost  bool // the machine falls silent
-	Cut   [2]string // nothing passes between these two sites; with one name, the halves of that site are separated
+	Rank  int           // the machine, for Slow and Lost
+	Slow  float64       // factor on the machine's relaxation time
+	Lost  bool          // the machine falls silent
+	Cut   [2]string     // nothing passes between these two sites; with one name, the halves of that site are separated
 }

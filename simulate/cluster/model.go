@@ -13,8 +13,8 @@ type Model struct {
 	Networks []Network
 	Sites    []string
 	WAN      []WANLink // by index: see WANOf
-	Events   []Event // ordered by At
-	wan      [][]int // by two sites: index into WAN; -1: none
+	Events   []Event   // ordered by At
+	wan      [][]int   // by two sites: index into WAN; -1: none
 }
 
 // Host is one machine of a model.

@@ -17,7 +17,7 @@ type unit struct {
 	name   string
 	ten    int
 	factor float64 // a power of two, so that values survive writing and reading; 0: 1
-	reads  bool // it is read, but never written
+	reads  bool    // it is read, but never written
 }
 
 // measure is the kind of a quantity, with its units.
