@@ -30,10 +30,11 @@ func TestBalance(t *testing.T) {
 			tune func(s *Scenario)
 			gain float64
 		}{
-			"5 times slower":             {func(s *Scenario) { s.Costs[2].Slow = 5 }, 2},
-			"10 times slower in mid-run": {func(s *Scenario) { s.Shifts = []Shift{{200 * time.Millisecond, 1, 10}} }, 2},
+			"5 times slower": {func(s *Scenario) { s.Costs[2].Slow = 5 }, 2},
+			"10 times slower in mid-run": {func(s *Scenario) { s.SpeedChanges = []SpeedChange{{200 * time.Millisecond, 1, 10}} },
+				2},
 			"20 times slower, then as fast": {func(s *Scenario) {
-				s.Shifts = []Shift{{100 * time.Millisecond, 0, 20},
+				s.SpeedChanges = []SpeedChange{{100 * time.Millisecond, 0, 20},
 					{500 * time.Millisecond, 0, 1}}
 			}, 1},
 		} {

@@ -7,9 +7,9 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// emulate runs the partition on one machine: no transport, every message arrives
-// at once and in order, the workers take turns. In the order in-turn it is the
-// oracle of synchronous runs, since there the answer depends on the partition.
+// emulate runs the partition in one process without a transport. Messages arrive at once and in
+// order, and the workers take turns. In the order in-turn it is the reference of synchronous runs,
+// since there the answer depends on the partition.
 func (s *Scenario) emulate() (solver.Sequence, error) {
 	workers := make([]solver.Peer, s.Peers())
 	for r := range workers {
@@ -49,7 +49,7 @@ func (s *Scenario) emulate() (solver.Sequence, error) {
 	return out, nil
 }
 
-// turn lets one worker go on until it waits or has ended.
+// turn runs one worker until it waits or has ended.
 func turn(workers []solver.Peer, r solver.Rank, w solver.Peer) (ended, moved bool, err error) {
 	for {
 		op := w.Next(0)

@@ -51,7 +51,7 @@ func trap(seed uint64) (*Scenario, bool, error) {
 		return s, false, nil // nothing but random delays, slow peers and loss
 	}
 	corner := solver.Rank(pick(r, 0, s.Peers()-1))
-	s.Far = []Far{{Rank: corner, Delay: time.Second}}
+	s.Remote = []RemotePeer{{Rank: corner, Delay: time.Second}}
 	s.Cuts, s.Patience = nil, 10*time.Minute
 	s.Faults.Capacity, s.After.Capacity = 0, 0
 	share := s.Problem.Points() / s.Peers()

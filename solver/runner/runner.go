@@ -25,7 +25,7 @@ type Runner struct {
 	running context.Context // ends with the run
 	end     context.CancelFunc
 	ended   context.Context // has ended: for calls that must not block
-	adapted chan struct{}   // some session has changed its mode
+	adapted chan struct{}   // signalled when a session has changed its mode
 	first   time.Duration   // when the first relaxation began; −1: not yet
 	stopped time.Duration   // when the run ended
 	pace    pace
@@ -34,7 +34,7 @@ type Runner struct {
 	news    bool          // something has arrived since the sweep began
 
 	stopping bool          // the peer was asked to end early
-	stopAt   time.Duration // when, by ran
+	stopAt   time.Duration // when it was asked, by ran
 	ran      ranTime
 	leftNext time.Duration // when the patience with a neighbour that has left ends, by ran
 }
@@ -84,7 +84,7 @@ func (r *Runner) connect() {
 		Pump: func() { pump(); r.exchange.TouchAll() },
 	})
 	for _, n := range r.exchange.Neighbours() {
-		r.relaxed = r.relaxed || n.Asynchronous
+		r.asynchronous = r.asynchronous || n.Asynchronous
 	}
 }
 
@@ -249,9 +249,9 @@ func (r *Runner) relax(op *solver.Op) error {
 		r.news = r.news || news
 	}
 	if whole {
-		if !r.news && r.relaxed {
-			// Another sweep without news is worth less than the work of other peers on this
-			// processor, when there are fewer processors than peers.
+		if !r.news && r.asynchronous {
+			// If there are fewer processors than peers, the work of others is worth more than
+			// another sweep without news.
 			yield()
 		}
 		r.news = false
@@ -264,20 +264,20 @@ func (r *Runner) relax(op *solver.Op) error {
 // box has points.
 func (r *Runner) Solution(dst []float64) { r.peer.Solution(dst) }
 
-// Discard gives up the peer's arrays; only Close may follow.
+// Discard releases the peer's arrays. After it only Close may be called.
 func (r *Runner) Discard() { r.peer, r.exchange = nil, nil }
 
-// Steps is the number of time steps of the run, 0 if the problem is stationary.
+// Steps returns the number of time steps of the run; 0 if the problem is stationary.
 func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 
-// Method says what the peer's method works with, as solver.Describe.
+// Method describes the peer's method: see solver.Describe.
 func (r *Runner) Method() string { return solver.Describe(r.peer) }
 
-// Box is the peer's box.
+// Box returns the peer's box.
 func (r *Runner) Box() solver.Box { return r.peer.Box() }
 
-// Close closes the sessions, letting the last messages be accepted (the node's
-// Linger bounds that), and ends the threads.
+// Close closes the sessions and ends the threads. It waits until the last messages are accepted, but
+// no longer than the node's Linger.
 func (r *Runner) Close() {
 	r.end()
 	var closing sync.WaitGroup
