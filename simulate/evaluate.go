@@ -74,7 +74,8 @@ func (j *evaluation) add(at time.Duration, level, sweeps float64) {
 	if slope := (j.level - level) / float64(at-j.at); j.at > 0 && slope > 0 {
 		j.far = level / slope / 2 / float64(at)
 	}
-	j.at, j.level, j.sweeps = at, level, sweeps
+	j.at = at
+	j.level, j.sweeps = level, sweeps
 }
 
 // interval returns the time to the next evaluation.

@@ -117,7 +117,8 @@ func (e *engine) connect(hosts int) {
 
 // Carry implements World.
 func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
-	e, l, to := m.e, &m.line, int(f.Peer)-1
+	e, l := m.e, &m.line
+	to := int(f.Peer) - 1
 	w, bytes := &e.routes[m.index], len(f.Data)
 	if w.shaper.each == 0 && l.free.Sub(m.now) > w.room {
 		if !l.full {
@@ -166,7 +167,8 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 // leave sends a flight from the host's line to its next process. The flight's first bit left at
 // start.
 func (m *machine) leave(fl *flight, w *route, start microproto.Instant) {
-	e, l, late := m.e, &m.line, w.latency
+	e, l := m.e, &m.line
+	late := w.latency
 	next, kind := fl.to, evPort
 	switch r := &e.routes[fl.to]; {
 	case r.site != w.site:

@@ -25,7 +25,8 @@ func newShaper(s *cluster.Shaper) shaper {
 // train enter together when the last is ready, which decides what finds room between two trains.
 // Frames that do not fit the shaper's queue are lost; shape returns their number.
 func (l *line) shape(f *flight, w *route) (lost int) {
-	s, all, came := &w.shaper, int(f.count), f.last
+	s, all := &w.shaper, int(f.count)
+	came := f.last
 	begins, leaves := microproto.Never, microproto.Instant(0)
 	for i := range all {
 		bytes := int(f.unit)

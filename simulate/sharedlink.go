@@ -44,7 +44,8 @@ func (e *engine) wanLink(from, to int) *sharedLink {
 // happen passes a flight through.
 func (t *sharedLink) happen(ev *event) {
 	f := ev.what
-	e, w, r := t.e, &t.e.routes[f.from], &t.e.routes[f.to]
+	e := t.e
+	w, r := &e.routes[f.from], &e.routes[f.to]
 	lost, again := t.forward(f, t.now, t.each, w.around, t.linkModel.queue, t.plane)
 	e.countLost(f.from, lost)
 	if again > 0 {
@@ -62,7 +63,8 @@ func (t *sharedLink) happen(ev *event) {
 		t.post(f.to, f.first, evPort, f)
 		return
 	}
-	late, next, kind := t.latency+r.latency, f.to, evPort
+	late := t.latency + r.latency
+	next, kind := f.to, evPort
 	if r.plane != nil {
 		next, kind = r.plane.index, evPass
 		f.rest = r.latency - r.latency/2

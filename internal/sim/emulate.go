@@ -45,7 +45,8 @@ func (s *Scenario) emulate() (solver.Sequence, error) {
 		virtual.Place(out.U, s.Problem.N, w.Box(), v)
 	}
 	o := workers[0].Outcome()
-	out.Sweeps, out.Residual, out.Reason = o.Sweeps, o.Residual, o.Reason
+	out.Sweeps, out.Residual = o.Sweeps, o.Residual
+	out.Reason = o.Reason
 	return out, nil
 }
 

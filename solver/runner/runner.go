@@ -20,18 +20,18 @@ type Runner struct {
 	exchange *exchange.Exchange
 	sessions []*session
 
-	start   time.Time
-	asked   context.Context // ends when an early end is asked for
-	running context.Context // ends with the run
-	end     context.CancelFunc
-	ended   context.Context // has ended: for calls that must not block
-	adapted chan struct{}   // signalled when a session has changed its mode
-	first   time.Duration   // when the first relaxation began; −1: not yet
-	stopped time.Duration   // when the run ended
-	pace    pace
-	owed    time.Duration // that a slowed-down peer has still to wait
-	relaxed bool          // some neighbours are asynchronous by the scheme
-	news    bool          // something has arrived since the sweep began
+	start        time.Time
+	asked        context.Context // ends when an early end is asked for
+	running      context.Context // ends with the run
+	end          context.CancelFunc
+	ended        context.Context // has ended: for calls that must not block
+	adapted      chan struct{}   // signalled when a session has changed its mode
+	first        time.Duration   // when the first relaxation began; −1: not yet
+	stopped      time.Duration   // when the run ended
+	pace         pace
+	owed         time.Duration // that a slowed-down peer has still to wait
+	asynchronous bool          // some neighbours are asynchronous by the scheme
+	news         bool          // something has arrived since the sweep began
 
 	stopping bool          // the peer was asked to end early
 	stopAt   time.Duration // when it was asked, by ran

@@ -220,7 +220,8 @@ func straggle(of []sweep, jitter float64) cluster.Straggle {
 	}
 	usual := relaxing(of)
 	least := max(float64(shortestPause), usual*math.Expm1(4*jitter))
-	relaxed, paused, times := 0.0, 0.0, 0
+	var relaxed, paused float64
+	times := 0
 	for i := range of {
 		took := float64(of[i].relaxing)
 		if took > usual+least {
