@@ -13,7 +13,9 @@ import (
 // speeds follow.
 func uneven(t *testing.T, scheme solver.Scheme, balance bool) *Scenario {
 	s := plain(t, [3]int{8, 8, 40}, 4, scheme)
-	s.Balance, s.Window, s.Tolerance = balance, 5*time.Millisecond, 1e-5
+	s.Balance = balance
+	s.Window = 5 * time.Millisecond
+	s.Tolerance = 1e-5
 	for i := range s.Costs {
 		s.Costs[i].Point = time.Microsecond
 	}

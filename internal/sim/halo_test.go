@@ -28,7 +28,9 @@ func plain(t *testing.T, n [3]int, peers int, scheme solver.Scheme) *Scenario {
 	s.Problem = &solver.Problem{
 		Name: "membrane", Dimension: 3, N: n, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
 		Obstacle: func(q solver.Point) float64 {
-			x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5
+			x := q[0] - 0.5
+			y := q[1] - 0.5
+			z := q[2] - 0.5
 			return 0.5 - 4*(x*x+y*y+z*z)
 		},
 		Boundary: func(solver.Point) float64 { return 0 },
@@ -71,7 +73,9 @@ func TestLastHaloLost(t *testing.T) {
 			require.Greater(t, count, 10)
 			for _, back := range []int{1, 2, 3, 10, count / 2} {
 				for _, gap := range []time.Duration{0, 3 * time.Millisecond, 50 * time.Millisecond} {
-					k, lost, until := 0, 0, microproto.Never
+					k := 0
+					lost := 0
+					until := microproto.Never
 					r := play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(now microproto.Instant, from, to solver.Rank,
 						session string, _ []byte) bool {
 						if !halo(from, to, session) {

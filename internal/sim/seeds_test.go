@@ -161,7 +161,9 @@ func forget(all ...*Result) {
 }
 
 func TestDrawnScenariosAreSound(t *testing.T) {
-	dims, orders, peers := map[int]int{}, map[solver.Order]int{}, map[int]int{}
+	dims := map[int]int{}
+	orders := map[solver.Order]int{}
+	peers := map[int]int{}
 	for seed := range uint64(500) {
 		s, err := Draw(seed)
 		require.NoError(t, err)

@@ -43,7 +43,9 @@ func trap(seed uint64) (*Scenario, bool, error) {
 	if s.Scheme.Name() == "hybrid" {
 		s.Clusters = solver.Clusters(s.Partition, s.Peers())
 	}
-	s.Order, s.MaxSweeps, s.Stop = solver.Jacobi, 0, Stop{}
+	s.Order = solver.Jacobi
+	s.MaxSweeps = 0
+	s.Stop = Stop{}
 	s.Tolerance = pick(r, 1e-2, 1e-3, 1e-4)
 	drawFaults(r, s)
 	drawCosts(r, s)
@@ -63,7 +65,9 @@ func trap(seed uint64) (*Scenario, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	box, n, height := s.Partition.Box(corner), s.Problem.N, 0.05+0.3*r.Float64()
+	box := s.Partition.Box(corner)
+	n := s.Problem.N
+	height := 0.05 + 0.3*r.Float64()
 	p := s.Problem
 	p.Initial = func(q solver.Point) float64 {
 		var i [3]int

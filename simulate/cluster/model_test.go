@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// two sites of two classes on two networks.
+// two returns two sites with two classes and two networks.
 func two() *Description {
 	ether := Network{Name: "gigabit", Kind: Ether, Rate: 125e6, Latency: 25 * time.Microsecond, Queue: 1 << 17, MTU: 1500,
 		Frame: 38}
@@ -39,7 +39,9 @@ func TestModel(t *testing.T) {
 	for _, h := range m.Hosts {
 		got = append(got, h.Name+" "+m.Sites[h.Site]+" "+m.Networks[h.Network].Name)
 	}
-	o, n, w := "old east gigabit", "new east gigabit", "new west fast"
+	o := "old east gigabit"
+	n := "new east gigabit"
+	w := "new west fast"
 	require.Equal(t, []string{o, o, o, n, n, n, w, w}, got, "5 shared by two open groups, the earlier has 3")
 	require.Equal(t, 0, m.WANOf(0, 1))
 	require.Equal(t, 0, m.WANOf(1, 0))
@@ -63,8 +65,8 @@ func TestModel(t *testing.T) {
 			"are asked for")
 }
 
-// Every machine that is asked for is there, fixed groups are never over their count, and
-// open ones differ by one at most.
+// The model has the requested number of machines, groups with a count do not exceed it, and the
+// others differ by at most one.
 func TestModelShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := two()
@@ -206,7 +208,7 @@ func TestCostOf(t *testing.T) {
 	require.Zero(t, Cost{}.Of(3, 2000))
 }
 
-// Ranks of a group that is together have one machine, those of others one each.
+// The ranks of a group with OneMachine share a machine, and those of other groups do not.
 func TestTogether(t *testing.T) {
 	d := two()
 	d.Sites[0].Machines[0].OneMachine, d.Sites[1].Machines[0].OneMachine = true, true

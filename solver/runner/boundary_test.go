@@ -89,7 +89,9 @@ func TestStepsOverTheMesh(t *testing.T) {
 		for _, reconfigure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/reconfigure %v", scheme.Name(), reconfigure), func(t *testing.T) {
 				m := newMesh(3)
-				m.loss, m.grant, m.busy = 0.2, 2, 0.3
+				m.loss = 0.2
+				m.grant = 2
+				m.busy = 0.3
 				pl := plan{problem: p, peers: 4, boxes: true, scheme: scheme,
 					node: func(rank int) runner.Node { return m.node(names(4)[rank]) }}
 				out := pl.stepping(t, reconfigure)

@@ -164,7 +164,9 @@ func TestNoAllocationPerSweep(t *testing.T) {
 			allocated := func(sweeps solver.Iteration) float64 {
 				pl := plan{problem: p, peers: 2, scheme: scheme, node: overNodes(nodes(t, 2, 100*time.Hour)),
 					change: func(_ int, c *runner.Config) {
-						c.Solver.Tolerance, c.Solver.MaxSweeps, c.Solver.CheckEvery = 0, sweeps, sweeps
+						c.Solver.Tolerance = 0
+						c.Solver.MaxSweeps = sweeps
+						c.Solver.CheckEvery = sweeps
 					}}
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)

@@ -239,7 +239,9 @@ func TestAdapterRemovedInMidRun(t *testing.T) {
 	var once sync.Once
 	pl := plan{problem: p, peers: 2, scheme: solver.Synchronous(), node: overNodes(f.nodes), change: func(_ int,
 		c *runner.Config) {
-		c.Solver.Tolerance, c.Stop, c.ProgressEvery = 0, stop, time.Millisecond
+		c.Solver.Tolerance = 0
+		c.Stop = stop
+		c.ProgressEvery = time.Millisecond
 		c.Progress = func(p runner.Progress) {
 			if p.Sweep > 20 {
 				once.Do(func() { close(running) })

@@ -251,7 +251,9 @@ func TestSlowPeerRepeats(t *testing.T) {
 		change: func(rank int, c *runner.Config) {
 			c.Solver.Tolerance, c.Solver.Repeat = 0, 100*time.Microsecond
 			if rank == 1 {
-				c.Slow, c.Stop, c.ProgressEvery = 2000, stop, time.Nanosecond
+				c.Slow = 2000
+				c.Stop = stop
+				c.ProgressEvery = time.Nanosecond
 				c.Progress = func(p runner.Progress) {
 					if p.Sweep >= 10 {
 						once.Do(func() { sent = m.sent("peer1", "halo/0-1"); close(stop) })

@@ -33,7 +33,7 @@ events:
     lost: true
 `
 
-// Each refusal names the file, the line, the key and the reason, and says what to do.
+// Each error names the file, the line, the key and the reason, and what to do.
 func TestRefusals(t *testing.T) {
 	_, err := Parse("f.yaml", []byte(small))
 	require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestMostMachines(t *testing.T) {
 			"many as are asked for")
 }
 
-// A value is written in some unit, and is the same when it is read, to the last bit.
+// A value is written in some unit, and reads the same, to the last bit.
 func TestQuantities(t *testing.T) {
 	for _, c := range []struct {
 		m    measure
