@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// Word is what an attribute may hold.
+// Word is the type of an attribute's value.
 type Word interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int32 | ~int64
 }
@@ -29,17 +29,17 @@ type field struct {
 	step   Step
 }
 
-// Get returns the attribute's value, 0 where a local one was never set.
+// Get returns the attribute's value; 0 if it is local and was not set.
 func (a Attr[T]) Get(m *Message) T {
 	if a.at < 0 {
 		i := ^a.at & (maxLocalAttrs - 1)
-		if m.has&(1<<i) == 0 {
+		if m.localSet&(1<<i) == 0 {
 			return 0
 		}
 		return T(m.local[i])
 	}
 	var v T
-	switch b := m.header[a.at-1:]; unsafe.Sizeof(v) { // known when compiled
+	switch b := m.header[a.at-1:]; unsafe.Sizeof(v) { // a constant of the instance
 	case 1:
 		return T(b[0])
 	case 2:
@@ -51,15 +51,15 @@ func (a Attr[T]) Get(m *Message) T {
 	}
 }
 
-// Set gives the attribute a value. Only its declarer sets a wire attribute.
+// Set sets the attribute's value. Only the declaring micro-protocol sets a wire attribute.
 func (a Attr[T]) Set(m *Message, v T) {
 	if a.at < 0 {
 		i := ^a.at & (maxLocalAttrs - 1)
 		m.local[i] = uint64(v)
-		m.has |= 1 << i
+		m.localSet |= 1 << i
 		return
 	}
-	switch b := m.header[a.at-1:]; unsafe.Sizeof(v) { // known when compiled
+	switch b := m.header[a.at-1:]; unsafe.Sizeof(v) { // a constant of the instance
 	case 1:
 		b[0] = byte(v)
 	case 2:
@@ -73,7 +73,7 @@ func (a Attr[T]) Set(m *Message, v T) {
 
 // Has reports whether a local attribute was set; true for a wire attribute.
 func (a Attr[T]) Has(m *Message) bool {
-	return a.at >= 0 || m.has&(1<<(^a.at&(maxLocalAttrs-1))) != 0
+	return a.at >= 0 || m.localSet&(1<<(^a.at&(maxLocalAttrs-1))) != 0
 }
 
 // Valid reports whether the attribute was declared or found. The zero Attr is not valid
@@ -98,9 +98,9 @@ func (c *Composite) attribute(name string) *field {
 	return nil
 }
 
-// Region is the part of a header that one attribute or field takes.
+// Region is the part of a header that one attribute or field occupies.
 type Region struct {
-	Protocol string // who declared it
+	Protocol string // the micro-protocol that declared it
 	Name     string // of the attribute; "" for a raw field
 	Offset   int
 	Length   int

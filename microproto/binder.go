@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// MicroProtocol is a set of handlers bound to events. Attach binds them and
-// declares header bytes, attributes, cells and hold bits; it has no other effect.
+// MicroProtocol is a set of handlers bound to events. Attach binds them and declares header
+// bytes, attributes, cells and hold bits; it has no other effect.
 type MicroProtocol interface {
 	Name() string
 	Attach(b *Binder) error
@@ -36,9 +36,9 @@ type Binder struct {
 	err error
 }
 
-func (b *Binder) fail(err error) {
+func (b *Binder) fail(format string, args ...any) {
 	if b.err == nil {
-		b.err = err
+		b.err = fmt.Errorf(format, args...)
 	}
 }
 
@@ -75,22 +75,22 @@ func (b *Binder) Version(v uint16) { b.to.version = v }
 // composite forms trains only if all of its micro-protocols declare so.
 func (b *Binder) TakesTrains() { b.to.trains = true }
 
-// Header reserves n raw header bytes.
+// Header reserves n bytes of the header.
 func (b *Binder) Header(n int) Field {
 	if n <= 0 || n > MaxHeaderBytes {
-		b.fail(fmt.Errorf("microproto: %s asks for %d header bytes; allowed are 1 to %d", b.to.name(), n, MaxHeaderBytes))
+		b.fail("microproto: %s asks for %d header bytes; 1 to %d are allowed", b.to.name(), n, MaxHeaderBytes)
 		n = 1
 	}
 	return Field{b.wireField("", n, reflect.Invalid, 0), n}
 }
 
-// LocalAttr declares an attribute that lives in the message only.
+// LocalAttr declares an attribute that is not transmitted.
 func LocalAttr[T Word](b *Binder, name string) Attr[T] {
 	kind, _ := b.attrKind(name, reflect.TypeFor[T]())
 	return Attr[T]{int16(^b.localField(name, kind))}
 }
 
-// WireAttr declares an attribute that takes sizeof(T) header bytes.
+// WireAttr declares an attribute of the header. It takes as many bytes as T.
 func WireAttr[T Word](b *Binder, name string) Attr[T] { return SteppedAttr[T](b, name, 0) }
 
 // SteppedAttr declares a wire attribute that grows within a train.
@@ -102,10 +102,10 @@ func SteppedAttr[T Word](b *Binder, name string, s Step) Attr[T] {
 // attrKind checks the name of a new attribute and returns its kind and its size in bytes.
 func (b *Binder) attrKind(name string, t reflect.Type) (reflect.Kind, int) {
 	if f := b.c.attribute(name); f != nil {
-		b.fail(fmt.Errorf("microproto: attribute %q is declared twice, by %s and %s", name, f.owner.name(), b.to.name()))
+		b.fail("microproto: attribute %q is declared twice, by %s and %s", name, f.owner.name(), b.to.name())
 	}
 	if name == "" {
-		b.fail(fmt.Errorf("microproto: %s declares an attribute without a name", b.to.name()))
+		b.fail("microproto: %s declares an attribute without a name", b.to.name())
 	}
 	return t.Kind(), int(t.Size())
 }
@@ -113,7 +113,8 @@ func (b *Binder) attrKind(name string, t reflect.Type) (reflect.Kind, int) {
 // wireField reserves n header bytes and returns the offset of the first.
 func (b *Binder) wireField(name string, n int, kind reflect.Kind, s Step) int {
 	c, offset := b.c, b.c.pool.hdrSize
-	c.fields = append(c.fields, field{name: name, owner: b.to, kind: kind, wire: true, offset: offset, size: n, step: s})
+	f := field{name: name, owner: b.to, kind: kind, wire: true, offset: offset, size: n, step: s}
+	c.fields = append(c.fields, f)
 	c.pool.hdrSize += n
 	return offset
 }
@@ -122,7 +123,7 @@ func (b *Binder) wireField(name string, n int, kind reflect.Kind, s Step) int {
 func (b *Binder) localField(name string, kind reflect.Kind) int {
 	c, index := b.c, b.c.locals
 	if index == maxLocalAttrs {
-		b.fail(fmt.Errorf("%w: %s declares local attribute %q and all %d are taken", ErrLimit, b.to.name(), name, maxLocalAttrs))
+		b.fail("%w: %s declares local attribute %q and all %d are taken", ErrLimit, b.to.name(), name, maxLocalAttrs)
 		return 0
 	}
 	c.fields = append(c.fields, field{name: name, owner: b.to, kind: kind, offset: index})
@@ -136,9 +137,9 @@ func LookupAttr[T Word](b *Binder, name string) Attr[T] {
 	f, want := b.c.attribute(name), reflect.TypeFor[T]().Kind()
 	switch {
 	case f == nil:
-		b.fail(fmt.Errorf("microproto: %s needs attribute %q; no micro-protocol above it declares that", b.to.name(), name))
+		b.fail("microproto: %s needs attribute %q; no micro-protocol above it declares that", b.to.name(), name)
 	case f.kind != want:
-		b.fail(fmt.Errorf("microproto: attribute %q holds %v (declared by %s), not %v", name, f.kind, f.owner.name(), want))
+		b.fail("microproto: attribute %q holds %v (declared by %s), not %v", name, f.kind, f.owner.name(), want)
 	case f.wire:
 		return Attr[T]{int16(f.offset + 1)}
 	default:
@@ -151,27 +152,29 @@ func LookupAttr[T Word](b *Binder, name string) Attr[T] {
 func (b *Binder) HoldBit(name string) HoldBit {
 	c, bit := b.c, len(b.c.bitNames)
 	if bit == maxHoldBits {
-		b.fail(fmt.Errorf("%w: %s asks for hold bit %q and all %d are taken", ErrLimit, b.to.name(), name, maxHoldBits))
+		b.fail("%w: %s asks for hold bit %q and all %d are taken", ErrLimit, b.to.name(), name, maxHoldBits)
 		return 0
 	}
 	c.bitNames = append(c.bitNames, name)
 	return 1 << bit
 }
 
-// Headroom is the number of bytes that the layer below wants free before a frame.
+// Headroom returns the bytes that the layer below needs free in front of a frame.
 func (b *Binder) Headroom() int { return b.c.config.Headroom }
 
-// MTU is the largest frame of the layer below, in bytes; the payload's share is
-// known after all have attached: Exec.MaxPayload.
+// MTU returns the largest frame of the layer below, in bytes. The largest payload is known
+// once all micro-protocols are attached; see Exec.MaxPayload.
 func (b *Binder) MTU() int { return b.c.config.MTU }
 
-// Limits are the composite's bounds, defaults filled in.
+// Limits returns the composite's bounds with the defaults filled in.
 func (b *Binder) Limits() Limits { return b.c.limits }
+
+const noHandler = "microproto: %s binds a handler to a zero event, or no handler to %q"
 
 // Bind binds a handler to an event.
 func Bind[T any](b *Binder, e Event[T], p Priority, h Handler[T]) Binding {
 	if e.id == nil || h == nil {
-		b.fail(fmt.Errorf("microproto: %s binds a handler to a zero event, or no handler to %q", b.to.name(), e.Name()))
+		b.fail(noHandler, b.to.name(), e.Name())
 		return Binding{}
 	}
 	ch := ensure(b.c, e)
@@ -180,11 +183,11 @@ func Bind[T any](b *Binder, e Event[T], p Priority, h Handler[T]) Binding {
 	return Binding{ch, b.c.lastBinding}
 }
 
-// BindNow binds a handler from inside a handler; it runs from the next raise on
-// and belongs to the micro-protocol whose handler is running.
+// BindNow binds a handler from inside a handler. It runs from the next raise on and belongs
+// to the micro-protocol whose handler is running.
 func BindNow[T any](x *Exec, e Event[T], p Priority, h Handler[T]) (Binding, error) {
 	if e.id == nil || h == nil {
-		return Binding{}, fmt.Errorf("microproto: %s binds a handler to a zero event, or no handler to %q", x.cur.name(), e.Name())
+		return Binding{}, fmt.Errorf(noHandler, x.cur.name(), e.Name())
 	}
 	ch := ensure(x.c, e)
 	x.c.lastBinding++

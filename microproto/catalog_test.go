@@ -39,8 +39,10 @@ func TestCatalog(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	c := microproto.NewCatalog()
-	newParity := func(microproto.Options) (microproto.MicroProtocol, error) { return of("Parity", func(*binder) {}), nil }
-	parity := microproto.Row{Protocol: "Parity", New: newParity, Help: "repairs one loss in four", Columns: microproto.Columns()}
+	parity := microproto.Row{
+		Protocol: "Parity", Help: "repairs one loss in four", Columns: microproto.Columns(),
+		New: func(microproto.Options) (microproto.MicroProtocol, error) { return of("Parity", func(*binder) {}), nil },
+	}
 	require.NoError(t, c.AddRow(parity))
 	require.True(t, c.Has("Parity"))
 	require.ErrorContains(t, c.AddRow(parity), `lists row "Parity" of group "" already`)

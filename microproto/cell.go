@@ -1,7 +1,6 @@
 package microproto
 
 import (
-	"fmt"
 	"reflect"
 	"unsafe"
 )
@@ -14,13 +13,13 @@ type cell struct {
 }
 
 // fewWords is how many numeric cells share one allocation.
-const fewWords = 32
+const wordChunk = 32
 
 // DeclareCell declares a typed cell that the micro-protocols below may look up. It
 // returns the variable, which holds initial.
 func DeclareCell[T any](b *Binder, name string, initial T) *T {
 	if c := b.c.cell(name); c != nil {
-		b.fail(fmt.Errorf("microproto: cell %q is declared twice, by %s and %s", name, c.owner.name(), b.to.name()))
+		b.fail("microproto: cell %q is declared twice, by %s and %s", name, c.owner.name(), b.to.name())
 	}
 	v := newValue[T](b.c)
 	*v = initial
@@ -28,13 +27,13 @@ func DeclareCell[T any](b *Binder, name string, initial T) *T {
 	return v
 }
 
-// newValue makes the variable of a cell. Numbers of a composite lie side by side.
+// newValue returns the variable of a cell. Numeric cells of a composite share memory.
 func newValue[T any](c *Composite) *T {
 	switch reflect.TypeFor[T]().Kind() {
 	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
 		if len(c.words) == 0 {
-			c.words = make([]uint64, fewWords)
+			c.words = make([]uint64, wordChunk)
 		}
 		p := (*T)(unsafe.Pointer(&c.words[0])) // 8 bytes, no pointers
 		c.words = c.words[1:]
@@ -48,13 +47,14 @@ func newValue[T any](c *Composite) *T {
 func LookupCell[T any](b *Binder, name string) *T {
 	switch c := b.c.cell(name); {
 	case c == nil:
-		b.fail(fmt.Errorf("microproto: %s needs cell %q; no micro-protocol above it declares that", b.to.name(), name))
+		b.fail("microproto: %s needs cell %q; no micro-protocol above it declares that", b.to.name(), name)
 	default:
 		if p, ok := c.value.(*T); ok {
 			return p
 		}
 		holds := reflect.TypeOf(c.value).Elem()
-		b.fail(fmt.Errorf("microproto: cell %q holds %v (declared by %s), not %v", name, holds, c.owner.name(), reflect.TypeFor[T]()))
+		want := reflect.TypeFor[T]()
+		b.fail("microproto: cell %q holds %v (declared by %s), not %v", name, holds, c.owner.name(), want)
 	}
 	return new(T)
 }

@@ -1,53 +1,52 @@
 package microproto
 
-// SegmentLabel tells what a slot holds in bytes [Offset, Offset+Length): the
-// sender's label (iterate) of the newest value that came for them.
+// SegmentLabel is the label (the sender's iterate) of the newest value that has arrived for
+// bytes [Offset, Offset+Length) of a slot.
 type SegmentLabel struct {
 	Offset, Length int
 	Label          uint64
 }
 
-// Arrival describes what Endpoint.Receive copied out.
+// Arrival describes the message or value that Endpoint.Receive copied.
 type Arrival struct {
-	// Label is the message's label (synchronous), or that of the slot's oldest
-	// segment (asynchronous): the slot's age. Newest is the newest segment's.
+	// Label is the message's label (synchronous), or the label of the slot's oldest segment
+	// (asynchronous). Newest is the label of the newest segment.
 	Label, Newest uint64
-	// Length is the message's length in bytes (a slot: its fixed length).
+	// Length is the length of the message or slot in bytes.
 	Length int
-	// Fresh tells that something newer than the last Receive was copied.
+	// Fresh reports that data newer than those of the last Receive were copied.
 	Fresh bool
-	// Complete is false while some segment of a slot has never arrived; its
-	// label then counts as "nothing yet" and Label is meaningless.
+	// Complete is false until every segment of a slot has arrived once. Label has no meaning
+	// before.
 	Complete bool
 }
 
-// Endpoint is the face of a transport composite towards sessions: the
-// micro-protocol at its top (Synchronous or Asynchronous in CTP*). Calls are made
-// inside Composite.Do and never block; ErrBusy and ErrNothing say "later".
+// Endpoint is an optional interface of micro-protocols: the face of a transport composite
+// towards sessions (Synchronous or Asynchronous in package ctp). Calls with an Exec are made
+// inside Composite.Do. No call blocks: ErrBusy and ErrNothing mean that a later call may
+// succeed.
 type Endpoint interface {
 	MicroProtocol
-	// Slot declares that messages of that tag have this length in bytes. Both
-	// ends declare the same slots before the first Send. Asynchronous: required,
-	// memory is allocated here. Synchronous: optional, an upper bound.
+	// Slot declares the length in bytes of the messages of a tag. Both ends declare the same
+	// slots before the first Send. An asynchronous endpoint requires it and allocates the
+	// memory here; in a synchronous one it is optional and an upper bound.
 	Slot(tag uint32, length int) error
-	// Send starts a transfer. data is aliased until Accepted(transfer) when
-	// synchronous, and may be reused on return when asynchronous.
-	// Transfer numbers increase by one from 1. ErrBusy: no credit for it now.
+	// Send starts a transfer and returns its number, counted from 1. A synchronous endpoint
+	// refers to data until the transfer is accepted; with an asynchronous one the caller may
+	// change data on return. ErrBusy: there is no credit for it now.
 	Send(x *Exec, tag uint32, label uint64, data []byte) (transfer uint64, err error)
-	// Accepted is the highest transfer number such that it and all before it are
-	// complete.
+	// Accepted returns the number of the last transfer that is complete with all before it.
 	Accepted() uint64
-	// Receive: synchronous, the oldest message of that tag is copied into dst
-	// (ErrShort if dst is too small; ErrNothing if there is none). Asynchronous:
-	// every segment newer than the last Receive is copied to its place in dst;
-	// labels, if not nil, gets one entry a segment (up to its capacity, length set).
-	// Nothing new: Fresh is false and err nil.
+	// Receive copies data to dst. Synchronous: the oldest message of the tag; ErrShort if dst
+	// is too small, ErrNothing if there is none. Asynchronous: every segment newer than the
+	// last Receive, to its place in dst; if there is none, Fresh is false. labels, if not nil,
+	// is set to the labels of the segments, as far as its capacity allows.
 	Receive(x *Exec, tag uint32, dst []byte, labels *[]SegmentLabel) (Arrival, error)
-	// Arrivals counts messages or segments accepted since the start; it only grows.
+	// Arrivals returns the number of messages or segments that have arrived since the start.
 	Arrivals() uint64
 }
 
-// Unread is a synchronous message that has been accepted and not yet received.
+// Unread is a synchronous message that has arrived and was not received.
 type Unread struct {
 	Tag   uint32
 	Label uint64

@@ -158,5 +158,6 @@ func (r *reuse) Acquire(n int) microproto.Frame {
 		return b.Frame(0, 0, n)
 	}
 	r.made++
-	return microproto.NewBuffer(make([]byte, 2048), func(b *microproto.Buffer) { r.free = append(r.free, b) }).Frame(0, 0, n)
+	free := func(b *microproto.Buffer) { r.free = append(r.free, b) }
+	return microproto.NewBuffer(make([]byte, 2048), free).Frame(0, 0, n)
 }

@@ -150,9 +150,11 @@ func TestLayersTalk(t *testing.T) {
 func TestTransmitAgainDoesNotTouchTheFrameInFlight(t *testing.T) {
 	var number microproto.Attr[uint8]
 	var kept *message
-	upper, err := microproto.NewComposite(microproto.Config{Name: "up", MTU: 50, Headroom: 8}, mptest.Top(), mptest.Bottom(nil))
+	config := microproto.Config{Name: "up", MTU: 50, Headroom: 8}
+	upper, err := microproto.NewComposite(config, mptest.Top(), mptest.Bottom(nil))
 	require.NoError(t, err)
-	lower, err := microproto.NewComposite(microproto.Config{Name: "down", MTU: 60}, mptest.Top(), of("p", func(b *binder) {
+	config = microproto.Config{Name: "down", MTU: 60}
+	lower, err := microproto.NewComposite(config, mptest.Top(), of("p", func(b *binder) {
 		number = microproto.WireAttr[uint8](b, "number")
 		microproto.Bind(b, microproto.SegmentToNet, 0, func(x *exec, m *message) {
 			kept = m

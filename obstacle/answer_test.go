@@ -15,12 +15,12 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 // A peer killed while it writes its block into the launcher's memory: the run ends, the
@@ -46,7 +46,7 @@ func TestPeerKilledWhileItWritesItsBlock(t *testing.T) {
 
 // killedBetween runs until a value of block 1 is there, and kills its peer unless another
 // one is there too, which it tells.
-func killedBetween(t *testing.T, p *solver.Problem, initial []float64, first, last int) bool {
+func killedBetween(t *testing.T, p *problem.Problem, initial []float64, first, last int) bool {
 	at := filepath.Join(t.TempDir(), "u.npy")
 	r := start(t, "solve", "membrane", "--n", fmt.Sprint(p.N[0]), "--method", "richardson", "--peers", "2", "--max-sweeps", "3", "--out", at, "--format", "json")
 	pid := r.pid(1)
@@ -77,8 +77,8 @@ func killedBetween(t *testing.T, p *solver.Problem, initial []float64, first, la
 		require.True(t, equal(initial[half:], u[half:]), "the missing block holds starting values")
 		return true
 	}
-	box := solver.Box{Lo: [3]int{0, 0, p.N[2] / 2}, Hi: p.N}
-	e, err := solver.Evaluate(p.Inner(box, u, nil), u[half:], nil)
+	box := problem.Box{Lo: [3]int{0, 0, p.N[2] / 2}, Hi: p.N}
+	e, err := verify.Evaluate(p.Inner(box, u, nil), u[half:], nil)
 	require.NoError(t, err)
 	require.InEpsilon(t, e.RelativeResidual, float64(s.FilledBlocks[0].Residual), 1e-3, "it holds what was computed, and nothing of what its peer had written")
 	return true
@@ -104,7 +104,7 @@ func equal(a, b []float64) bool {
 }
 
 // referenceOf is max(φ, 0) at the interior points.
-func referenceOf(p *solver.Problem) []float64 {
+func referenceOf(p *problem.Problem) []float64 {
 	u := make([]float64, 0, p.Points())
 	for z := range p.N[2] {
 		for y := range p.N[1] {

@@ -52,7 +52,7 @@ func TestPeersByHand(t *testing.T) {
 
 	seat := join("--secret-file", secret, "--seat", "7")
 	require.Equal(t, 1, seat.wait(patience))
-	seat.said("no free place of rank 7 in a run of 2 peers")
+	seat.said("rank 7 is taken or invalid in a run of 2 peers")
 
 	first := join("--secret-file", secret, "--problem", "membrane")
 	r.said("peer joined")
@@ -110,7 +110,7 @@ func TestPortsInUse(t *testing.T) {
 	port := taken.Addr().(*net.TCPAddr).Port
 	r := start(t, "solve", "membrane", "--n", "8", "--rendezvous", taken.Addr().String(), "--secret-file", secretFile(t, "the secret of this run"))
 	require.Equal(t, 1, r.wait(patience))
-	r.said(fmt.Sprintf("no rendezvous at 127.0.0.1:%d: .*address already in use", port))
+	r.said(fmt.Sprintf("cannot listen at 127.0.0.1:%d: .*address already in use", port))
 
 	// A peer that cannot listen leaves its place to another one.
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "2")
@@ -122,7 +122,7 @@ func TestPortsInUse(t *testing.T) {
 	p := join("--port-range", fmt.Sprintf("%d-%d", port, port))
 	require.Equal(t, 1, p.wait(patience))
 	p.said(fmt.Sprintf("%d.*address already in use", port))
-	r.said(fmt.Sprintf("cannot take part: .*%d.*the run waits for another peer in its place", port))
+	r.said(fmt.Sprintf("cannot take part: .*%d.*the run waits for a replacement", port))
 	b := join()
 	require.Equal(t, 0, r.wait(patience))
 	require.Equal(t, 0, a.wait(patience))
@@ -140,7 +140,7 @@ func TestOtherVersions(t *testing.T) {
 	defer conn.Close()
 	other, err := rendezvous.NewIdentity("v99", "of other protocols", []byte("the secret of this run"))
 	require.NoError(t, err)
-	_, err = conn.Join(other, rendezvous.Join{Seat: -1}, patience)
+	_, err = conn.Join(other, rendezvous.Join{Rank: -1}, patience)
 	require.ErrorContains(t, err, "this peer is obstacle v99 (protocols of other pro)")
 	r.said(`different protocols: the launcher is obstacle .*, the peer is obstacle v99`)
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")

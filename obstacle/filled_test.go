@@ -6,15 +6,15 @@ import (
 	"net"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 // Of two peers, played by the test, one hands its block over and the other one's connection
@@ -23,7 +23,7 @@ import (
 func TestExitCodeOfAFilledAnswer(t *testing.T) {
 	p, _, err := file.Load("membrane", []int{12})
 	require.NoError(t, err)
-	exact, err := solver.SolveSequential(p, solver.InTurn, 1e-11, 0, 0, 0)
+	exact, err := richardson.SolveSequential(p, problem.InTurn, 1e-11, 0, 0, 0)
 	require.NoError(t, err)
 	const secret = "the secret of this run"
 	for _, c := range []struct {
@@ -42,7 +42,7 @@ func TestExitCodeOfAFilledAnswer(t *testing.T) {
 			require.NoError(t, err)
 			conn := rendezvous.NewConn(c, patience)
 			defer conn.Close()
-			_, err = conn.Join(identity, rendezvous.Join{Seat: rank, Host: "h"}, patience)
+			_, err = conn.Join(identity, rendezvous.Join{Rank: rank, Host: "h"}, patience)
 			require.NoError(t, err)
 			require.NoError(t, conn.Send(rendezvous.Listen{Control: "127.0.0.1:9"}))
 			played = append(played, conn)

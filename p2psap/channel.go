@@ -100,7 +100,7 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 // openComposite opens a channel's composite, one of a crowd where the node is.
 func (n *Node) openComposite(now microproto.Instant, s *session, c *channel) error {
 	if n.config.Crowd {
-		c.composite.LookAhead(&s.busy, &s.watched.next, &s.change.agreed, &s.legacy.Unread, &s.info.MessagesSent, c)
+		c.composite.Prefetch(&s.busy, &s.watched.next, &s.change.agreed, &s.legacy.Unread, &s.info.MessagesSent, c)
 	}
 	return c.composite.Open(now)
 }

@@ -8,19 +8,21 @@ import (
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // countStaleness counts the ages of the newest faces received. It is called when a sweep begins.
 func (m *machine) countStaleness() {
-	iterate := m.peer.Outcome().Iterate
+	newest := m.peer.Outcome().Iterate
 	for _, n := range m.host.Exchange.Neighbours() {
 		if len(n.Slots) == 0 {
 			continue
 		}
 		age := 0
-		if label := solver.LabelIterate(n.Newest()); label < iterate {
-			age = int(min(iterate-label, solver.Iteration(len(m.staleness)-1)))
+		if label := iterate.LabelIterate(n.Newest()); label < newest {
+			age = int(min(newest-label, iterate.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++
 	}
@@ -63,7 +65,7 @@ func (t *timeline) steady() time.Duration {
 	if half == 0 {
 		return 0
 	}
-	return t.last.Sub(t.ends[half-1]) / time.Duration(t.swept-solver.Iteration(half)*t.stride)
+	return t.last.Sub(t.ends[half-1]) / time.Duration(t.swept-iterate.Iteration(half)*t.stride)
 }
 
 // result collects the outcome of the run.
@@ -114,7 +116,7 @@ func (e *engine) result() (*Result, error) {
 		return r, nil
 	}
 	r.U = e.assemble()
-	v, err := solver.Evaluate(e.run.Solver.Problem, r.U, nil)
+	v, err := verify.Evaluate(e.run.Solver.Problem, r.U, nil)
 	if err != nil {
 		return r, err
 	}

@@ -8,17 +8,16 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkSegments measures segments and events per second of processor time, with relaxations of
 // 32³ points per peer, and of 4³, where almost only messages count.
 func BenchmarkSegments(b *testing.B) {
 	for _, side := range []int{4, 32} {
-		for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 			b.Run(fmt.Sprintf("64 peers of %d/%s", side, s.Name()), func(b *testing.B) {
 				m := gigabit(64)
 				for i := range m.Hosts {

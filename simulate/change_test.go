@@ -5,10 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
 )
 
 // If every machine is lost, no peer notices. The run ends with an error.
@@ -64,7 +63,7 @@ func TestSetupWithoutEnd(t *testing.T) {
 func TestNoVerdict(t *testing.T) {
 	m := gigabit(1)
 	m.Hosts[0].Relaxation = 1e-5
-	r, err := Run(context.Background(), runOf(t, m, membrane(7), solver.Synchronous(), 1))
+	r, err := Run(context.Background(), runOf(t, m, membrane(7), iterate.Synchronous(), 1))
 	require.ErrorContains(t, err, "no verdict after 100 days of virtual time")
 	require.Equal(t, forever, r.Virtual)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // ranks returns the number of peers.
@@ -59,12 +59,12 @@ func (r *Config) complete() error {
 }
 
 func (r *Config) checkSolver() error {
-	method := cmp.Or(r.Solver.Method.Name, solver.Richardson)
+	method := cmp.Or(r.Solver.Method.Name, problem.Richardson)
 	switch {
 	case r.Solver.Problem.Steps() > 0:
 		return errors.New("simulate: problems in time steps are not simulated")
-	case r.NoOverlap && method != solver.Richardson:
-		return fmt.Errorf("simulate: faces can be sent late in method %s only, not in %s", solver.Richardson, method)
+	case r.NoOverlap && method != problem.Richardson:
+		return fmt.Errorf("simulate: faces can be sent late in method %s only, not in %s", problem.Richardson, method)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Control connections are reliable and ordered, and have the latency of their path. Messages wait
@@ -118,10 +118,10 @@ func (m *machine) dialDone(f *flight) {
 	}
 	w := &m.wires[l.conn-1]
 	if l.refused {
-		m.host.Node.DialFailed(m.now, virtual.NameOf(solver.Rank(from)))
+		m.host.Node.DialFailed(m.now, virtual.NameOf(iterate.Rank(from)))
 	} else {
 		w.far, w.up = l.far, true
-		m.host.Node.ControlUp(m.now, l.conn, virtual.NameOf(solver.Rank(from)))
+		m.host.Node.ControlUp(m.now, l.conn, virtual.NameOf(iterate.Rank(from)))
 	}
 	m.host.Settle()
 }

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // desk returns a machine of so many cores with all ranks on it, and a network that takes almost no
@@ -36,7 +38,7 @@ func TestSharedCores(t *testing.T) {
 		for i := range m.Hosts {
 			m.Hosts[i].Crowding = c.crowding
 		}
-		for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 			r := steadily(t, m, membrane(16), s, c.ranks, func(r *Config) { r.Sweeps = 200 })
 			tolerance := 0.05
 			if s.Asynchronous() {
@@ -54,11 +56,11 @@ func TestSharedCores(t *testing.T) {
 // The protocol's time is taken from shared cores.
 func TestFramesTakeSharedCores(t *testing.T) {
 	m := desk(2, 1)
-	free := steadily(t, m, membrane(16), solver.Synchronous(), 2, nil)
+	free := steadily(t, m, membrane(16), iterate.Synchronous(), 2, nil)
 	for i := range m.Hosts {
 		m.Hosts[i].Send.Segment, m.Hosts[i].Receive.Segment = 3*time.Microsecond, 7*time.Microsecond
 	}
-	paid := steadily(t, m, membrane(16), solver.Synchronous(), 2, nil)
+	paid := steadily(t, m, membrane(16), iterate.Synchronous(), 2, nil)
 	segments := float64(paid.Ranks[0].Segments+paid.Ranks[1].Segments) / paid.Ranks[0].Sweeps
 	require.InEpsilon(t, 10000*segments, float64(paid.Steady-free.Steady), 0.05)
 }
@@ -67,18 +69,18 @@ func TestFramesTakeSharedCores(t *testing.T) {
 func TestPartsAndWaking(t *testing.T) {
 	m := desk(1, 1)
 	m.Hosts[0].Part = 5 * time.Microsecond
-	one := steadily(t, m, membrane(16), solver.Synchronous(), 1, nil)
+	one := steadily(t, m, membrane(16), iterate.Synchronous(), 1, nil)
 	require.Equal(t, 16*16*16*10*time.Nanosecond+5*time.Microsecond, one.Steady, "one part")
 
 	m = gigabit(2)
 	m.Networks[0].Latency = 100 * time.Microsecond
-	prompt := steadily(t, m, membrane(8), solver.Synchronous(), 2, nil)
+	prompt := steadily(t, m, membrane(8), iterate.Synchronous(), 2, nil)
 	for _, c := range []struct{ after, late time.Duration }{{50 * time.Microsecond, 30 * time.Microsecond},
 		{time.Millisecond, 0}} {
 		for i := range m.Hosts {
 			m.Hosts[i].Wake = cluster.Wake{After: c.after, Takes: 30 * time.Microsecond}
 		}
-		r := steadily(t, m, membrane(8), solver.Synchronous(), 2, nil)
+		r := steadily(t, m, membrane(8), iterate.Synchronous(), 2, nil)
 		require.InDelta(t, float64(c.late), float64(r.Steady-prompt.Steady), 0.2*float64(c.late), "looks for %v", c.after)
 	}
 }
@@ -87,7 +89,7 @@ func TestPartsAndWaking(t *testing.T) {
 // seed.
 func TestSharedCoresBits(t *testing.T) {
 	p := membrane(9)
-	want, err := solver.SolveSequential(p, solver.Jacobi, 1e-6, 0, 0, 0)
+	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)
 	require.NoError(t, err)
 	m := desk(8, 2)
 	for i := range m.Hosts {
@@ -96,10 +98,10 @@ func TestSharedCoresBits(t *testing.T) {
 		m.Hosts[i].Wake = cluster.Wake{After: time.Microsecond, Takes: time.Microsecond}
 		m.Hosts[i].Send, m.Hosts[i].Receive = cluster.Cost{Message: 900, Segment: 300}, cluster.Cost{Message: 700, Byte: 0.3}
 	}
-	r, err := Run(context.Background(), runOf(t, m, p, solver.Synchronous(), 8))
+	r, err := Run(context.Background(), runOf(t, m, p, iterate.Synchronous(), 8))
 	require.NoError(t, err)
 	require.Equal(t, want.U, r.U)
-	run := runOf(t, m, p, solver.Asynchronous(), 8)
+	run := runOf(t, m, p, iterate.Asynchronous(), 8)
 	a, err := Run(context.Background(), run)
 	require.NoError(t, err)
 	require.LessOrEqual(t, a.Residual, 1e-6)
@@ -121,11 +123,11 @@ func TestNoReceiveLivelock(t *testing.T) {
 				h.Cores = 1
 			}
 		}
-		run := runOf(t, m, membrane(12), solver.Asynchronous(), 4)
+		run := runOf(t, m, membrane(12), iterate.Asynchronous(), 4)
 		run.Until = time.Second
 		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
-		require.Equal(t, solver.Converged, r.Reason, name)
+		require.Equal(t, iterate.Converged, r.Reason, name)
 		for rank, k := range r.Ranks {
 			require.Greater(t, k.Sweeps, 20.0, "%s, rank %d", name, rank)
 		}

@@ -8,7 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // drawModel draws machines and networks of every kind, slow but not so slow that runs take long to
@@ -62,11 +64,11 @@ func TestDrawnModels(t *testing.T) {
 		t.Skip("seconds of simulated clusters: without -short")
 	}
 	p := membrane(5)
-	want, err := solver.SolveSequential(p, solver.Jacobi, 1e-3, 0, 0, 0)
+	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-3, 0, 0, 0)
 	require.NoError(t, err)
 	rapid.Check(t, func(r *rapid.T) {
 		peers := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(r, "peers")
-		s := rapid.SampledFrom([]solver.Scheme{solver.Synchronous(), solver.Asynchronous(), solver.BoundedDelay(1)}).Draw(r,
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1)}).Draw(r,
 			"scheme")
 		run := runOf(t, drawModel(r, peers), p, s, peers)
 		run.Solver.Tolerance, run.Seed = 1e-3, rapid.Uint64().Draw(r, "seed")
@@ -84,9 +86,9 @@ func TestDrawnModels(t *testing.T) {
 		run.Until = time.Hour
 		out, err := Run(t.Context(), run)
 		require.NoError(r, err)
-		require.Equal(r, solver.Converged, out.Reason)
+		require.Equal(r, iterate.Converged, out.Reason)
 		require.LessOrEqual(r, out.Residual, 1e-3)
-		if solver.Lockstep(s) {
+		if s.Lockstep() {
 			require.Equal(r, want.U, out.U)
 		}
 		for _, k := range out.Ranks {

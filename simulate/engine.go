@@ -16,6 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // engine simulates one run.
@@ -116,7 +117,7 @@ func (e *engine) addProcess(p *process, owner interface{ happen(ev *event) }) {
 func (m *machine) start() error {
 	e, rank := m.e, int(m.index)
 	r := e.run
-	c := virtual.Config{Config: exchange.Config{Rank: solver.Rank(rank), Memory: &e.memory.rooms}, Rails: 1}
+	c := virtual.Config{Config: exchange.Config{Rank: iterate.Rank(rank), Memory: &e.memory.rooms}, Rails: 1}
 	if err := m.makePeer(&c.Config); err != nil {
 		return err
 	}
@@ -126,9 +127,9 @@ func (m *machine) start() error {
 		network = p2psap.InfiniBand
 	}
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
-		Name: virtual.NameOf(solver.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
+		Name: virtual.NameOf(iterate.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
 		Rails: []p2psap.Rail{{Network: network, Link: linkAdapter{m}}}, Cluster: r.Model.Sites[h.Site],
-		Host:    virtual.NameOf(solver.Rank(rank)),
+		Host:    virtual.NameOf(iterate.Rank(rank)),
 		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: virtual.VerdictTime, Crowd: true,
 	})
 	if err != nil {
@@ -192,7 +193,7 @@ func (e *engine) latest() (at microproto.Instant) {
 func (e *engine) finish(at microproto.Instant) {
 	e.now, e.stopped = at, true
 	if e.fault == nil && int(e.done.Load()) < len(e.hosts) {
-		e.ended = cmp.Or(e.ended, solver.ReachedTime)
+		e.ended = cmp.Or(e.ended, iterate.ReachedTime)
 	}
 }
 
@@ -227,7 +228,7 @@ func (e *engine) observe() {
 		for _, m := range e.hosts {
 			at = max(at, m.sweptAt)
 		}
-		e.ended = solver.ReachedSweeps
+		e.ended = iterate.ReachedSweeps
 		e.finish(at)
 	}
 }

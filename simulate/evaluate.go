@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Met is when the assembled iterate of all ranks first met the tolerance. No rank knows that
@@ -38,7 +38,7 @@ func (e *engine) evaluate(next microproto.Instant) error {
 		e.hosts[0].timeline.swept == 0 {
 		return nil
 	}
-	v, err := solver.Evaluate(e.run.Solver.Problem, e.assemble(), nil)
+	v, err := verify.Evaluate(e.run.Solver.Problem, e.assemble(), nil)
 	if err != nil {
 		return err
 	}

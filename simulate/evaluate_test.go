@@ -6,21 +6,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 // A synchronous run on any number of machines meets the tolerance at the sweep at which a sequential
 // method that checks every sweep does. The verdict comes later.
 func TestMetSynchronous(t *testing.T) {
 	p := membrane(15)
-	every, err := solver.SolveSequential(p, solver.Jacobi, 1e-6, 1, 1, 0)
+	every, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 1, 1, 0)
 	require.NoError(t, err)
 	first := float64(every.Sweeps - 1) // the verdict takes effect a sweep later
 	for _, machines := range []int{1, 8} {
-		run := runOf(t, gigabit(max(machines, 2)), p, solver.Synchronous(), machines)
+		run := runOf(t, gigabit(max(machines, 2)), p, iterate.Synchronous(), machines)
 		run.Evaluate = true
 		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
@@ -34,7 +35,7 @@ func TestMetSynchronous(t *testing.T) {
 // one pass.
 func TestMetOfOneMachine(t *testing.T) {
 	play := func(judge bool) *Result {
-		run := runOf(t, gigabit(2), membrane(64), solver.Synchronous(), 1)
+		run := runOf(t, gigabit(2), membrane(64), iterate.Synchronous(), 1)
 		run.Solver.Tolerance, run.Evaluate = 0.02, judge
 		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
@@ -54,7 +55,7 @@ func TestEvaluateChangesNothing(t *testing.T) {
 		m := gigabit(8)
 		costly(m, 2, false)
 		m.Networks[0].Kind, m.Networks[0].Rate = cluster.IB, 1.25e9
-		run := runOf(t, m, membrane(12), solver.Asynchronous(), 8)
+		run := runOf(t, m, membrane(12), iterate.Asynchronous(), 8)
 		run.Evaluate, run.Threads = judge, threads
 		r, err := Run(context.Background(), run)
 		require.NoError(t, err)

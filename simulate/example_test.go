@@ -10,7 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // twoSites returns a model of two clusters of PCs, 20 ms from each other over a wide-area link.
@@ -40,7 +41,7 @@ func twoSites(machines int) *cluster.Model {
 }
 
 // membrane returns a solve of the membrane problem with 24 points along each axis by four peers.
-func membrane(scheme solver.Scheme) solver.Config {
+func membrane(scheme iterate.Scheme) problem.Config {
 	builtin, err := problems.Lookup("membrane")
 	if err != nil {
 		log.Fatal(err)
@@ -49,18 +50,18 @@ func membrane(scheme solver.Scheme) solver.Config {
 	if err != nil {
 		log.Fatal(err)
 	}
-	slabs, err := solver.Slabs(p.N, 4, nil)
+	slabs, err := problem.Slabs(p.N, 4, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	return solver.Config{Problem: p, Partition: slabs, Scheme: scheme, Tolerance: 1e-4}
+	return problem.Config{Problem: p, Partition: slabs, Scheme: scheme, Tolerance: 1e-4}
 }
 
 // In the synchronous scheme every machine waits for the wide-area link in every sweep. In the
 // asynchronous scheme none waits, and a sweep may read values of earlier sweeps.
 func ExampleRun() {
 	model := twoSites(4)
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		r, err := simulate.Run(context.Background(), simulate.Config{Model: model, Solver: membrane(scheme)})
 		if err != nil {
 			log.Fatal(err)
@@ -83,7 +84,7 @@ func ExampleRun_builtin() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := simulate.Run(context.Background(), simulate.Config{Model: model, Solver: membrane(solver.Synchronous())})
+	r, err := simulate.Run(context.Background(), simulate.Config{Model: model, Solver: membrane(iterate.Synchronous())})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // machine is the process of one host: its cores, its line, and its port of the switch. It is the
@@ -19,7 +20,7 @@ type machine struct {
 	e        *engine
 	host     *virtual.Host
 	peer     Peer
-	solution solver.Peer // nil with Config.New
+	solution problem.Peer // nil with Config.New
 	class    *cluster.Class
 	shared   bool         // the protocol uses the relaxing thread's time
 	costly   bool         // the protocol uses any time
@@ -129,7 +130,7 @@ func (m *machine) relaxTime(points int, slow float64) time.Duration {
 }
 
 // Relax implements World.
-func (m *machine) Relax(h *virtual.Host, op solver.Op) time.Duration {
+func (m *machine) Relax(h *virtual.Host, op iterate.Op) time.Duration {
 	m.first = min(m.first, m.now)
 	first := m.left <= 0
 	if first {
@@ -264,7 +265,7 @@ func (m *machine) Alarm(_ *virtual.Host, at microproto.Instant) {
 func (m *machine) Opened(*virtual.Host) {}
 
 // Stepped implements World.
-func (m *machine) Stepped(*virtual.Host, *solver.StepResult) {}
+func (m *machine) Stepped(*virtual.Host, *iterate.StepResult) {}
 
 // Finished implements World.
 func (m *machine) Finished(*virtual.Host) {

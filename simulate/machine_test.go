@@ -4,16 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
 )
 
 // Between the frames of a slow train the protocol's core does other work: a train that takes a
 // millisecond on the line costs no more than its frames.
 func TestSlowTrainLeavesProtocolFree(t *testing.T) {
-	run := runOf(t, gigabit(2), membrane(7), solver.Synchronous(), 2)
+	run := runOf(t, gigabit(2), membrane(7), iterate.Synchronous(), 2)
 	e, err := newEngine(&run)
 	require.NoError(t, err)
 	m := e.hosts[0]

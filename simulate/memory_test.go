@@ -4,17 +4,18 @@ import (
 	"context"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Lent memory is not reused too early. On networks that lose a frame in ten, so that messages are
 // sent again, the bits are those of the sequential method, for peers and for scaled peers.
 func TestLentMemory(t *testing.T) {
 	p := membrane(8)
-	want, err := solver.SolveSequential(p, solver.Jacobi, 1e-12, 0, 0, 60)
+	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-12, 0, 0, 60)
 	require.NoError(t, err)
 	for _, standing := range []int{1, 4} {
 		for _, late := range []bool{false, true} {

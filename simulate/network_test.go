@@ -12,8 +12,8 @@ import (
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // still returns an engine without events of its own.
@@ -24,7 +24,7 @@ func still(m *cluster.Model) *engine {
 	for rank := range n {
 		w := e.newMachine(rank)
 		w.costly = true
-		w.host = virtual.NewHost(w, virtual.Config{Config: exchange.Config{Rank: solver.Rank(rank), Peer: &counted{}}})
+		w.host = virtual.NewHost(w, virtual.Config{Config: exchange.Config{Rank: iterate.Rank(rank), Peer: &counted{}}})
 		e.hosts = append(e.hosts, w)
 	}
 	e.connect(n)
@@ -340,6 +340,6 @@ func TestLastFacesArrive(t *testing.T) {
 		run.Until = 5 * time.Minute
 		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
-		require.Equal(t, solver.Converged, r.Reason, "seed %d", seed)
+		require.Equal(t, iterate.Converged, r.Reason, "seed %d", seed)
 	}
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // membrane returns a membrane over an obstacle, with n points along each axis.
@@ -27,7 +30,7 @@ func membrane(n int) *solver.Problem {
 			}
 			return v
 		},
-		Boundary: func(solver.Point) float64 { return 0 },
+		Boundary: func(problem.Point) float64 { return 0 },
 	}
 }
 
@@ -46,22 +49,22 @@ func gigabit(machines int) *cluster.Model {
 	return m
 }
 
-func runOf(t testing.TB, m *cluster.Model, p *solver.Problem, s solver.Scheme, peers int) Config {
+func runOf(t testing.TB, m *cluster.Model, p *problem.Problem, s iterate.Scheme, peers int) Config {
 	t.Helper()
-	part, err := solver.Boxes(p.N, peers)
+	part, err := problem.Boxes(p.N, peers)
 	require.NoError(t, err)
 	return Config{
 		Model: m, Seed: 1, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-		Solver: solver.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6},
+		Solver: problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6},
 	}
 }
 
 // A synchronous run gives the bits of the sequential method, on every kind of network.
 func TestSynchronousBits(t *testing.T) {
 	p := membrane(15)
-	want, err := solver.SolveSequential(p, solver.Jacobi, 1e-6, 0, 0, 0)
+	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)
 	require.NoError(t, err)
-	end, err := solver.Evaluate(p, want.U, nil)
+	end, err := verify.Evaluate(p, want.U, nil)
 	require.NoError(t, err)
 	for name, change := range map[string]func(m *cluster.Model){
 		"ether": func(*cluster.Model) {},
@@ -81,9 +84,9 @@ func TestSynchronousBits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := gigabit(8)
 			change(m)
-			r, err := Run(context.Background(), runOf(t, m, p, solver.Synchronous(), 8))
+			r, err := Run(context.Background(), runOf(t, m, p, iterate.Synchronous(), 8))
 			require.NoError(t, err)
-			require.Equal(t, solver.Converged, r.Reason)
+			require.Equal(t, iterate.Converged, r.Reason)
 			require.Equal(t, want.U, r.U)
 			require.Equal(t, end.RelativeResidual, r.Residual)
 			for _, k := range r.Ranks {
@@ -129,11 +132,11 @@ func TestAsynchronousConverges(t *testing.T) {
 			} else {
 				m.Networks[0].Loss = 0.01
 			}
-			run := runOf(t, m, membrane(15), solver.Asynchronous(), 8)
+			run := runOf(t, m, membrane(15), iterate.Asynchronous(), 8)
 			run.Seed = seed
 			r, err := Run(context.Background(), run)
 			require.NoError(t, err)
-			require.Equal(t, solver.Converged, r.Reason)
+			require.Equal(t, iterate.Converged, r.Reason)
 			require.LessOrEqual(t, r.Residual, 1e-6)
 			old := uint64(0)
 			for _, n := range r.Staleness[1:] {
@@ -150,7 +153,7 @@ func TestDeterminism(t *testing.T) {
 		m := gigabit(8)
 		costly(m, 1, false)
 		m.Networks[0].Loss, m.Networks[0].Jitter = 0.01, 30*time.Microsecond
-		run := runOf(t, m, membrane(15), solver.Asynchronous(), 8)
+		run := runOf(t, m, membrane(15), iterate.Asynchronous(), 8)
 		run.Seed = seed
 		run.Watch = func(Progress) {}
 		r, err := Run(context.Background(), run)
@@ -166,7 +169,7 @@ func TestDeterminism(t *testing.T) {
 func TestThreads(t *testing.T) {
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		play := func(threads int) *Result {
 			runtime.GOMAXPROCS(threads)
 			return steadily(t, gigabit(32), membrane(16), s, 32, func(r *Config) { r.Sweeps = 8 })
@@ -179,7 +182,7 @@ func TestThreads(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	good := runOf(t, gigabit(8), membrane(7), solver.Synchronous(), 8)
+	good := runOf(t, gigabit(8), membrane(7), iterate.Synchronous(), 8)
 	for _, c := range []struct {
 		want   string
 		change func(r *Config)
@@ -195,9 +198,9 @@ func TestErrors(t *testing.T) {
 		{"relaxes 0 points", func(r *Config) { r.Model.Hosts[2].Relaxation = 0 }},
 		{"relaxes NaN points", func(r *Config) { r.Model.Hosts[2].Relaxation = math.NaN() }},
 		{"carries 0 bytes", func(r *Config) { r.Model.Networks[0].Rate = 0 }},
-		{"in method richardson only", func(r *Config) { r.NoOverlap, r.Solver.Method.Name = true, solver.Multigrid }},
+		{"in method richardson only", func(r *Config) { r.NoOverlap, r.Solver.Method.Name = true, problem.Multigrid }},
 		{"rank 0: solver: the grid cannot be cut", func(r *Config) {
-			r.Solver.Partition, _ = solver.Boxes([3]int{31, 31, 31},
+			r.Solver.Partition, _ = problem.Boxes([3]int{31, 31, 31},
 				8)
 		}},
 	} {
@@ -207,7 +210,7 @@ func TestErrors(t *testing.T) {
 		_, err := Run(context.Background(), r)
 		require.ErrorContains(t, err, c.want)
 	}
-	_, err := solver.Slabs([3]int{7, 7, 7}, 8, nil)
+	_, err := problem.Slabs([3]int{7, 7, 7}, 8, nil)
 	require.Error(t, err, "more peers than planes are refused before they come here")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -6,8 +6,9 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Config describes a run. Model is required, and Solver or New.
@@ -15,10 +16,10 @@ type Config struct {
 	// Model is the cluster. Machine i runs the peer of rank i.
 	Model *cluster.Model
 	// Solver configures the peers of an obstacle problem. Run sets Rank and Executor.
-	Solver solver.Config
+	Solver problem.Config
 	// New, if not nil, makes the peer of a rank, of any iteration; Solver is not used then. points
 	// is the number of points of its block, all of which a sweep relaxes.
-	New func(rank solver.Rank) (p Peer, points int, err error)
+	New func(rank iterate.Rank) (p Peer, points int, err error)
 	// Peers is the number of peers that New makes.
 	Peers int
 	// Catalog lists the micro-protocols; nil: ctp.Catalog.
@@ -44,7 +45,7 @@ type Config struct {
 	Until time.Duration
 	// Sweeps ends the run when every peer has relaxed its block that often, whatever the
 	// residual; 0: no bound.
-	Sweeps solver.Iteration
+	Sweeps iterate.Iteration
 	// Evaluate finds Result.Met. That takes some hundred evaluations of the whole grid and changes
 	// nothing else.
 	Evaluate bool
@@ -54,12 +55,12 @@ type Config struct {
 	Watch func(Progress)
 }
 
-// Peer is what a run needs of a peer. Every solver.Peer implements it.
+// Peer is what a run needs of a peer. Every problem.Peer implements it.
 type Peer interface {
 	exchange.Peer
-	Relax(op solver.Op)
-	Outcome() solver.Outcome
-	Progress() solver.Progress
+	Relax(op iterate.Op)
+	Outcome() iterate.Outcome
+	Progress() iterate.Progress
 }
 
 // Progress is how far a run is.
@@ -73,7 +74,7 @@ type Progress struct {
 
 // Result is the outcome of a run.
 type Result struct {
-	Reason   solver.Reason
+	Reason   iterate.Reason
 	Virtual  time.Duration // from the first relaxation to the verdict
 	Setup    time.Duration // before the first relaxation: connections and sessions
 	Residual float64       // relative; of U, or with Config.New what rank 0 reports

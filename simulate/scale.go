@@ -3,7 +3,8 @@ package simulate
 import (
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // scaledPeer is a peer on a coarse grid that represents one on a grid with more points along each
@@ -14,7 +15,7 @@ type scaledPeer struct {
 	face, volume int // points of the fine grid for each point of a face, and of the block
 	links        []solver.Link
 	part         int // points of the relaxation asked for
-	received     map[solver.Rank]*received
+	received     map[iterate.Rank]*received
 	sending      paddedBuffers // of faces
 }
 
@@ -90,7 +91,7 @@ func (s *scaledPeer) Relax(op solver.Op) {
 
 // Expects implements exchange.Expecter. Faces come under one tag after the other, and Halo has
 // copied those before.
-func (s *scaledPeer) Expects(q solver.Rank) (tag uint32, ok bool) {
+func (s *scaledPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
 	return s.received[q].next, true
 }
 

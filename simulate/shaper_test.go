@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
 )
 
 // A frame of 962 bytes takes 8 µs on the line, and 1000 bytes of tokens, which take 80 µs. Saved
@@ -55,9 +54,9 @@ func TestShaperDoesNotBlockSenders(t *testing.T) {
 	for i := range m.Hosts {
 		m.Hosts[i].Jitter = 0.2 // otherwise the same frames of every face would be lost
 	}
-	r, err := Run(context.Background(), runOf(t, m, membrane(15), solver.Asynchronous(), 2))
+	r, err := Run(context.Background(), runOf(t, m, membrane(15), iterate.Asynchronous(), 2))
 	require.NoError(t, err)
-	require.Equal(t, solver.Converged, r.Reason)
+	require.Equal(t, iterate.Converged, r.Reason)
 	lost, sent := uint64(0), uint64(0)
 	for _, k := range r.Ranks {
 		lost, sent = lost+k.Lost, sent+k.Segments

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // task is a relaxation that a worker may do while the engine continues. Virtual time passes, many
@@ -14,7 +14,7 @@ import (
 type task struct {
 	stage atomic.Int32
 	peer  Peer
-	op    solver.Op
+	op    iterate.Op
 	over  chan struct{}
 }
 
@@ -47,7 +47,7 @@ func (r *task) do() bool {
 // between the parts of a sweep, in which the blocks of other hosts replace the peer's in the caches.
 type sweepRelaxer interface{ RelaxAhead(op solver.Op) }
 
-func relaxSweep(p Peer, op solver.Op) {
+func relaxSweep(p Peer, op iterate.Op) {
 	if f, ok := p.(sweepRelaxer); ok {
 		f.RelaxAhead(op)
 		return
@@ -113,7 +113,7 @@ func (d *deferredPeer) Relax(op solver.Op) { d.relax(op, false) }
 func (d *deferredPeer) Next(now time.Duration) solver.Op { return d.settled().Next(now) }
 
 // Expects implements exchange.Expecter.
-func (d *deferredPeer) Expects(q solver.Rank) (tag uint32, ok bool) {
+func (d *deferredPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
 	if e, is := d.settled().(exchange.Expecter); is {
 		return e.Expects(q)
 	}

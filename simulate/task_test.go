@@ -8,26 +8,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Deferred relaxations do not change a result: with parts of a sweep, with methods that have all
 // their work in parts, on machines that share cores, and when a run is cut short.
 func TestDeferredRelaxations(t *testing.T) {
 	for name, c := range map[string]struct {
-		scheme solver.Scheme
+		scheme iterate.Scheme
 		change func(m *cluster.Model, r *Config)
 	}{
-		"sync":  {solver.Synchronous(), func(*cluster.Model, *Config) {}},
-		"async": {solver.Asynchronous(), func(*cluster.Model, *Config) {}},
-		"together": {solver.Asynchronous(), func(m *cluster.Model, _ *Config) {
+		"sync":  {iterate.Synchronous(), func(*cluster.Model, *Config) {}},
+		"async": {iterate.Asynchronous(), func(*cluster.Model, *Config) {}},
+		"together": {iterate.Asynchronous(), func(m *cluster.Model, _ *Config) {
 			for i := range m.Hosts {
 				m.Hosts[i].Machine, m.Hosts[i].Cores = 1, 2
 			}
 		}},
-		"multigrid": {solver.Synchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = solver.Multigrid }},
-		"schwarz":   {solver.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = solver.Schwarz }},
-		"cut short": {solver.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Sweeps, r.Until = 0, 3*time.Millisecond }},
+		"multigrid": {iterate.Synchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = problem.Multigrid }},
+		"schwarz":   {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = problem.Schwarz }},
+		"cut short": {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Sweeps, r.Until = 0, 3*time.Millisecond }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play := func(threads int) *Result {
@@ -56,7 +57,7 @@ func TestTaskIsDoneOnce(t *testing.T) {
 	defer crew.close()
 	p := &counted{}
 	d := deferRelaxations(crew, p, 0)
-	op := solver.Op{Kind: solver.OpRelax, Points: taskPoints}
+	op := iterate.Op{Kind: iterate.OpRelax, Points: taskPoints}
 	d.relax(op, true)
 	require.Zero(t, p.relaxed)
 	d.Outcome()
@@ -76,9 +77,9 @@ type counted struct {
 	relaxed int
 }
 
-func (c *counted) Links() []solver.Link    { return nil }
-func (c *counted) Relax(solver.Op)         { c.relaxed++ }
-func (c *counted) Outcome() solver.Outcome { return solver.Outcome{} }
+func (c *counted) Links() []iterate.Link    { return nil }
+func (c *counted) Relax(iterate.Op)         { c.relaxed++ }
+func (c *counted) Outcome() iterate.Outcome { return iterate.Outcome{} }
 
 // ownPeer makes a peer for Config.New.
 func ownPeer(solver.Rank) (p Peer, points int, err error) { return &counted{}, 1, nil }

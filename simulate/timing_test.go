@@ -10,7 +10,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // steadily simulates so many sweeps without residuals.
@@ -26,7 +27,7 @@ func steadily(t testing.TB, m *cluster.Model, p *solver.Problem, s solver.Scheme
 	}
 	r, err := Run(context.Background(), run)
 	require.NoError(t, err)
-	require.Equal(t, solver.ReachedSweeps, r.Reason)
+	require.Equal(t, iterate.ReachedSweeps, r.Reason)
 	return r
 }
 
@@ -68,7 +69,7 @@ func TestSweepOfTwo(t *testing.T) {
 			if c.n == 16 {
 				p.N[2] = 16
 			}
-			r := steadily(t, m, p, solver.Synchronous(), 2, func(r *Config) { r.NoOverlap = c.late })
+			r := steadily(t, m, p, iterate.Synchronous(), 2, func(r *Config) { r.NoOverlap = c.late })
 			require.InDelta(t, float64(c.want), float64(r.Steady), 0.001*float64(c.want))
 		})
 	}
@@ -81,15 +82,15 @@ func TestScale(t *testing.T) {
 		t.Skip("seconds of simulated clusters: without -short")
 	}
 	m := gigabit(64)
-	real := steadily(t, m, membrane(64), solver.Synchronous(), 64, func(r *Config) { r.Sweeps = 40 })
-	stands := steadily(t, m, membrane(32), solver.Synchronous(), 64, func(r *Config) { r.Scale, r.Sweeps = 2, 40 })
+	real := steadily(t, m, membrane(64), iterate.Synchronous(), 64, func(r *Config) { r.Sweeps = 40 })
+	stands := steadily(t, m, membrane(32), iterate.Synchronous(), 64, func(r *Config) { r.Scale, r.Sweeps = 2, 40 })
 	require.InDelta(t, float64(real.Steady), float64(stands.Steady), 0.02*float64(real.Steady))
 	require.Equal(t, real.Ranks[21].Sweeps, stands.Ranks[21].Sweeps)
 	require.InDelta(t, float64(real.Ranks[21].Bytes), float64(stands.Ranks[21].Bytes), 0.02*float64(real.Ranks[21].Bytes))
 
-	one := steadily(t, gigabit(8), membrane(16), solver.Synchronous(), 8, nil)
-	require.Equal(t, one, steadily(t, gigabit(8), membrane(16), solver.Synchronous(), 8, func(r *Config) { r.Scale = 1 }))
-	run := runOf(t, gigabit(8), membrane(7), solver.Synchronous(), 8)
+	one := steadily(t, gigabit(8), membrane(16), iterate.Synchronous(), 8, nil)
+	require.Equal(t, one, steadily(t, gigabit(8), membrane(16), iterate.Synchronous(), 8, func(r *Config) { r.Scale = 1 }))
+	run := runOf(t, gigabit(8), membrane(7), iterate.Synchronous(), 8)
 	thin, err := Run(context.Background(), run)
 	require.NoError(t, err)
 	run.Scale = 3
@@ -104,7 +105,7 @@ func TestScale(t *testing.T) {
 func TestJitterAndStraggle(t *testing.T) {
 	m := gigabit(1)
 	m.Hosts[0].Jitter = 0.3
-	one := steadily(t, m, membrane(12), solver.Synchronous(), 1, func(r *Config) { r.Sweeps = 4000 })
+	one := steadily(t, m, membrane(12), iterate.Synchronous(), 1, func(r *Config) { r.Sweeps = 4000 })
 	mean := 12 * 12 * 12 * 10 * time.Nanosecond
 	require.InDelta(t, float64(mean), float64(one.Ranks[0].Relaxing)/4000, 0.02*float64(mean))
 
@@ -113,17 +114,17 @@ func TestJitterAndStraggle(t *testing.T) {
 	mean *= 6 // five seconds of pauses for each second of relaxing
 	require.InDelta(t, float64(mean), float64(one.Ranks[0].Relaxing)/40000, 0.15*float64(mean))
 
-	calm := steadily(t, gigabit(8), membrane(24), solver.Synchronous(), 8, nil)
+	calm := steadily(t, gigabit(8), membrane(24), iterate.Synchronous(), 8, nil)
 	m = gigabit(8)
 	for i := range m.Hosts {
 		m.Hosts[i].Jitter = 0.3
 	}
-	require.Greater(t, steadily(t, m, membrane(24), solver.Synchronous(), 8, nil).Steady, calm.Steady)
+	require.Greater(t, steadily(t, m, membrane(24), iterate.Synchronous(), 8, nil).Steady, calm.Steady)
 }
 
 // A lost machine ends the run after the peer time-out of its neighbours, and the error names it.
 func TestLostMachine(t *testing.T) {
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		m := gigabit(8)
 		m.Events = []cluster.Event{{At: 5 * time.Millisecond, Rank: 5, Lost: true}}
 		run := runOf(t, m, membrane(7), s, 8)
@@ -141,7 +142,7 @@ func TestLostMachine(t *testing.T) {
 		require.NotNil(t, r)
 		require.Greater(t, r.Virtual, 9*time.Second)
 		require.Less(t, r.Virtual, 12*time.Second)
-		require.Equal(t, solver.Running, r.Reason)
+		require.Equal(t, iterate.Running, r.Reason)
 	}
 }
 
@@ -156,7 +157,7 @@ func slowed(m *cluster.Model) *cluster.Model {
 // A cut that heals in time only costs time. A longer one ends the run.
 func TestCut(t *testing.T) {
 	for _, halves := range []bool{false, true} {
-		for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+		for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 			play := func(until time.Duration) (*Result, error) {
 				m := slowed(gigabit(8))
 				cut := cluster.Event{At: 100 * time.Millisecond, Until: until, Cut: [2]string{"here", ""}}
@@ -187,13 +188,13 @@ func TestCut(t *testing.T) {
 
 // Until ends a run in virtual time with the newest iterate.
 func TestUntil(t *testing.T) {
-	run := runOf(t, gigabit(8), membrane(7), solver.Synchronous(), 8)
+	run := runOf(t, gigabit(8), membrane(7), iterate.Synchronous(), 8)
 	run.Until = 500 * time.Microsecond
 	seen := 0
 	run.Watch = func(p Progress) { seen++ }
 	r, err := Run(context.Background(), run)
 	require.NoError(t, err)
-	require.Equal(t, solver.ReachedTime, r.Reason)
+	require.Equal(t, iterate.ReachedTime, r.Reason)
 	require.Equal(t, run.Until, r.Virtual)
 	require.Greater(t, r.Residual, 1e-6)
 	require.Positive(t, seen)

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Cluster runs a scenario.
@@ -61,11 +61,11 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 	c.cutAt = make([]microproto.Instant, n)
 	for rank := range n {
 		for other := range rank {
-			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, solver.Rank(rank),
-				solver.Rank(other))))
+			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, iterate.Rank(rank),
+				iterate.Rank(other))))
 		}
 	}
-	for rank := range solver.Rank(n) {
+	for rank := range iterate.Rank(n) {
 		p, err := newPeer(c, rank, catalog, policy)
 		if err != nil {
 			return nil, fmt.Errorf("sim: rank %d: %w", rank, err)
@@ -74,9 +74,9 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 	}
 	for hi := range n {
 		for lo := range hi {
-			l := c.link(solver.Rank(lo), solver.Rank(hi))
-			l.Receive(0, func(f microproto.Frame) { c.arrive(solver.Rank(lo), solver.Rank(hi), f) })
-			l.Receive(1, func(f microproto.Frame) { c.arrive(solver.Rank(hi), solver.Rank(lo), f) })
+			l := c.link(iterate.Rank(lo), iterate.Rank(hi))
+			l.Receive(0, func(f microproto.Frame) { c.arrive(iterate.Rank(lo), iterate.Rank(hi), f) })
+			l.Receive(1, func(f microproto.Frame) { c.arrive(iterate.Rank(hi), iterate.Rank(lo), f) })
 		}
 	}
 	if s.Attack > 0 {
@@ -122,8 +122,8 @@ func (s *Scenario) at(f mptest.Faults, a, b solver.Rank) mptest.Faults {
 	return f
 }
 
-func (c *Cluster) partition(split solver.Rank, cut bool) {
-	for hi := range solver.Rank(len(c.peers)) {
+func (c *Cluster) partition(split iterate.Rank, cut bool) {
+	for hi := range iterate.Rank(len(c.peers)) {
 		for lo := range hi {
 			if lo < split && hi >= split {
 				c.link(lo, hi).Partition(0, cut)
@@ -221,7 +221,7 @@ const trainBytes = 65507
 // contact is one peer's LinkContext.
 type linkAdapter struct {
 	c    *Cluster
-	rank solver.Rank
+	rank iterate.Rank
 }
 
 func (k linkAdapter) Acquire(n int) microproto.Frame { return k.c.memory.Acquire(n) }
@@ -245,5 +245,5 @@ func (k linkAdapter) Accept(remote []byte) (microproto.LinkAddr, error) {
 	if len(remote) != 2 || remote[0] != 's' || int(remote[1]) >= len(k.c.peers) {
 		return 0, errors.New("sim: not an offer of this cluster")
 	}
-	return addrOf(solver.Rank(remote[1])), nil
+	return addrOf(iterate.Rank(remote[1])), nil
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // plain is a scenario without faults: a membrane on a line of slabs.
-func plain(t *testing.T, n [3]int, peers int, scheme solver.Scheme) *Scenario {
+func plain(t *testing.T, n [3]int, peers int, scheme iterate.Scheme) *Scenario {
 	t.Helper()
-	part, err := solver.Slabs(n, peers, nil)
+	part, err := problem.Slabs(n, peers, nil)
 	require.NoError(t, err)
 	s := &Scenario{
 		Seed: 7, What: "membrane", Partition: part, Scheme: scheme, Tolerance: 1e-3, Every: 8, Lag: 4,
@@ -33,7 +34,7 @@ func plain(t *testing.T, n [3]int, peers int, scheme solver.Scheme) *Scenario {
 			z := q[2] - 0.5
 			return 0.5 - 4*(x*x+y*y+z*z)
 		},
-		Boundary: func(solver.Point) float64 { return 0 },
+		Boundary: func(problem.Point) float64 { return 0 },
 	}
 	for range peers {
 		s.Costs = append(s.Costs, Cost{Point: 20 * time.Nanosecond, Slow: 1, Send: time.Microsecond})
@@ -41,7 +42,7 @@ func plain(t *testing.T, n [3]int, peers int, scheme solver.Scheme) *Scenario {
 	return s
 }
 
-type filter func(now microproto.Instant, from, to solver.Rank, session string, frame []byte) bool
+type filter func(now microproto.Instant, from, to iterate.Rank, session string, frame []byte) bool
 
 func play(t *testing.T, s *Scenario, f filter) *Result {
 	t.Helper()
@@ -58,12 +59,12 @@ func play(t *testing.T, s *Scenario, f filter) *Result {
 // peer to the other. Then each of the last ones is lost, with all that follow for
 // a while: the run must still end, with the residual asked for.
 func TestLastHaloLost(t *testing.T) {
-	for _, scheme := range []solver.Scheme{solver.Asynchronous(), solver.BoundedDelay(0), solver.BoundedDelay(1),
-		solver.BoundedDelay(5)} {
+	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(1),
+		iterate.BoundedDelay(5)} {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			count := 0
-			halo := func(from, to solver.Rank, session string) bool { return from == 0 && to == 1 && session == "halo" }
-			play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(_ microproto.Instant, from, to solver.Rank, session string,
+			halo := func(from, to iterate.Rank, session string) bool { return from == 0 && to == 1 && session == "halo" }
+			play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(_ microproto.Instant, from, to iterate.Rank, session string,
 				_ []byte) bool {
 				if halo(from, to, session) {
 					count++
@@ -91,7 +92,7 @@ func TestLastHaloLost(t *testing.T) {
 						return true
 					})
 					require.Positive(t, lost, fmt.Sprint(back, gap))
-					require.Equal(t, solver.Converged, r.Outcomes[0].Reason)
+					require.Equal(t, iterate.Converged, r.Outcomes[0].Reason)
 				}
 			}
 		})
@@ -102,19 +103,19 @@ func TestLastHaloLost(t *testing.T) {
 // the run on. Snapshots carry frozen faces on the agreement sessions, so that an
 // asynchronous run ends even so, and does not end wrongly.
 func TestHalosLostForEver(t *testing.T) {
-	r := play(t, plain(t, [3]int{6, 6, 6}, 2, solver.Asynchronous()), func(now microproto.Instant, from, _ solver.Rank,
+	r := play(t, plain(t, [3]int{6, 6, 6}, 2, iterate.Asynchronous()), func(now microproto.Instant, from, _ iterate.Rank,
 		session string, _ []byte) bool {
 		return from != 0 || session != "halo" || now < microproto.Instant(6*time.Millisecond)
 	})
-	require.Equal(t, solver.Converged, r.Outcomes[0].Reason)
+	require.Equal(t, iterate.Converged, r.Outcomes[0].Reason)
 	require.Greater(t, r.Outcomes[0].Snapshots, 1)
 }
 
 // TestSlowPeer: with one peer ten times slower than the others the synchronous
 // scheme waits for it in every sweep; the asynchronous one lets the others go on.
 func TestSlowPeer(t *testing.T) {
-	sweeps := map[string][]solver.Iteration{}
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	sweeps := map[string][]iterate.Iteration{}
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		s := plain(t, [3]int{6, 6, 8}, 4, scheme)
 		for i := range s.Costs {
 			s.Costs[i].Point = 2 * time.Microsecond

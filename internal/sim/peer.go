@@ -10,13 +10,15 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // peer is one peer of a cluster.
 type peer struct {
 	*virtual.Host
 	c       *Cluster
-	rank    solver.Rank
+	rank    iterate.Rank
 	node    *p2psap.Node
 	worker  solver.Peer
 	adapter *adapter // nil: the peer has none
@@ -38,7 +40,7 @@ func (e anyOrder) For(n int, f func(int)) {
 	}
 }
 
-func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p2psap.Policy) (*peer, error) {
+func newPeer(c *Cluster, rank iterate.Rank, catalog *microproto.Catalog, policy p2psap.Policy) (*peer, error) {
 	s := c.Scenario
 	p := &peer{c: c, rank: rank, cost: s.Costs[rank]}
 	var err error

@@ -9,7 +9,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Some peers of some scenarios have an adapter of one fabric beside their base link. Adapters
@@ -39,7 +39,7 @@ func drawRails(r *rand.Rand, s *Scenario) {
 		f := Failure{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: solver.Rank(r.IntN(s.Peers())), Peer: -1,
 			Cut: chance(r, 0.5)}
 		if chance(r, 0.3) {
-			f.Peer = solver.Rank(r.IntN(s.Peers()))
+			f.Peer = iterate.Rank(r.IntN(s.Peers()))
 		} else if chance(r, 0.2) {
 			f.Up = 0
 		}
@@ -94,7 +94,7 @@ func (a *adapter) Accept(b []byte) (microproto.LinkAddr, error) {
 	}
 	j := &a.ends[b[1]]
 	j.theirs, j.fresh = binary.BigEndian.Uint32(b[2:]), false
-	return addrOf(solver.Rank(b[1])), nil
+	return addrOf(iterate.Rank(b[1])), nil
 }
 
 // Forget implements microproto.Connected.
@@ -102,7 +102,7 @@ func (a *adapter) Forget(peer microproto.LinkAddr) { a.ends[peer-1] = adapterEnd
 
 // send carries a frame in order, if its connection still exists.
 func (a *adapter) send(f microproto.Frame) {
-	c, to := a.c, solver.Rank(f.Peer)-1
+	c, to := a.c, iterate.Rank(f.Peer)-1
 	mine := a.ends[to]
 	if mine.theirs == 0 || a.downs > 0 || f.Mode == microproto.ModeAsynchronous && !c.faultsOver() && chance(c.rand,
 		c.Scenario.Faults.Loss) {

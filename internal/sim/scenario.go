@@ -8,7 +8,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Scenario describes a run; Draw draws one from a seed.
@@ -64,7 +65,7 @@ type Cost struct {
 // SpeedChange changes a peer's speed during a run.
 type SpeedChange struct {
 	At   time.Duration // virtual time
-	Rank solver.Rank
+	Rank iterate.Rank
 	Slow float64 // the factor from then on
 }
 
@@ -94,7 +95,7 @@ type RemotePeer struct {
 // the others.
 type Cut struct {
 	From, To time.Duration
-	Split    solver.Rank
+	Split    iterate.Rank
 }
 
 // ControlFaults are the faults of control connections until FaultsEnd. Like TCP, they are reliable
@@ -175,8 +176,8 @@ func Draw(seed uint64) (*Scenario, error) {
 // stay.
 func drawClusters(r *rand.Rand, s *Scenario) {
 	if chance(r, 0.15) {
-		s.Clusters = solver.Clusters(s.Partition, 1+r.IntN(s.Peers()))
-		s.Scheme = solver.Hybrid(s.Clusters)
+		s.Clusters = problem.Clusters(s.Partition, 1+r.IntN(s.Peers()))
+		s.Scheme = iterate.Hybrid(s.Clusters)
 	}
 }
 
@@ -196,7 +197,7 @@ func chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
 // known bound on ‖A⁻¹‖.
 func drawProblem(r *rand.Rand) (*solver.Problem, string) {
 	dim := pick(r, 1, 2, 3, 3)
-	p := &solver.Problem{Name: "drawn", Dimension: dim, N: [3]int{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1}}
+	p := &problem.Problem{Name: "drawn", Dimension: dim, N: [3]int{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1}}
 	most := [...]int{0, 24, 12, 8}[dim]
 	least := [...]int{0, 4, 3, 3}[dim]
 	if chance(r, 0.1) {
@@ -210,51 +211,51 @@ func drawProblem(r *rand.Rand) (*solver.Problem, string) {
 		}
 	}
 	height, steep := 0.3+0.3*r.Float64(), 2+3*r.Float64()
-	p.Obstacle = func(q solver.Point) float64 {
+	p.Obstacle = func(q problem.Point) float64 {
 		v := height
 		for a := range dim {
 			v -= steep * (q[a] - 0.5) * (q[a] - 0.5)
 		}
 		return v
 	}
-	p.Boundary = func(solver.Point) float64 { return 0 }
+	p.Boundary = func(problem.Point) float64 { return 0 }
 	what := fmt.Sprintf("membrane %v", p.N[:dim])
 	switch r.IntN(6) {
 	case 0:
-		p.Source.Of = func(q solver.Point) float64 { return 6 * math.Cos(5*q[0]+q[1]) }
+		p.Source.Of = func(q problem.Point) float64 { return 6 * math.Cos(5*q[0]+q[1]) }
 		what += " with a load"
 	case 1:
-		p.Upper = func(q solver.Point) float64 { return max(0.65, height+0.05) - 0.2*q[0]*q[0] + 0.2 }
+		p.Upper = func(q problem.Point) float64 { return max(0.65, height+0.05) - 0.2*q[0]*q[0] + 0.2 }
 		p.Source.Value = 12
 		what += " under a ceiling"
 	case 2:
 		p.Reaction.Value = 3
 		what += " with reaction"
 	case 3:
-		p.Diffusion.Of = func(q solver.Point) float64 { return 1 + 0.5*q[0] + 0.3*math.Sin(3*q[dim-1]) }
+		p.Diffusion.Of = func(q problem.Point) float64 { return 1 + 0.5*q[0] + 0.3*math.Sin(3*q[dim-1]) }
 		what += " of varying stiffness"
 	}
 	return p, what
 }
 
 // drawPartition draws slabs, boxes, a tensor grid or uneven slabs for 1 to 8 peers.
-func drawPartition(r *rand.Rand, p *solver.Problem) (solver.Partition, error) {
+func drawPartition(r *rand.Rand, p *problem.Problem) (problem.Partition, error) {
 	peers := pick(r, 1, 2, 2, 3, 4, 4, 5, 6, 8)
 	slow := p.Dimension - 1
 	switch r.IntN(4) {
 	case 0:
-		return solver.Slabs(p.N, min(peers, p.N[slow]), nil)
+		return problem.Slabs(p.N, min(peers, p.N[slow]), nil)
 	case 1:
 		weights := make([]float64, min(peers, p.N[slow]))
 		for i := range weights {
 			weights[i] = 0.2 + r.Float64()
 		}
-		return solver.Slabs(p.N, len(weights), weights)
+		return problem.Slabs(p.N, len(weights), weights)
 	case 2:
-		if part, err := solver.Boxes(p.N, peers); err == nil {
+		if part, err := problem.Boxes(p.N, peers); err == nil {
 			return part, nil
 		}
-		return solver.Slabs(p.N, min(peers, p.N[slow]), nil)
+		return problem.Slabs(p.N, min(peers, p.N[slow]), nil)
 	}
 	// The tensor product of uneven cuts.
 	var part solver.Partition
@@ -281,21 +282,21 @@ func drawCuts(r *rand.Rand, n, k int) []int {
 }
 
 func drawMethod(r *rand.Rand, s *Scenario) {
-	s.Scheme = pick(r, solver.Synchronous(), solver.Synchronous(), solver.Asynchronous(), solver.Asynchronous(),
-		solver.BoundedDelay(0), solver.BoundedDelay(1), solver.BoundedDelay(1+r.IntN(8)))
-	s.Order = pick(r, solver.Jacobi, solver.Jacobi, solver.InTurn)
+	s.Scheme = pick(r, iterate.Synchronous(), iterate.Synchronous(), iterate.Asynchronous(), iterate.Asynchronous(),
+		iterate.BoundedDelay(0), iterate.BoundedDelay(1), iterate.BoundedDelay(1+r.IntN(8)))
+	s.Order = pick(r, problem.Jacobi, problem.Jacobi, problem.InTurn)
 	s.Tolerance = pick(r, 1e-2, 1e-3, 1e-4, 1e-6)
-	s.Every = solver.Iteration(pick(r, 0, 1, 2, 5, 8, 20))
+	s.Every = iterate.Iteration(pick(r, 0, 1, 2, 5, 8, 20))
 	if s.Every > 0 {
-		s.Lag = 1 + solver.Iteration(r.IntN(int(s.Every)))
+		s.Lag = 1 + iterate.Iteration(r.IntN(int(s.Every)))
 	}
 	if chance(r, 0.1) {
-		s.MaxSweeps = solver.Iteration(1 + r.IntN(60))
+		s.MaxSweeps = iterate.Iteration(1 + r.IntN(60))
 	}
 	s.Repeat = time.Duration(1+r.IntN(10)) * time.Millisecond
 	s.MTU = pick(r, 128, 256, 1280, 1400, 9000)
 	if chance(r, 0.05) {
-		s.Stop = Stop{At: time.Duration(1 + r.IntN(100e6)), Rank: solver.Rank(r.IntN(s.Peers())), Why: solver.Interrupted}
+		s.Stop = Stop{At: time.Duration(1 + r.IntN(100e6)), Rank: iterate.Rank(r.IntN(s.Peers())), Why: iterate.Interrupted}
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // world is the virtual.World of a cluster's peers.
@@ -46,7 +46,7 @@ func (w world) Control(h *virtual.Host, o *p2psap.Output) {
 }
 
 // Relax implements virtual.World.
-func (w world) Relax(h *virtual.Host, op solver.Op) time.Duration {
+func (w world) Relax(h *virtual.Host, op iterate.Op) time.Duration {
 	p := w.peer(h)
 	p.worker.Relax(op)
 	p.points += uint64(op.Points)
@@ -73,7 +73,7 @@ func (w world) Opened(h *virtual.Host) {
 }
 
 // Stepped implements virtual.World.
-func (w world) Stepped(h *virtual.Host, r *solver.StepResult) { w.peer(h).step(*r) }
+func (w world) Stepped(h *virtual.Host, r *iterate.StepResult) { w.peer(h).step(*r) }
 
 // Finished implements virtual.World.
 func (w world) Finished(h *virtual.Host) { w.peer(h).countMoves() }

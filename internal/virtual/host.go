@@ -7,8 +7,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Phase is the state of a host. Phases follow each other in this order.
@@ -27,7 +27,7 @@ const (
 // Host is one peer's shell in virtual time. It does what solver/runner and p2psap/driver do in
 // real time, and shares the exchange with them.
 type Host struct {
-	Rank     solver.Rank
+	Rank     iterate.Rank
 	Node     *p2psap.Node
 	Exchange *exchange.Exchange
 	Phase    Phase

@@ -7,8 +7,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A peer whose neighbour closed its sessions without a verdict fails after VerdictTime.
@@ -55,4 +55,4 @@ func (gone) Receive(*p2psap.Slot, bool) (p2psap.Arrival, error) {
 // pair is a peer with one neighbour.
 type pair struct{ exchange.Peer }
 
-func (pair) Links() []solver.Link { return []solver.Link{{Rank: 1, Agreement: 8}} }
+func (pair) Links() []iterate.Link { return []iterate.Link{{Rank: 1, Agreement: 8}} }

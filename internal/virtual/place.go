@@ -1,9 +1,9 @@
 package virtual
 
-import "github.com/p2pdc/p2pdc/solver"
+import "github.com/p2pdc/p2pdc/solver/problem"
 
 // Place puts the values of a box, [z][y][x], into a grid of n points.
-func Place(u []float64, n [3]int, b solver.Box, v []float64) {
+func Place(u []float64, n [3]int, b problem.Box, v []float64) {
 	i := 0
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // session is an exchange.Session of the host's node.
@@ -96,4 +96,4 @@ func (s *session) Adapted() (bool, error) {
 }
 
 // NameOf returns the name of a rank's node.
-func NameOf(r solver.Rank) string { return "peer" + strconv.Itoa(int(r)) }
+func NameOf(r iterate.Rank) string { return "peer" + strconv.Itoa(int(r)) }

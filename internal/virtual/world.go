@@ -5,7 +5,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // World is the environment of a Host: time, networks, and the cost of its work. Of the host's
@@ -22,7 +22,7 @@ type World interface {
 	Control(h *Host, o *p2psap.Output)
 	// Relax starts a relaxation and returns how long it takes, at least a nanosecond, so that
 	// time passes. It must be complete when Relaxed is called.
-	Relax(h *Host, op solver.Op) time.Duration
+	Relax(h *Host, op iterate.Op) time.Duration
 	Relaxed(h *Host)
 	// Sends returns the relaxing thread's time for sending a message, Receives that for receiving
 	// one. waits reports that the thread was waiting for a message.
@@ -31,7 +31,7 @@ type World interface {
 	// Opened is called when the run begins, Stepped when a time step is complete, Finished when
 	// there is a verdict.
 	Opened(h *Host)
-	Stepped(h *Host, r *solver.StepResult)
+	Stepped(h *Host, r *iterate.StepResult)
 	Finished(h *Host)
 	// Fail ends the run, and Failed reports whether it has.
 	Fail(h *Host, err error)

@@ -80,7 +80,7 @@ func (a *AEAD) seal(x *microproto.Exec, m *microproto.Message) {
 	a.number.Set(m, n)
 	a.first = n
 	var err error
-	if to := x.Behind(m, TagBytes); to != nil && count == 1 {
+	if to := x.Extend(m, TagBytes); to != nil && count == 1 {
 		m.Payload = a.sealing.aead.Seal(to[:0], a.sealing.number(n), m.Payload, m.Header())
 		err = x.Transmit(m)
 	} else {

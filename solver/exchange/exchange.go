@@ -18,7 +18,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Session is one end of a session with a neighbour. No method blocks.
@@ -43,13 +43,13 @@ type Session interface {
 	Adapted() (bool, error)
 }
 
-// Peer is what the exchange needs of a peer; see solver.Peer.
+// Peer is what the exchange needs of a peer; see iterate.Peer.
 type Peer interface {
-	Next(now time.Duration) solver.Op
-	Pack(op solver.Op, dst []byte)
-	Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error
-	Agree(now time.Duration, q solver.Rank, msg []byte) error
-	Links() []solver.Link
+	Next(now time.Duration) iterate.Op
+	Pack(op iterate.Op, dst []byte)
+	Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error
+	Agree(now time.Duration, q iterate.Rank, msg []byte) error
+	Links() []iterate.Link
 }
 
 // Memory lends the buffers of the faces that are sent. Buffers are numbered from 0.
@@ -65,15 +65,15 @@ type Memory interface {
 type Expecter interface {
 	// Expects returns the tag of the next face from rank q. ok reports whether the peer has
 	// read the slot of that tag for the last time.
-	Expects(q solver.Rank) (tag uint32, ok bool)
+	Expects(q iterate.Rank) (tag uint32, ok bool)
 }
 
 // Config describes an Exchange. Rank, Peer and Name are required.
 type Config struct {
-	Rank solver.Rank
+	Rank iterate.Rank
 	Peer Peer
 	// Name returns the name of a rank's node.
-	Name func(solver.Rank) string
+	Name func(iterate.Rank) string
 	// Late, if not nil, sends the faces of a sweep only after the whole block has been relaxed.
 	// It returns the points of the block.
 	Late func() int
@@ -107,7 +107,7 @@ const (
 // Action is what the shell has to do. Op is valid until the next call of Next.
 type Action struct {
 	Kind  Kind
-	Op    *solver.Op
+	Op    *iterate.Op
 	Bytes int
 	Until time.Duration
 }
@@ -118,9 +118,9 @@ type Exchange struct {
 	peer       Peer
 	expects    Expecter // nil: the peer is none
 	neighbours []*Neighbour
-	byRank     map[solver.Rank]*Neighbour
-	op         solver.Op // the operation that is being carried out
-	pending    operation // what is left of it
+	byRank     map[iterate.Rank]*Neighbour
+	op         iterate.Op // the operation that is being carried out
+	pending    operation  // what is left of it
 	late       []lateFace
 	left       int  // with Config.Late: points of the sweep in progress that have not been relaxed
 	waiting    bool // the newest Action was Wait
@@ -134,7 +134,7 @@ type Exchange struct {
 
 // New returns the exchange of a peer with the neighbours of its links.
 func New(c Config) *Exchange {
-	x := &Exchange{config: c, peer: c.Peer, byRank: map[solver.Rank]*Neighbour{}}
+	x := &Exchange{config: c, peer: c.Peer, byRank: map[iterate.Rank]*Neighbour{}}
 	x.expects, _ = c.Peer.(Expecter)
 	for _, l := range c.Peer.Links() {
 		n := x.newNeighbour(l, len(x.neighbours))
@@ -181,7 +181,7 @@ func (x *Exchange) Next(now time.Duration) (Action, error) {
 // begin starts the peer's operation.
 func (x *Exchange) begin(now time.Duration) (Action, error) {
 	switch op := &x.op; op.Kind {
-	case solver.OpRelax:
+	case iterate.OpRelax:
 		if x.config.Late != nil {
 			if x.left <= 0 {
 				x.left = x.config.Late()
@@ -189,25 +189,25 @@ func (x *Exchange) begin(now time.Duration) (Action, error) {
 			x.left -= op.Points
 		}
 		return Action{Kind: Relax, Op: op}, nil
-	case solver.OpSend:
+	case iterate.OpSend:
 		return x.beginFace(), nil
-	case solver.OpAgree:
+	case iterate.OpAgree:
 		x.pending = operation{kind: agreement, to: x.byRank[op.To]}
 		return x.charge(), nil
-	case solver.OpWait:
+	case iterate.OpWait:
 		if news, err := x.poll(now, true); news || err != nil {
 			return Action{}, err
 		}
 		x.waiting = true
 		return Action{Kind: Wait, Until: op.Until}, nil
-	case solver.OpAdapt:
+	case iterate.OpAdapt:
 		x.beginAdapt(now)
 		return Action{}, nil
-	case solver.OpStep:
+	case iterate.OpStep:
 		return Action{Kind: Step, Op: op}, nil
-	case solver.OpFail:
+	case iterate.OpFail:
 		return Action{}, op.Err
-	case solver.OpDone:
+	case iterate.OpDone:
 		return Action{Kind: Done}, nil
 	default:
 		return Action{}, fmt.Errorf("exchange: the peer asks for operation %d, which is not known", op.Kind)
@@ -254,7 +254,7 @@ type operation struct {
 // lateFace is a packed face that is sent at the end of its sweep.
 type lateFace struct {
 	operation
-	op solver.Op
+	op iterate.Op
 }
 
 type operationKind uint8

@@ -10,41 +10,41 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // script is a peer that asks for given operations.
 type script struct {
-	links  []solver.Link
-	ops    []solver.Op
+	links  []iterate.Link
+	ops    []iterate.Op
 	packed []uint64 // labels
 	faces  []string // received
 	agreed []string
-	expect map[solver.Rank]uint32 // tags that may be posted
+	expect map[iterate.Rank]uint32 // tags that may be posted
 }
 
-func (s *script) Links() []solver.Link { return s.links }
+func (s *script) Links() []iterate.Link { return s.links }
 
-func (s *script) Next(time.Duration) solver.Op {
+func (s *script) Next(time.Duration) iterate.Op {
 	if len(s.ops) == 0 {
-		return solver.Op{Kind: solver.OpWait}
+		return iterate.Op{Kind: iterate.OpWait}
 	}
 	op := s.ops[0]
 	s.ops = s.ops[1:]
 	return op
 }
 
-func (s *script) Pack(op solver.Op, dst []byte) {
+func (s *script) Pack(op iterate.Op, dst []byte) {
 	s.packed = append(s.packed, op.Label)
 	dst[0] = byte(op.Label)
 }
 
-func (s *script) Halo(_ time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
+func (s *script) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	s.faces = append(s.faces, fmt.Sprint(q, tag, label, data))
 	return nil
 }
 
-func (s *script) Agree(_ time.Duration, q solver.Rank, msg []byte) error {
+func (s *script) Agree(_ time.Duration, q iterate.Rank, msg []byte) error {
 	if string(msg) == "bad" {
 		return errors.New("not a message of this run")
 	}
@@ -52,7 +52,7 @@ func (s *script) Agree(_ time.Duration, q solver.Rank, msg []byte) error {
 	return nil
 }
 
-func (s *script) Expects(q solver.Rank) (uint32, bool) {
+func (s *script) Expects(q iterate.Rank) (uint32, bool) {
 	tag, ok := s.expect[q]
 	return tag, ok
 }
@@ -117,12 +117,12 @@ type rig struct {
 
 func newRig(t *testing.T, asynchronous bool, change func(c *Config)) *rig {
 	r := &rig{t: t, peer: &script{}}
-	for _, q := range []solver.Rank{1, 4} {
-		r.peer.links = append(r.peer.links, solver.Link{
+	for _, q := range []iterate.Rank{1, 4} {
+		r.peer.links = append(r.peer.links, iterate.Link{
 			Rank: q, Slots: []int{2, 2}, Sent: []int{2, 2}, Agreement: 8, Asynchronous: asynchronous,
 		})
 	}
-	c := Config{Rank: 3, Peer: r.peer, Name: func(q solver.Rank) string { return fmt.Sprint("peer", q) }}
+	c := Config{Rank: 3, Peer: r.peer, Name: func(q iterate.Rank) string { return fmt.Sprint("peer", q) }}
 	if change != nil {
 		change(&c)
 	}
@@ -157,8 +157,8 @@ func (r *rig) poll() (news bool) {
 	return news
 }
 
-func send(to solver.Rank, label uint64) solver.Op {
-	return solver.Op{Kind: solver.OpSend, To: to, Tag: uint32(label % 2), Label: label, Bytes: 2}
+func send(to iterate.Rank, label uint64) iterate.Op {
+	return iterate.Op{Kind: iterate.OpSend, To: to, Tag: uint32(label % 2), Label: label, Bytes: 2}
 }
 
 func TestSessionsHaveTheSameNameAtBothEnds(t *testing.T) {
@@ -176,7 +176,7 @@ func TestSessionsHaveTheSameNameAtBothEnds(t *testing.T) {
 // messages are received.
 func TestSynchronousFaceWaits(t *testing.T) {
 	r := newRig(t, false, nil)
-	r.peer.ops = []solver.Op{send(1, 1), send(1, 2), send(1, 3)}
+	r.peer.ops = []iterate.Op{send(1, 1), send(1, 2), send(1, 3)}
 	r.until(Blocked)
 	require.Equal(t, []uint64{1, 2}, r.peer.packed, "two buffers")
 	r.halos[1].queue = []message{{tag: 1, label: 7, data: "ab"}}
@@ -195,7 +195,7 @@ func TestSynchronousFaceWaits(t *testing.T) {
 func TestAsynchronousFaceIsDropped(t *testing.T) {
 	r := newRig(t, true, nil)
 	r.halos[0].busy = true
-	r.peer.ops = []solver.Op{send(1, 1), send(1, 2), send(1, 3), send(4, 1)}
+	r.peer.ops = []iterate.Op{send(1, 1), send(1, 2), send(1, 3), send(4, 1)}
 	r.until(Wait)
 	require.Empty(t, r.halos[0].sent)
 	require.Len(t, r.halos[1].sent, 1)
@@ -205,7 +205,7 @@ func TestAsynchronousFaceIsDropped(t *testing.T) {
 func TestAgreementWaitsForRoom(t *testing.T) {
 	r := newRig(t, true, nil)
 	r.agree[0].busy = true
-	r.peer.ops = []solver.Op{{Kind: solver.OpAgree, To: 1, Label: 5, Message: []byte{9}}}
+	r.peer.ops = []iterate.Op{{Kind: iterate.OpAgree, To: 1, Label: 5, Message: []byte{9}}}
 	a, err := r.Next(0)
 	require.NoError(t, err)
 	require.Equal(t, Action{Kind: Send, Bytes: 1}, a)
@@ -241,14 +241,14 @@ func TestPoll(t *testing.T) {
 	_, err = r.Poll(0)
 	var wrong *NeighbourError
 	require.ErrorAs(t, err, &wrong)
-	require.Equal(t, solver.Rank(1), wrong.Rank)
+	require.Equal(t, iterate.Rank(1), wrong.Rank)
 	require.Equal(t, "peer1", wrong.Peer)
 }
 
 // A wait ends when messages have been received, by the exchange itself or by Poll.
 func TestWait(t *testing.T) {
 	r := newRig(t, false, nil)
-	r.peer.ops = []solver.Op{{Kind: solver.OpWait, Until: 5}, {Kind: solver.OpWait, Until: 6}, {Kind: solver.OpDone}}
+	r.peer.ops = []iterate.Op{{Kind: iterate.OpWait, Until: 5}, {Kind: iterate.OpWait, Until: 6}, {Kind: iterate.OpDone}}
 	require.EqualValues(t, 5, r.until(Wait).Until)
 	r.agree[0].queue = []message{{data: "x"}}
 	require.True(t, r.poll())
@@ -269,7 +269,7 @@ func TestNeighbourLeaves(t *testing.T) {
 	r.halos[0].closed, r.agree[0].closed = p2psap.ErrPeerClosed, p2psap.ErrPeerClosed
 	require.True(t, r.poll())
 	require.Len(t, r.peer.faces, 1)
-	r.peer.ops = []solver.Op{send(1, 4), send(1, 5), send(1, 6), {Kind: solver.OpAgree, To: 1, Message: []byte{1}}}
+	r.peer.ops = []iterate.Op{send(1, 4), send(1, 5), send(1, 6), {Kind: iterate.OpAgree, To: 1, Message: []byte{1}}}
 	r.until(Wait)
 	next, err = r.Age(time.Hour, time.Second)
 	require.NoError(t, err)
@@ -282,7 +282,7 @@ func TestNeighbourLeaves(t *testing.T) {
 func TestLostNeighbour(t *testing.T) {
 	r := newRig(t, false, nil)
 	r.halos[1].closed = &p2psap.PeerLostError{Peer: "peer4", Silent: time.Second}
-	r.peer.ops = []solver.Op{send(4, 1)}
+	r.peer.ops = []iterate.Op{send(4, 1)}
 	_, err := r.Next(0)
 	require.NoError(t, err)
 	_, err = r.Next(0)
@@ -292,7 +292,7 @@ func TestLostNeighbour(t *testing.T) {
 // Faces that may have been lost are sent again, the newest of each neighbour.
 func TestRepeat(t *testing.T) {
 	r := newRig(t, true, nil)
-	r.peer.ops = []solver.Op{send(1, 1), send(1, 2)}
+	r.peer.ops = []iterate.Op{send(1, 1), send(1, 2)}
 	r.until(Wait)
 	next, err := r.Repeat(4, 5)
 	require.NoError(t, err)
@@ -307,8 +307,8 @@ func TestRepeat(t *testing.T) {
 // Late faces are packed when the peer asks for that, and sent at the end of the sweep.
 func TestLate(t *testing.T) {
 	r := newRig(t, false, func(c *Config) { c.Late = func() int { return 10 } })
-	r.peer.ops = []solver.Op{
-		{Kind: solver.OpRelax, Points: 4}, send(1, 1), {Kind: solver.OpRelax, Points: 4}, send(4, 1), {Kind: solver.OpRelax,
+	r.peer.ops = []iterate.Op{
+		{Kind: iterate.OpRelax, Points: 4}, send(1, 1), {Kind: iterate.OpRelax, Points: 4}, send(4, 1), {Kind: iterate.OpRelax,
 			Points: 2},
 	}
 	for range 3 {
@@ -324,7 +324,7 @@ func TestLate(t *testing.T) {
 // A change of mode ends when both ends of all sessions have changed, and is counted once.
 func TestAdapt(t *testing.T) {
 	r := newRig(t, true, nil)
-	r.peer.ops = []solver.Op{send(1, 1), send(1, 2), {Kind: solver.OpAdapt}, send(1, 3), send(1, 4), send(1, 5)}
+	r.peer.ops = []iterate.Op{send(1, 1), send(1, 2), {Kind: iterate.OpAdapt}, send(1, 3), send(1, 4), send(1, 5)}
 	r.until(Blocked)
 	require.True(t, r.Adapting())
 	r.halos[1].adapted = true
@@ -346,8 +346,8 @@ func TestAdapt(t *testing.T) {
 func TestPost(t *testing.T) {
 	r := newRig(t, false, nil)
 	require.Empty(t, r.halos[0].posted)
-	r.peer.expect = map[solver.Rank]uint32{1: 1}
-	r.peer.ops = []solver.Op{send(1, 1), send(1, 2)}
+	r.peer.expect = map[iterate.Rank]uint32{1: 1}
+	r.peer.ops = []iterate.Op{send(1, 1), send(1, 2)}
 	r.until(Wait)
 	require.Equal(t, []p2psap.Tag{1}, r.halos[0].posted)
 	r.peer.expect[1] = 0
@@ -356,8 +356,8 @@ func TestPost(t *testing.T) {
 	require.Equal(t, []p2psap.Tag{1, 0}, r.halos[0].posted)
 
 	r = newRig(t, true, nil)
-	r.peer.expect = map[solver.Rank]uint32{1: 1}
-	r.peer.ops = []solver.Op{send(1, 1)}
+	r.peer.expect = map[iterate.Rank]uint32{1: 1}
+	r.peer.ops = []iterate.Op{send(1, 1)}
 	r.until(Wait)
 	require.Empty(t, r.halos[0].posted)
 }
@@ -373,12 +373,12 @@ func TestMemory(t *testing.T) {
 	for _, asynchronous := range []bool{false, true} {
 		lent := lender{}
 		r := newRig(t, asynchronous, func(c *Config) { c.Memory = lent })
-		r.peer.ops = []solver.Op{send(4, 1), send(4, 2)}
+		r.peer.ops = []iterate.Op{send(4, 1), send(4, 2)}
 		r.until(Wait)
 		if !asynchronous {
 			require.Equal(t, lender{2: 2, 3: 2}, lent)
 			r.halos[1].accepted = 2
-			r.peer.ops = []solver.Op{send(4, 3)}
+			r.peer.ops = []iterate.Op{send(4, 3)}
 			r.until(Wait)
 			require.Equal(t, lender{2: 0, 3: 2}, lent)
 			continue

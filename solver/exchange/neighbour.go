@@ -9,17 +9,17 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Neighbour is the traffic over one link. The shell sets Halo and Agree before Start.
 type Neighbour struct {
-	solver.Link
+	iterate.Link
 	Name  string
 	Halo  Session // nil: the link has no faces
 	Agree Session // nil: the link has no agreement messages
 
-	own          solver.Rank
+	own          iterate.Rank
 	asynchronous bool // the present mode of the halo session
 	adaptAsked   bool // the change of mode in progress was asked for
 	haloNews     bool // the session was touched since the last Poll, or has more messages
@@ -42,7 +42,7 @@ type Neighbour struct {
 	leftAt      time.Duration // by the time of Age; negative: not known yet
 }
 
-func (x *Exchange) newNeighbour(l solver.Link, number int) *Neighbour {
+func (x *Exchange) newNeighbour(l iterate.Link, number int) *Neighbour {
 	n := &Neighbour{Link: l, Name: x.config.Name(l.Rank), own: x.config.Rank, asynchronous: l.Asynchronous, leftAt: -1}
 	n.haloClosed, n.agreeClosed = !n.HasHalo(), l.Agreement == 0
 	n.agreeRead = n.agreeClosed
@@ -120,7 +120,7 @@ func mode(asynchronous bool) microproto.Mode {
 // (errors.As finds a *p2psap.PeerLostError), it left early (p2psap.ErrPeerClosed), or it sent
 // a message that no peer of this run sends.
 type NeighbourError struct {
-	Rank solver.Rank
+	Rank iterate.Rank
 	Peer string // its name
 	Err  error
 }

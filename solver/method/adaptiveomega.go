@@ -2,71 +2,77 @@ package method
 
 import "math"
 
-// Factor finds the relaxation factor ω of red-black SOR from the rate at which the
-// residual falls. For a consistently ordered A, which ours is, the largest eigenvalue λ of
-// a sweep and the spectral radius ρ of the Jacobi iteration are tied by
+// AdaptiveOmega selects the relaxation factor ω of red-black SOR by the observed convergence rate. The
+// matrix A is consistently ordered, so the largest eigenvalue λ of a sweep and the spectral radius ρ of
+// the Jacobi iteration satisfy
 //
-//	(λ + ω − 1)² = λ·ω²·ρ²,
+//	(λ + ω − 1)² = λ·ω²·ρ².
 //
-// so a rate observed below the best ω gives ρ, and that gives the best ω,
-// 2/(1 + √(1 − ρ²)) (Young, Iterative Solution of Large Linear Systems, 1971, chapters 5
-// and 6; Hageman and Young, Applied Iterative Methods, 1981, chapter 9). With obstacles
-// ρ is that of the points off contact, which settle as the iteration goes on: ρ is
-// estimated again and again, from below, so ω only rises, unless the rate is then worse
-// than before. Above the best ω the rate is ω − 1 whatever ρ, and nothing can be learnt.
+// A rate observed below the optimal ω therefore determines ρ, and ρ determines the optimal ω,
+// 2/(1 + √(1 − ρ²)) (Young, Iterative Solution of Large Linear Systems, 1971, chapters 5 and 6; Hageman
+// and Young, Applied Iterative Methods, 1981, chapter 9). With obstacles, ρ belongs to the points off
+// contact, whose set settles during the iteration. ρ is therefore estimated repeatedly, from below, and ω
+// increases only, unless the rate becomes worse. Above the optimal ω the rate is ω − 1 for any ρ and
+// gives no information.
 //
-// It is pure and depends on what it is told alone: peers that tell it exact norms at the
-// same sweeps have the same ω.
+// AdaptiveOmega depends on its inputs alone: peers that pass exact norms at the same sweeps get the same
+// ω.
 type AdaptiveOmega struct {
 	omega         float64
 	fixed         bool
 	lastSweep     int     // sweep of the last observation
-	lastNorm      float64 // then
+	lastNorm      float64 // norm of the last observation
 	hasLast       bool
-	rate          float64 // between the last two observations with this ω; 0: there are none
+	rate          float64 // rate between the last two observations with this ω, or 0
 	previousOmega float64 // ω before the last change
-	previousRate  float64 // rate with that; 0: it was not changed
-	worseCount    int     // observations in a row that were worse
+	previousRate  float64 // rate with previousOmega, or 0 if ω was not changed
+	worseCount    int     // consecutive observations with a worse rate
 }
 
 const (
-	// window is the fewest sweeps that make a rate, in units of 1/(2 − ω): what SOR has in
-	// its memory.
+	// minWindow is the least number of sweeps between two observations, in units of 1/(2 − ω), the number of
+	// sweeps over which SOR damps an error.
 	minWindow = 0.7
-	// settled is by how much 1 − λ may differ between two windows.
+	// rateTolerance bounds the relative difference of 1 − λ between two windows of a settled rate.
 	rateTolerance = 0.15
-	// nearBest is how far below ω − 1, as a part of 2 − ω, the rate has to be above the best
-	// for ω to be worth a change.
+	// optimumMargin is the part of 2 − ω by which the rate must exceed ω − 1 to show that ω is below its
+	// optimum.
 	optimumMargin = 0.15
 )
 
-// NewFactor starts with ω; fixed: it is what the user wants.
+// NewAdaptiveOmega returns an estimator that begins with omega and keeps it if fixed.
 func NewAdaptiveOmega(omega float64, fixed bool) AdaptiveOmega {
 	return AdaptiveOmega{omega: omega, fixed: fixed}
 }
 
-// Omega is the factor to relax with.
+// Omega returns the current factor.
 func (f *AdaptiveOmega) Omega() float64 { return f.omega }
 
-// Forget begins the observation anew: the values or the system were changed.
-func (f *AdaptiveOmega) Forget() { f.hasLast, f.rate, f.worseCount = false, 0, 0 }
+// Forget restarts the observation, because the values or the system were changed.
+func (f *AdaptiveOmega) Forget() {
+	f.hasLast = false
+	f.rate = 0
+	f.worseCount = 0
+}
 
-// Observe tells ‖r‖₂ after so many sweeps, and whether ω is another one from now on.
+// Observe records the norm ‖r‖₂ after that many sweeps. It reports whether ω has changed.
 func (f *AdaptiveOmega) Observe(sweep int, norm float64) bool {
 	if f.fixed || !(norm > 0) || math.IsInf(norm, 1) {
 		return false
 	}
 	if !f.hasLast || sweep < f.lastSweep {
-		f.hasLast, f.lastSweep, f.lastNorm = true, sweep, norm
+		f.hasLast = true
+		f.lastSweep, f.lastNorm = sweep, norm
 		return false
 	}
-	gone := float64(sweep - f.lastSweep)
-	if gone*(2-f.omega) < minWindow || gone < 4 {
+	window := float64(sweep - f.lastSweep)
+	if window*(2-f.omega) < minWindow || window < 4 {
 		return false
 	}
-	rate := math.Pow(norm/f.lastNorm, 1/gone)
+	rate := math.Pow(norm/f.lastNorm, 1/window)
 	last := f.rate
-	f.lastSweep, f.lastNorm, f.rate = sweep, norm, rate
+	f.rate = rate
+	f.lastSweep, f.lastNorm = sweep, norm
 	switch {
 	case f.previousRate > 0 && rate > f.previousRate || rate >= 1:
 		if f.worseCount++; f.worseCount >= 3 {
@@ -81,7 +87,7 @@ func (f *AdaptiveOmega) Observe(sweep int, norm float64) bool {
 	return f.increase(rate)
 }
 
-// rise takes the factor that the rate promises to be best, if it is a larger one.
+// increase sets the factor that is optimal according to the rate, if it is larger.
 func (f *AdaptiveOmega) increase(rate float64) bool {
 	if rate < f.omega-1+optimumMargin*(2-f.omega) {
 		return false
@@ -99,7 +105,7 @@ func (f *AdaptiveOmega) increase(rate float64) bool {
 	return true
 }
 
-// fall goes back: to the factor before, which is then kept, or towards 1.
+// decrease returns to the previous factor, which is then kept, or moves ω towards 1.
 func (f *AdaptiveOmega) decrease() bool {
 	if f.previousRate > 0 {
 		f.setOmega(f.previousOmega)
@@ -114,8 +120,9 @@ func (f *AdaptiveOmega) decrease() bool {
 }
 
 func (f *AdaptiveOmega) setOmega(omega float64) {
-	f.omega, f.hasLast, f.rate, f.worseCount = omega, false, 0, 0
+	f.omega = omega
+	f.Forget()
 }
 
-// Best is the best factor where the Jacobi iteration has the spectral radius rho.
+// OptimalOmega returns the optimal factor for a Jacobi iteration of spectral radius rho.
 func OptimalOmega(rho float64) float64 { return 2 / (1 + math.Sqrt(max(0, 1-float64(rho*rho)))) }

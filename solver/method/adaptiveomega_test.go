@@ -8,15 +8,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A linear iteration whose rate follows Young's relation is led to its best factor.
-func TestFactorFindsTheBestOmega(t *testing.T) {
+// For a linear iteration whose rate satisfies Young's relation the optimal factor is found.
+func TestAdaptiveOmegaFindsTheOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rho := 1 - math.Pow(10, rapid.Float64Range(-4, -1).Draw(t, "log of 1 - rho"))
 		best := OptimalOmega(rho)
 		f := NewAdaptiveOmega(1+(best-1)*rapid.Float64Range(0, 1).Draw(t, "first"), false)
 		norm, k := 1.0, 0
 		for range 200 {
-			// Solved for √λ: λ − ωρ√λ + ω − 1 = 0; complex above the best ω.
+			// λ − ωρ√λ + ω − 1 = 0 solved for √λ, which is complex above the optimal ω.
 			w := f.Omega()
 			rate := w - 1
 			if root := w*w*rho*rho - 4*(w-1); root > 0 {
@@ -36,7 +36,7 @@ func TestFactorFindsTheBestOmega(t *testing.T) {
 	})
 }
 
-func TestFactorFallsBackWhereTheResidualGrows(t *testing.T) {
+func TestAdaptiveOmegaDecreasesWhenTheResidualGrows(t *testing.T) {
 	f := NewAdaptiveOmega(1.9, false)
 	norm := 1.0
 	for k := 0; k < 2000; k += 50 {
@@ -49,23 +49,23 @@ func TestFactorFallsBackWhereTheResidualGrows(t *testing.T) {
 		norm *= 1.1
 		require.False(t, f.Observe(k, norm))
 	}
-	require.Equal(t, 1.9, f.Omega(), "the user's is kept")
+	require.Equal(t, 1.9, f.Omega(), "a fixed factor is kept")
 }
 
-func TestFactorForgetsAChangeThatMadeItWorse(t *testing.T) {
+func TestAdaptiveOmegaRevertsAWorseChange(t *testing.T) {
 	f := NewAdaptiveOmega(1.5, false)
 	k, norm := 0, 1.0
-	tell := func(rate float64) {
+	observe := func(rate float64) {
 		k += 40
 		norm *= math.Pow(rate, 40)
 		f.Observe(k, norm)
 	}
 	for range 4 {
-		tell(0.99)
+		observe(0.99)
 	}
 	require.Greater(t, f.Omega(), 1.7)
 	for range 5 {
-		tell(0.999)
+		observe(0.999)
 	}
 	require.Equal(t, 1.5, f.Omega())
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Strength is how strongly an operator couples neighbours along each axis: the mean of
-// the magnitudes of its coefficients there, at a few thousand points at most.
+// Strength returns the coupling strength of an operator along each axis: the mean magnitude of its
+// coefficients there, sampled at a few thousand points.
 func Strength(l kernel.Layout, op kernel.Operator) [3]float64 {
 	var out [3]float64
 	every := max(1, l.Points()/4096)
@@ -30,10 +30,9 @@ func Strength(l kernel.Layout, op kernel.Operator) [3]float64 {
 	return out
 }
 
-// Average makes the operator on a coarser grid from the finer one's coefficients at the
-// nearest points. What is even in the direction, the diffusion, falls with the square of
-// the spacing, what is odd, the convection, with the spacing, and what is left on the
-// diagonal, the reaction, stays.
+// AverageOperator returns the operator on a coarser grid, from the finer one's coefficients at the
+// nearest points. The diffusion (even in the direction) decreases with the square of the spacing,
+// the convection (odd) with the spacing, and the reaction (the rest of the diagonal) is unchanged.
 func AverageOperator(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Operator, error) {
 	var ratio [3]float64
 	for a := range fine.Dim {
@@ -50,18 +49,18 @@ func AverageOperator(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Ope
 	for d := range 1 + 2*fine.Dim {
 		out.Arrays[d] = make([]float64, coarse.Points())
 	}
-	at := func(a, i int) int {
+	nearest := func(a, i int) int {
 		return min(fine.N[a]-1, int(math.Round(float64(i+1)/ratio[a]))-1)
 	}
 	var row [kernel.Directions]float64
 	for i := range coarse.Points() {
 		x, y, z := i%coarse.N[0], i/coarse.N[0]%coarse.N[1], i/(coarse.N[0]*coarse.N[1])
-		p := [3]int{at(0, x)}
+		p := [3]int{nearest(0, x)}
 		if fine.Dim > 1 {
-			p[1] = at(1, y)
+			p[1] = nearest(1, y)
 		}
 		if fine.Dim > 2 {
-			p[2] = at(2, z)
+			p[2] = nearest(2, z)
 		}
 		d := fine.Dense(p[0], p[1], p[2])
 		for k := range 1 + 2*fine.Dim {
@@ -76,7 +75,7 @@ func AverageOperator(fine, coarse kernel.Layout, op kernel.Operator) (kernel.Ope
 	return out, nil
 }
 
-// scaled is a row of the operator on a grid whose spacing is 1/ratio as large.
+// rescaled returns a row of the operator on a grid whose spacing is 1/ratio times as large.
 func rescaled(v [kernel.Directions]float64, dim int, ratio [3]float64) [kernel.Directions]float64 {
 	var out [kernel.Directions]float64
 	rest := v[kernel.Center]
@@ -84,7 +83,7 @@ func rescaled(v [kernel.Directions]float64, dim int, ratio [3]float64) [kernel.D
 		low, high := v[kernel.West+2*a], v[kernel.East+2*a]
 		rest -= low + high
 		even, odd := (low+high)/2*ratio[a]*ratio[a], (low-high)/2*ratio[a]
-		even = max(even, math.Abs(odd)) // upwind where central differences would lose the M-matrix
+		even = max(even, math.Abs(odd)) // upwind where central differences would not give an M-matrix
 		out[kernel.West+2*a], out[kernel.East+2*a] = even+odd, even-odd
 		out[kernel.Center] += 2 * even
 	}

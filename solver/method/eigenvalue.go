@@ -6,14 +6,14 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// lowestSteps of the power iteration separate the lowest eigenvector well enough on the
-// small grids that Lowest is for.
+// powerSteps is the number of steps of the power iteration. On small grids it separates the eigenvector
+// of the smallest eigenvalue well enough.
 const powerSteps = 200
 
-// Lowest estimates the smallest eigenvalue of A on the points of u that touch no
-// obstacle, by the Rayleigh quotient of a power iteration with I − 0.9·A/d, d the largest
-// diagonal entry; +Inf where all are in contact. For a nonsymmetric A it is no more than
-// a guess. It allocates and is meant for coarse grids.
+// SmallestEigenvalue estimates the smallest eigenvalue of A on the points of u that touch no
+// obstacle, by the Rayleigh quotient of a power iteration with I − 0.9·A/d, where d is the largest
+// diagonal entry. It is +Inf if all points are in contact. For a nonsymmetric A it is a rough
+// estimate only. The function allocates memory and is meant for coarse grids.
 func SmallestEigenvalue(s System, u []float64) (float64, error) {
 	l := s.Layout
 	sweep, err := s.sweep(Options{}, 1)
@@ -50,12 +50,12 @@ func SmallestEigenvalue(s System, u []float64) (float64, error) {
 	return lowest, nil
 }
 
-// FirstOmega is the relaxation factor to begin with, where A has this largest diagonal
-// entry and this smallest eigenvalue off contact.
+// InitialOmega returns the first relaxation factor for a matrix with this largest diagonal entry
+// and this smallest eigenvalue off contact.
 func InitialOmega(diagonal, lowest float64) float64 { return OptimalOmega(max(0, 1-lowest/diagonal)) }
 
-// Free estimates the smallest eigenvalue of A where nothing is in contact: that of its
-// constant part, exactly, and a guess otherwise.
+// UnconstrainedEigenvalue estimates the smallest eigenvalue of A without contact. It is exact for
+// constant coefficients and an estimate otherwise.
 func UnconstrainedEigenvalue(l kernel.Layout, op kernel.Operator) float64 {
 	var row [kernel.Directions]float64
 	n := 0
@@ -78,18 +78,18 @@ func UnconstrainedEigenvalue(l kernel.Layout, op kernel.Operator) float64 {
 	}
 	lowest := row[kernel.Center]
 	for a := range l.Dim {
-		// Coefficients of either sign of convection enter by their geometric mean.
+		// Convection makes the two coefficients unequal; their geometric mean determines the eigenvalue.
 		off := geometricMean(row[kernel.West+2*a], row[kernel.East+2*a])
 		lowest -= 2 * off * math.Cos(math.Pi/float64(l.N[a]+1))
 	}
 	return max(0, lowest/float64(n))
 }
 
-// geometricMean is √(a·b), 0 where a·b is negative.
+// geometricMean returns √(a·b), or 0 if a·b is negative.
 func geometricMean(a, b float64) float64 {
 	v := a * b
 	if v > 0x1p-1000 && v < 0x1p1000 || a == 0 || b == 0 || math.Signbit(a) != math.Signbit(b) {
 		return math.Sqrt(max(0, v))
 	}
-	return math.Sqrt(math.Abs(a)) * math.Sqrt(math.Abs(b)) // the product leaves the range of float64
+	return math.Sqrt(math.Abs(a)) * math.Sqrt(math.Abs(b)) // the product overflows or underflows
 }

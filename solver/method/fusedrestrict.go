@@ -6,22 +6,22 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// descent is what a level needs that is not shared between blocks to restrict in the same
-// pass over memory as it relaxes.
+// fusedRestriction holds what a level that lies in one block needs to restrict in the same pass over memory
+// as it relaxes.
 type fusedRestriction struct {
 	pass           kernel.Pass
-	sums           []float64   // of fine planes, restricted along y and x
-	scratch        [][]float64 // a worker each
+	sums           []float64   // fine planes restricted along y and x
+	scratch        [][]float64 // one per worker
 	restrictRows   func(worker, lo, hi, z int)
 	relaxTruncated func(colour, lo, hi, z int)
 
 	correct func(lo, hi, z int)
-	coarse  *Level // to correct from in the next pass; nil: nothing is to be corrected
+	coarse  *Level // source of the correction in the next pass, or nil
 	saved   []float64
 }
 
-// batch is how many fine rows are summed at once: few enough that their residual stays in
-// the first-level cache.
+// batchRows is the number of fine rows that are summed at once: their residual stays in the
+// first-level cache.
 const batchRows = 12
 
 func (d *fusedRestriction) bind(l *Level) {
@@ -32,33 +32,34 @@ func (d *fusedRestriction) bind(l *Level) {
 	d.correct = func(lo, hi, z int) { l.Prolong(d.coarse, d.saved, l.rowsOf(lo, hi, z)) }
 }
 
-// rowsOf are whole rows of a plane.
+// rowsOf returns the box of whole rows of a plane.
 func (l *Level) rowsOf(lo, hi, z int) kernel.Box {
 	return kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}}
 }
 
-// Correct has the next Smooth or Descend, which must relax, do Prolong in the same pass.
+// DeferProlong makes the next Smooth or SmoothRestrict, which must relax, execute Prolong in the
+// same pass.
 func (l *Level) DeferProlong(coarse *Level, keep []float64) {
 	l.fused.coarse, l.fused.saved = coarse, keep
 }
 
-// Smooth does red-black sweeps over the whole level, which lies in this block alone, and
-// calls done (nil: nothing) for rows as soon as they are final: see kernel.Pass.
+// Smooth executes red-black sweeps over the whole level, which must lie in this block alone. done,
+// if not nil, is called for rows as soon as they are final (see kernel.Pass).
 func (l *Level) Smooth(sweeps int, omega float64, e kernel.Executor, done func(worker, lo, hi, z int)) {
 	p := &l.fused.pass
-	p.Omega, p.Sweeps, p.Final, p.AfterColour = omega, sweeps, done, nil
+	*p = kernel.Pass{Omega: omega, Sweeps: sweeps, Final: done}
 	if l.HasTruncated() {
 		p.AfterColour = l.fused.relaxTruncated
 	}
-	if p.Prepare = nil; l.fused.coarse != nil {
+	if l.fused.coarse != nil {
 		p.Prepare = l.fused.correct
 	}
 	l.Sweep.RedBlackPass(l.Values, p, e)
 	l.fused.coarse, l.fused.saved = nil, nil
 }
 
-// Descend does red-black sweeps, possibly none, and the part of Restrict that reads all
-// fine points: the residual's sums, and where points are in contact.
+// SmoothRestrict executes red-black sweeps, possibly none, and the part of Restrict that reads all
+// fine points: the sums of the residual and the scan for contact.
 func (l *Level) SmoothRestrict(sweeps int, omega float64, e kernel.Executor) {
 	d := &l.fused
 	if d.sums == nil {
@@ -70,8 +71,8 @@ func (l *Level) SmoothRestrict(sweeps int, omega float64, e kernel.Executor) {
 	l.Smooth(sweeps, omega, e, d.restrictRows)
 }
 
-// room is the scratch memory of a worker: fine rows of a batch and those before it that
-// its coarse rows need, and one more.
+// scratchLen returns the length of a worker's scratch memory: the fine rows of a batch, the rows
+// before it that its coarse rows need, and one more.
 func (l *Level) scratchLen() int {
 	most, n := 0, l.Part.Layout.N
 	for lo := 0; lo < n[1]; lo++ {
@@ -82,7 +83,7 @@ func (l *Level) scratchLen() int {
 	return (most + 1) * n[0]
 }
 
-// sumRows sums the residual of rows [lo, hi) of a plane and marks their contact.
+// sumRows sums the residual of rows [lo, hi) of a plane and marks their points in contact.
 func (l *Level) sumRows(worker, lo, hi, z int) {
 	n := l.Part.Layout.N[0]
 	room := l.fused.scratch[worker]
@@ -101,9 +102,9 @@ func (l *Level) sumRows(worker, lo, hi, z int) {
 	}
 }
 
-// Contacts marks where the rows of b, whole but for their ghosts, are in contact or have
-// walls, from Residual and Walls. b may hold ghosts of the other axes, if they were brought
-// there.
+// ScanContact marks the points of the rows of b that are in contact or truncated, from Residual and
+// Truncation. The rows must be whole except for their ghosts. b may include ghosts of the other
+// axes if they were exchanged.
 func (l *Level) ScanContact(b kernel.Box) {
 	n := l.Part.Layout.N[0]
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
@@ -131,12 +132,12 @@ func (l *Level) ScanContact(b kernel.Box) {
 	}
 }
 
-// Restrict makes the problem of the correction at the coarse points of b: see the stage.
-// It takes what Descend has left or, where the level is shared between blocks, Residual,
-// and what Contacts has made of it. The coarse obstacles keep the fine point that lies
-// nearest admissible, and where that one is in contact the coarse point is held, or the
-// correction would lift it off, be projected, and come back in the next cycle. Where the
-// coarse level has walls, its Wall has to be called when all boxes are done.
+// Restrict computes the correction problem at the coarse points of b (see the stage Restrict). It
+// reads the results of SmoothRestrict or, if the level is distributed, Residual and the results of
+// ScanContact. The coarse obstacles keep the nearest fine point admissible. Where that point is in
+// contact, the coarse point is held: otherwise the correction would lift the fine point off, be
+// projected away and return in the next cycle. If the coarse level has Truncation, its
+// UpdateTruncated must be called when all boxes are complete.
 func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 	if l.weights != nil {
 		l.weights.restrict(coarse.Values, l.Residual, b)
@@ -155,11 +156,11 @@ func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 	}
 }
 
-// presses is a source that keeps a point on its lower obstacle 0, where there is no upper
-// one that could be 0 as well.
+// pressingSource is a source that holds a point on its lower obstacle 0 where no upper obstacle can
+// be set to 0.
 const pressingSource = -0x1p900
 
-// restrictRow makes source, obstacles and start of the coarse points [x0, x1) of a row.
+// restrictRow computes source, obstacles and initial values of the coarse points [x0, x1) of a row.
 func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
 	fine, c := l.Part.Layout, coarse.Part.Layout
 	fy, fz := int(l.nearestFine[1][y+1]), int(l.nearestFine[2][z+1])
@@ -192,7 +193,8 @@ func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
 	}
 }
 
-// gap is the distance of an obstacle, whose row begins at from, from u at some points.
+// obstacleDistance writes the distance of an obstacle, whose row begins at from, from u at some
+// points.
 func obstacleDistance(dst, u []float64, obstacle kernel.Field, from int, at []int32) {
 	dst = dst[:len(at)]
 	if obstacle.Array == nil {
@@ -207,18 +209,18 @@ func obstacleDistance(dst, u []float64, obstacle kernel.Field, from int, at []in
 	}
 }
 
-// wallRow makes the walls of the coarse points [x0, x1) of a row, which is looked through
-// only where the rows that its arms pass are in contact or have walls.
+// truncateRow computes the truncation of the coarse points [x0, x1) of a row. It examines only
+// points whose arms pass rows with contact or truncated points.
 func (l *Level) truncateRow(coarse *Level, x0, x1, y, z int) {
 	row := y + coarse.Part.Layout.N[1]*z
 	i := coarse.Part.Layout.Index(x0, y, z)
-	walls := coarse.Truncation[i:][:x1-x0]
-	whole := x1-x0 == coarse.Part.Layout.N[0] // else others do the rest of the row
+	codes := coarse.Truncation[i:][:x1-x0]
+	whole := x1-x0 == coarse.Part.Layout.N[0] // else the row has pieces in other boxes
 	if !whole || coarse.truncatedRows[row] {
-		clear(walls)
+		clear(codes)
 	}
-	look := l.markedSpan(y, z)
-	if look.first > look.last {
+	marked := l.markedSpan(y, z)
+	if marked.first > marked.last {
 		if whole {
 			coarse.truncatedRows[row] = false
 		}
@@ -227,7 +229,7 @@ func (l *Level) truncateRow(coarse *Level, x0, x1, y, z int) {
 	s, some := l.newIsolatedContacts(coarse), false
 	fy, fz := int(l.nearestFine[1][y+1]), int(l.nearestFine[2][z+1])
 	for x := x0; x < x1; x++ {
-		if int(l.nearestFine[0][x]) > look.last || int(l.nearestFine[0][x+2]) < look.first {
+		if int(l.nearestFine[0][x]) > marked.last || int(l.nearestFine[0][x+2]) < marked.first {
 			continue
 		}
 		if p := [3]int{int(l.nearestFine[0][x+1]), fy, fz}; !l.contact.has(p) {
@@ -236,8 +238,8 @@ func (l *Level) truncateRow(coarse *Level, x0, x1, y, z int) {
 			if l.cellEmpty(lo, hi) {
 				continue
 			}
-			walls[x-x0] = float64(l.truncationAt(coarse, at, p) | s.code(at, p, lo, hi)<<reactionShift)
-			some = some || walls[x-x0] != 0
+			codes[x-x0] = float64(l.truncationAt(coarse, at, p) | s.code(at, p, lo, hi)<<reactionShift)
+			some = some || codes[x-x0] != 0
 		}
 	}
 	if whole {
@@ -245,7 +247,8 @@ func (l *Level) truncateRow(coarse *Level, x0, x1, y, z int) {
 	}
 }
 
-// around is the span of the rows between the neighbours of row (y, z) of the next coarser grid.
+// markedSpan returns the span of marked points in the rows between the neighbours of row (y, z) of
+// the next coarser grid.
 func (l *Level) markedSpan(y, z int) span {
 	s := emptySpan
 	for b := int(l.nearestFine[2][z]) + 1; b < int(l.nearestFine[2][z+2]); b++ {

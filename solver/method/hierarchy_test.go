@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestEveryGridCoarsensToAFewPoints(t *testing.T) {
+func TestHierarchiesEndWithFewPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := rapid.IntRange(1, 3).Draw(t, "dim")
 		n, strength := [3]int{1, 1, 1}, [3]float64{}

@@ -5,13 +5,11 @@ import (
 	"math/bits"
 )
 
-func squareRoot(v float64) float64 { return math.Sqrt(v) }
-
-// placing is where the points of a grid lie in the next coarser one, and how much of a
-// coarse value interpolation that follows the diffusion brings to a fine one.
+// interpolation computes the positions of the points of a grid in the next coarser grid, and the weights of
+// interpolation that follows the diffusion.
 type interpolation struct {
 	fine   *Edges
-	grid   [3]int // of the coarser one
+	grid   [3]int // points of the coarser grid
 	nested bool   // along every axis that is coarsened
 }
 
@@ -24,19 +22,20 @@ func newInterpolation(fine *Edges, grid [3]int) *interpolation {
 	return t
 }
 
-// position is that of a coarse point among the fine ones, from 0 for the first.
+// position returns the position of a coarse point on the fine grid; the first fine point has
+// position 0.
 func (t *interpolation) position(a, c int) float64 {
 	return float64((c+1)*(t.fine.Grid[a]+1))/float64(t.grid[a]+1) - 1
 }
 
-// nearest is the fine point, not on the boundary, nearest to a coarse one.
+// nearest returns the fine point, not on the boundary, nearest to a coarse point.
 func (t *interpolation) nearest(a, c int) int {
 	f := (2*(c+1)*(t.fine.Grid[a]+1)+t.grid[a]+1)/(2*(t.grid[a]+1)) - 1
 	return max(0, min(t.fine.Grid[a]-1, f))
 }
 
-// support is the fine points, not on the boundary, strictly between the neighbours of a
-// coarse one.
+// support returns the fine points, not on the boundary, strictly between the neighbours of a coarse
+// point.
 func (t *interpolation) support(a, c int) (lo, hi int) {
 	nf, nc := t.fine.Grid[a]+1, t.grid[a]+1
 	lo = c * nf / nc
@@ -44,21 +43,21 @@ func (t *interpolation) support(a, c int) (lo, hi int) {
 	return max(0, lo), min(t.fine.Grid[a], hi)
 }
 
-// place is the coarse point on which, or behind which, a fine point lies, and whether it
-// lies behind.
+// coarseIndex returns the coarse point at or before a fine point, and whether the fine point lies
+// between coarse points.
 func (t *interpolation) coarseIndex(a, f int) (at int, between bool) {
 	nf, nc := t.fine.Grid[a]+1, t.grid[a]+1
 	return (f+1)*nc/nf - 1, (f+1)*nc%nf != 0
 }
 
-// linear is the weight of coarse point c at fine point f by linear interpolation.
+// linear returns the weight of coarse point c at fine point f in linear interpolation.
 func (t *interpolation) linear(a, f, c int) float64 {
 	nf, nc := t.fine.Grid[a]+1, t.grid[a]+1
 	far := (f+1)*nc - (c+1)*nf
 	return max(0, 1-math.Abs(float64(far))/float64(nf))
 }
 
-// resistance is that of the line through p along an axis, from one position to another.
+// resistance returns the resistance of the line through p along an axis between two positions.
 func (t *interpolation) resistance(a int, p [3]int, from, to float64) float64 {
 	sum := 0.0
 	for i := int(math.Floor(from)); float64(i) < to; i++ {
@@ -71,12 +70,14 @@ func (t *interpolation) resistance(a int, p [3]int, from, to float64) float64 {
 	return sum
 }
 
-// weights are those of interpolation to fine point p, none of it along the axes of the
-// mask skip: the coarse point base and, corner by corner (bit a set: the next one along
-// axis a), the parts of the corners' values, which sum to 1. On nested grids p takes the
-// mean of its neighbours along the axes on which it lies between coarse points, weighted by
-// the edges that lead there, and these theirs: it solves the equation there, but for what
-// leads across. Otherwise the parts are products of those along each axis, by resistance.
+// weights computes the weights of interpolation to fine point p, without the axes of the bit mask
+// skip. base is the lower coarse point. w receives the weight of each corner (bit a set: the next
+// coarse point along axis a); the weights sum to 1.
+//
+// On nested grids the value at p is the mean of its neighbours along the axes on which it lies
+// between coarse points, weighted by the edges to them, and the same holds for these neighbours: it
+// solves the equation at p except for the terms across. On other grids the weights are products
+// over the axes, by resistance.
 func (t *interpolation) weights(p [3]int, skip uint, w *[8]float64) (base [3]int) {
 	between := uint(0)
 	for a := range t.fine.Dim {
@@ -106,15 +107,15 @@ func (t *interpolation) weights(p [3]int, skip uint, w *[8]float64) (base [3]int
 	return base
 }
 
-// share adds a part of p's value, which comes from a corner along the axes done, to those
-// of the corners.
+// distribute adds the part of p's weight, for the corner reached along the axes already processed,
+// to the weights of the corners.
 func (t *interpolation) distribute(p [3]int, between, corner uint, part float64, w *[8]float64) {
 	if between == 0 {
 		w[corner] += part
 		return
 	}
 	rim := t.fine.onBoundary(p)
-	if between&(between-1) == 0 { // one axis, so corners come next
+	if between&(between-1) == 0 { // one axis is left: its neighbours are corners
 		a := bits.TrailingZeros(between)
 		low, high := t.conductances(p, a, rim)
 		sum := low + high
@@ -144,7 +145,8 @@ func (t *interpolation) distribute(p [3]int, between, corner uint, part float64,
 	}
 }
 
-// arms are the conductances that lead from p along an axis, in the unit of all axes; 1 on the rim.
+// conductances returns the conductances from p along an axis, in a unit common to all axes. On the
+// boundary both are 1.
 func (t *interpolation) conductances(p [3]int, a int, rim bool) (low, high float64) {
 	e := t.fine
 	if rim {

@@ -7,25 +7,25 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Pins are fine points in contact that no arm of a coarse stencil meets, or that stand
-// alone where one does: what they hold down beside the arm no coarse point knows. A
-// terrain touches the membrane at its summits only; coarse grids that do not know of them
-// answer with corrections that tear the membrane off. In the Galerkin product with interpolation cut off
-// at points in contact (Kornhuber, Numer. Math. 69, 1994) the edges from a pin p to its
-// free neighbours cost off·v(p)² each, v the interpolated correction: a matrix of rank one
-// over the corners of the coarse cell. Here it is lumped on the diagonal, as a reaction
-// would be, and like a reaction it is restricted from grid to grid.
+// Isolated contact points are fine points in contact that lie on no arm of a coarse stencil, or that
+// also hold points beside the arm. For example, a terrain touches the membrane at its summits only, and
+// coarse grids that ignore them return corrections that lift the membrane off.
 //
-// What is added, in units of the coarse point's coefficients together, is a code of 10
-// bits above those of the walls: 4 bits of mantissa, 6 of exponent; 0: nothing.
+// In the Galerkin product with interpolation truncated at points in contact (Kornhuber, Numer. Math. 69,
+// 1994) each edge from a contact point p to a free neighbour contributes off·v(p)², where v is the
+// interpolated correction: a matrix of rank one over the corners of the coarse cell. Here it is lumped on
+// the diagonal like a reaction, and restricted from grid to grid like one.
+//
+// The reaction, relative to the sum of the coarse point's coefficients, is a code of 10 bits above those of
+// the arms: 4 bits of mantissa and 6 bits of exponent; 0 means none.
 const (
 	reactionShift  = 6 * armBits
 	reactionBits   = 10
 	reactionSteps  = 16
-	reactionOffset = 32 // of the exponent
+	reactionOffset = 32 // offset of the exponent
 )
 
-// pinCode is the code of a part.
+// encodeReaction returns the code of a relative reaction.
 func encodeReaction(part float64) uint64 {
 	if !(part > 0) {
 		return 0
@@ -35,35 +35,35 @@ func encodeReaction(part float64) uint64 {
 	return uint64(max(1, min(1<<reactionBits-1, code)))
 }
 
-// pin is the part that a code of walls holds.
-func decodeReaction(walls float64) float64 {
-	code := int(uint64(walls) >> reactionShift)
+// decodeReaction returns the relative reaction in the codes of a point.
+func decodeReaction(codes float64) float64 {
+	code := int(uint64(codes) >> reactionShift)
 	if code == 0 {
 		return 0
 	}
 	return math.Ldexp(0.5+float64(code%reactionSteps)/(2*reactionSteps), code/reactionSteps-reactionOffset)
 }
 
-// holding is the part of the cost of edges that counts, by dimension, as measured: with less
-// of it corrections are rejected over terrains and noise, with more of it smooth obstacles,
-// at whose rounded edges pins are found too, take more cycles.
+// edgeShare is the part of the cost of edges that is added, by dimension (measured): with less, corrections
+// over terrains and noise are rejected; with more, smooth obstacles, whose rounded edges have isolated
+// contact points too, need more cycles.
 var edgeShare = [4]float64{0, 1, 1, 0.5}
 
-// pins looks for pins around coarse points, one after the other.
+// isolatedContacts computes the reactions of coarse points, one after the other.
 type isolatedContacts struct {
 	fine, coarse   *Level
 	dim            int
-	at, near       [3]int     // the coarse point and the fine one that it lies on or next to
-	lo, hi         [3]int     // fine points of the grid strictly between the coarse neighbours
-	spacing        [3]float64 // coarse one in fine ones
-	scale          float64    // fine points for a coarse one
-	coupling       [3]float64 // coupling of fine neighbours along an axis
-	couplingSum    float64    // of all of a point's
-	uneven         bool       // the edges around it differ much
-	coarseCoupling float64    // of a coarse point with its neighbours
+	at, near       [3]int     // the coarse point; the fine point on or next to which it lies
+	lo, hi         [3]int     // fine points strictly between the coarse neighbours
+	spacing        [3]float64 // coarse spacing in fine spacings
+	scale          float64    // fine points per coarse point
+	coupling       [3]float64 // coupling of fine neighbours along each axis
+	couplingSum    float64    // sum over all neighbours of a point
+	uneven         bool       // the surrounding edges differ strongly
+	coarseCoupling float64    // sum over all neighbours of a coarse point
 }
 
-// pinsTo is what is the same for all points of the next coarser grid.
+// newIsolatedContacts sets the values that are the same for all points of the next coarser grid.
 func (l *Level) newIsolatedContacts(coarse *Level) isolatedContacts {
 	s := isolatedContacts{fine: l, coarse: coarse, dim: l.Part.Layout.Dim, scale: 1}
 	for a := range s.dim {
@@ -74,8 +74,8 @@ func (l *Level) newIsolatedContacts(coarse *Level) isolatedContacts {
 	return s
 }
 
-// couple reads the operator at a dense index. That of the coarse grid is not read: a peer
-// that only gathers has none.
+// readCouplings reads the operator at a dense index. It does not read the coarse operator, which a
+// peer that only gathers does not have.
 func (s *isolatedContacts) readCouplings(d int) {
 	s.couplingSum, s.coarseCoupling = 0, 0
 	for a := range s.dim {
@@ -86,8 +86,8 @@ func (s *isolatedContacts) readCouplings(d int) {
 	}
 }
 
-// code is that of the pins around point at of the coarse grid, which lies on the fine point
-// p; lo and hi are its cell.
+// code returns the code of the reaction at point at of the coarse grid, which lies on or next to
+// the fine point p. lo and hi bound its cell.
 func (s *isolatedContacts) code(at, p, lo, hi [3]int) uint64 {
 	s.at, s.near, s.lo, s.hi = at, p, lo, hi
 	l := s.fine
@@ -117,7 +117,7 @@ func (s *isolatedContacts) code(at, p, lo, hi [3]int) uint64 {
 	return encodeReaction(sum / s.scale / s.coarseCoupling)
 }
 
-// marked are the points of part of a row that are in contact or have walls, a bit each.
+// marked returns the points of a part of a row that are in contact or truncated, one bit each.
 func (l *Level) marked(lo, hi, y, z int) uint64 {
 	row := l.contact.bits(lo, hi, y, z)
 	if l.Truncation != nil {
@@ -126,7 +126,7 @@ func (l *Level) marked(lo, hi, y, z int) uint64 {
 	return row
 }
 
-// cell is the fine points strictly between the neighbours of a point of the next coarser grid.
+// cell returns the fine points strictly between the neighbours of a point of the next coarser grid.
 func (l *Level) cell(at [3]int) (lo, hi [3]int) {
 	hi = [3]int{1, 1, 1}
 	for a := range l.Part.Layout.Dim {
@@ -135,7 +135,7 @@ func (l *Level) cell(at [3]int) (lo, hi [3]int) {
 	return lo, hi
 }
 
-// empty tells whether no point of the cell is in contact or has walls.
+// cellEmpty reports whether no point of the cell is in contact or truncated.
 func (l *Level) cellEmpty(lo, hi [3]int) bool {
 	var some uint64
 	for z := lo[2]; z < hi[2]; z++ {
@@ -146,7 +146,8 @@ func (l *Level) cellEmpty(lo, hi [3]int) bool {
 	return some == 0
 }
 
-// edgesOf is all that joins own point q and its neighbours, where the level knows its edges.
+// conductanceSum returns the sum of the conductances between own point q and its neighbours. The
+// level must have edges.
 func (l *Level) conductanceSum(q [3]int) float64 {
 	sum := 0.0
 	for a := range l.Part.Layout.Dim {
@@ -155,11 +156,11 @@ func (l *Level) conductanceSum(q [3]int) float64 {
 	return sum
 }
 
-// evenEdges differ by that factor at most.
+// maxEdgeRatio is the largest ratio of edges that count as even.
 const maxEdgeRatio = 4
 
-// uneven reports whether the edges between the points of a cell and their neighbours differ
-// much.
+// uneven reports whether the edges between the points of a cell and their neighbours differ by more
+// than maxEdgeRatio.
 func (l *Level) uneven(lo, hi [3]int) bool {
 	least, most := math.Inf(1), 0.0
 	for z := lo[2]; z < hi[2]; z++ {
@@ -177,7 +178,7 @@ func (l *Level) uneven(lo, hi [3]int) bool {
 	return most > maxEdgeRatio*least
 }
 
-// weight is that of the coarse point in the interpolation to q.
+// weight returns the weight of the coarse point in the interpolation to q.
 func (s *isolatedContacts) weight(q [3]int) float64 {
 	if w := s.fine.weights; w != nil {
 		return w.weight(s.at, q)
@@ -190,7 +191,7 @@ func (s *isolatedContacts) weight(q [3]int) float64 {
 	return w
 }
 
-// cost is what a correction of 1 at q costs that the arms of the coarse point do not see.
+// cost returns the cost of a correction of 1 at q that the arms of the coarse point do not include.
 func (s *isolatedContacts) cost(q [3]int) float64 {
 	if q != s.near && s.fine.contact.has(q) {
 		return s.contactCost(q)
@@ -205,10 +206,10 @@ func (s *isolatedContacts) cost(q [3]int) float64 {
 	return decodeReaction(s.fine.Truncation[s.fine.Part.Layout.Index(q[0], q[1], q[2])]) * edges
 }
 
-// free tells whether q, a point between lo and hi, is not in contact.
+// free reports whether q, a point between lo and hi, is not in contact.
 func (s *isolatedContacts) free(q [3]int) bool { return !s.fine.contact.has(q) }
 
-// along tells whether an arm of the coarse point along axis a passes q.
+// onArm reports whether q lies on an arm of the coarse point along axis a.
 func (s *isolatedContacts) onArm(q [3]int, a int) bool {
 	for b := range s.dim {
 		if b != a && q[b] != s.near[b] {
@@ -218,7 +219,7 @@ func (s *isolatedContacts) onArm(q [3]int, a int) bool {
 	return true
 }
 
-// between is what joins q and the next point along an axis.
+// couplingAt returns the coupling of q and the next point along an axis.
 func (s *isolatedContacts) couplingAt(a int, q [3]int) float64 {
 	if s.fine.edges == nil {
 		return s.coupling[a]
@@ -226,7 +227,7 @@ func (s *isolatedContacts) couplingAt(a int, q [3]int) float64 {
 	return s.fine.conductance(a, q)
 }
 
-// hold is the part that counts of the edge from q, which is in contact, to its neighbour on
+// edgeCost returns the counted cost of the edge from q, which is in contact, to its neighbour on
 // the coarse point's side.
 func (s *isolatedContacts) edgeCost(a int, q, inner [3]int) float64 {
 	edge := q
@@ -234,14 +235,14 @@ func (s *isolatedContacts) edgeCost(a int, q, inner [3]int) float64 {
 	if !s.uneven {
 		return float64(edgeShare[s.dim] * s.couplingAt(a, edge))
 	}
-	// All of it, for the value at the free end: what is left out here may be many times all
-	// that holds the coarse point.
+	// The whole cost counts, for the value at the free end: any omitted part could exceed the sum of all other
+	// couplings of the coarse point.
 	return s.couplingAt(a, edge) * s.weight(inner) / s.weight(q)
 }
 
-// held is the cost of a point in contact: that of its edges to free points, but for those
-// that lead away from the coarse point, which count for its neighbour. Where a point nearer
-// to the coarse one is in contact too, that one is seen, and stands before q.
+// contactCost returns the cost of a point in contact: that of its edges to free points, except
+// those that lead away from the coarse point, which count for the coarse point's neighbour. If a
+// point nearer to the coarse point is in contact too, that one counts instead of q.
 func (s *isolatedContacts) contactCost(q [3]int) float64 {
 	sum := 0.0
 	for a := range s.dim {

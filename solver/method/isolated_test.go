@@ -7,20 +7,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a pin holds goes through its code to a sixteenth, beside the walls of all six arms.
-func TestPinCodes(t *testing.T) {
-	var walls uint64
+// Reactions are encoded with a relative error of at most 1/16, beside the codes of all six arms.
+func TestReactionCodes(t *testing.T) {
+	var arms uint64
 	for d := range 6 {
-		walls |= fractionCode(0.1+0.15*float64(d)) << (armBits * d)
+		arms |= fractionCode(0.1+0.15*float64(d)) << (armBits * d)
 	}
 	for part := 1e-9; part < 1e9; part *= 1.07 {
-		code := float64(walls | encodeReaction(part)<<reactionShift)
+		code := float64(arms | encodeReaction(part)<<reactionShift)
 		require.InDelta(t, part, decodeReaction(code), part/16)
 		for d := range 6 {
 			require.Equal(t, int(fractionCode(0.1+0.15*float64(d))), arm(code, d))
 		}
 	}
-	require.Zero(t, decodeReaction(float64(walls)))
+	require.Zero(t, decodeReaction(float64(arms)))
 	for _, nothing := range []float64{0, -1, math.NaN()} {
 		require.Zero(t, encodeReaction(nothing))
 	}

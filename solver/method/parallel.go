@@ -2,8 +2,8 @@ package method
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// team cuts boxes along their slowest axis and has the executor do the pieces. What is
-// done is bound once: a closure a call would allocate.
+// parallelFor divides boxes along their slowest axis and runs the pieces on an executor. runPiece is
+// bound once, because a closure per call would allocate memory.
 type parallelFor struct {
 	exec     kernel.Executor
 	dim      int
@@ -14,9 +14,10 @@ type parallelFor struct {
 }
 
 const (
-	// pieces of a box at most; more than threads, so that a late one costs little.
+	// maxPieces bounds the pieces of a box. It exceeds usual numbers of threads, so that a late thread costs
+	// little.
 	maxPieces = 16
-	// leastPiece points are worth handing to another thread.
+	// minPiecePoints is the smallest number of points that justifies another thread.
 	minPiecePoints = 1 << 13
 )
 
@@ -34,7 +35,7 @@ func newParallelFor(exec kernel.Executor, dim int) *parallelFor {
 	return t
 }
 
-// each calls do for the pieces of b.
+// run calls do for the pieces of b.
 func (t *parallelFor) run(b kernel.Box, do func(piece int, b kernel.Box)) {
 	t.count = max(1, min(maxPieces, b.Hi[t.dim-1]-b.Lo[t.dim-1], b.Points()/minPiecePoints))
 	if t.count == 1 {
@@ -45,5 +46,5 @@ func (t *parallelFor) run(b kernel.Box, do func(piece int, b kernel.Box)) {
 	t.exec.For(t.count, t.runPiece)
 }
 
-// small tells whether a block is not worth sharing out.
+// tooSmallToShare reports whether a block is too small for several threads.
 func tooSmallToShare(l kernel.Layout) bool { return l.Points() < 2*minPiecePoints }

@@ -1,16 +1,17 @@
 package method
 
-// takeBack brings back the values before a correction, and owes relaxations instead: as many
-// as the safeguard asks for and Spent allows.
+// restoreSaved restores the values before the coarse correction and schedules relaxations instead:
+// as many as the safeguard requires and BudgetSpent allows.
 func (m *Multigrid) restoreSaved() {
 	m.parallel.run(m.levels[0].Part.Layout.Interior(), m.funcs.restore)
-	for m.pending = 0; m.pending < m.safeguard.Sweeps() && (m.BudgetSpent == nil || !m.BudgetSpent(m.relaxations+m.pending)); {
+	for m.pending = 0; m.pending < m.safeguard.Sweeps() && (m.BudgetSpent == nil ||
+		!m.BudgetSpent(m.relaxations+m.pending)); {
 		m.pending++
 	}
 	m.relaxations += m.pending
 }
 
-// relax does sweeps of what was owed.
+// relaxPending executes pending relaxations.
 func (m *Multigrid) relaxPending(sweeps int) float64 {
 	if sweeps == 0 {
 		return 0
@@ -18,17 +19,17 @@ func (m *Multigrid) relaxPending(sweeps int) float64 {
 	return m.run(Stage{Kind: Relax, Sweeps: sweeps, Omega: 1})
 }
 
-// relaxed measures at the end.
+// measureRelaxed measures the residual after relaxations.
 func (m *Multigrid) measureRelaxed() float64 {
 	work := m.run(Stage{Kind: Measure})
 	m.safeguard.AcceptRelaxed(m.residual)
 	return work
 }
 
-// Relaxations is how many were done instead of corrections.
+// Relaxations returns the number of relaxations executed instead of corrections.
 func (m *Multigrid) Relaxations() int { return m.relaxations }
 
-// Nominal is what a cycle costs that is accepted, in sweeps over the block.
+// NominalWork returns the cost of an accepted cycle in sweeps over the block.
 func (m *Multigrid) NominalWork() float64 {
 	if len(m.levels) == 1 {
 		return NominalWork(&m.hierarchy, []Stage{m.hierarchy.solve(0), {Kind: Measure}})
@@ -36,7 +37,7 @@ func (m *Multigrid) NominalWork() float64 {
 	return NominalWork(&m.hierarchy, m.hierarchy.Cycle(DefaultSmoothing(m.options), 0))
 }
 
-// Nominal is what stages cost, in sweeps over grid 0, before any are fused.
+// NominalWork returns the cost of stages in sweeps over grid 0, before any are fused.
 func NominalWork(h *Hierarchy, stages []Stage) float64 {
 	work := 0.0
 	for _, s := range stages {

@@ -7,10 +7,10 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// SOR is red-black projected successive over-relaxation (Cryer, SIAM J. Control 9, 1971),
-// which for a symmetric positive definite A converges for every 0 < ω < 2. Without an ω
-// of the user's, Factor finds it; the residual that it goes by is measured now and then.
-type SOR struct {
+// sor is red-black projected successive over-relaxation (Cryer, SIAM J. Control 9, 1971), which converges
+// for a symmetric positive definite A and every 0 < ω < 2. If the user sets no ω, AdaptiveOmega selects
+// it by the residual, which is measured at intervals.
+type sor struct {
 	layout   kernel.Layout
 	sweep    *kernel.Sweep
 	exec     kernel.Executor
@@ -20,20 +20,20 @@ type SOR struct {
 	values   []float64
 	do       func(piece int, b kernel.Box)
 	sweeps   int
-	next     int // sweep after which the residual is measured again
+	next     int // sweep of the next residual measurement
 }
 
-// firstMeasure sweeps smooth what the start has of all frequencies, whose residual says
-// nothing of the rate.
+// firstMeasure is the sweep of the first residual measurement. Earlier sweeps reduce high
+// frequencies of the initial error, and their residuals do not show the asymptotic rate.
 const firstMeasure = 12
 
-// NewSOR makes the solver.
-func NewSOR(s System, o Options) (*SOR, error) {
+func newSOR(s System, o Options) (*sor, error) {
 	sweep, err := s.sweep(o, 1)
 	if err != nil {
 		return nil, err
 	}
-	r := &SOR{layout: s.Layout, sweep: sweep, exec: o.Executor, parallel: newParallelFor(o.Executor, s.Layout.Dim), next: firstMeasure}
+	r := &sor{layout: s.Layout, sweep: sweep, exec: o.Executor, parallel: newParallelFor(o.Executor, s.Layout.Dim),
+		next: firstMeasure}
 	if o.Executor == nil || tooSmallToShare(s.Layout) {
 		r.exec = kernel.Sequential{}
 	}
@@ -53,14 +53,14 @@ func NewSOR(s System, o Options) (*SOR, error) {
 	return r, nil
 }
 
-// Name is "sor".
-func (s *SOR) Name() string { return NameSOR }
+// Name returns "sor".
+func (s *sor) Name() string { return NameSOR }
 
-// Start does nothing.
-func (s *SOR) Start([]float64) float64 { return 0 }
+// Start does nothing and returns 0.
+func (s *sor) Start([]float64) float64 { return 0 }
 
-// Cycle is one sweep, red and black, and now and then a residual.
-func (s *SOR) Cycle(u []float64) float64 {
+// Cycle executes one red-black sweep and, at intervals, measures the residual.
+func (s *sor) Cycle(u []float64) float64 {
 	s.sweep.RedBlack(u, s.factor.Omega(), 1, s.exec)
 	if s.sweeps++; s.factor.fixed || s.sweeps < s.next {
 		return 1
@@ -72,11 +72,11 @@ func (s *SOR) Cycle(u []float64) float64 {
 	return 2
 }
 
-// Changed begins the observation anew: what was observed before still holds.
-func (s *SOR) Changed() { s.factor.Forget() }
+// Changed restarts the observation of the rate and keeps ω.
+func (s *sor) Changed() { s.factor.Forget() }
 
-// Describe tells the factor.
-func (s *SOR) Describe() string { return fmt.Sprintf("ω = %.4g", s.factor.Omega()) }
+// Describe returns the factor.
+func (s *sor) Describe() string { return fmt.Sprintf("ω = %.4g", s.factor.Omega()) }
 
-// Bytes is 0: values are relaxed in place.
-func (s *SOR) Bytes() int { return 0 }
+// Bytes returns 0: values are relaxed in place.
+func (s *sor) Bytes() int { return 0 }

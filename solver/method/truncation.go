@@ -6,50 +6,50 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Walls are where the fine points in contact, at which a correction is 0, stand between
-// two coarse points. Without them a coarse grid knows contact at its own points only, the
-// place of the free boundary to half a spacing, and what it answers is wrong by that: a
-// cycle then gains little, and in one dimension almost nothing. With them the arm of the
-// stencil from a coarse point ends at the wall, at the part θ of the way, where it meets
-// 0: the coefficient divided by θ stays on the diagonal and the neighbour behind the wall
-// is not read. Along an axis this is the Galerkin product with interpolation cut off at
-// points in contact (the truncation of Kornhuber, Numer. Math. 69, 1994).
+// Truncated stencil arms represent fine points in contact, where a correction is 0, between two coarse
+// points. Without them a coarse grid would know contact at its own points only, that is, the free boundary
+// to half a spacing, and a cycle would gain little (in one dimension almost nothing).
 //
-// The arms of a point are one number, codes of 7 bits an arm, low axes and low sides
-// first: 0 for a free arm, else 128·θ. An array of them is exchanged as others are.
+// An arm of the stencil of a coarse point ends at the first contact point, at the part θ of the way to
+// the neighbour. The value there is 0: the coefficient divided by θ remains on the diagonal, and the
+// neighbour is not read. Along an axis this is the Galerkin product with interpolation truncated at
+// points in contact (Kornhuber, Numer. Math. 69, 1994).
+//
+// The arms of a point are encoded in one number with 7 bits per arm, low axes and low sides first: 0 for a
+// complete arm, else 128·θ. The array of these numbers is exchanged like arrays of values.
 const (
 	armBits  = 7
 	armScale = 1 << armBits
 )
 
-// walled is a point that has a wall on some arm, with its row of the operator.
+// truncatedPoint is a point with truncated arms and its row of the operator.
 type truncatedPoint struct {
 	at     [3]int
 	index  int // in padded arrays
-	dense  int
+	dense  int // in dense arrays
 	colour int
 	center float64
-	off    [2 * 3]float64 // of the neighbours; 0 behind a wall
+	off    [2 * 3]float64 // coefficients of the neighbours, 0 for truncated arms
 }
 
-// arm is the code of arm d (0 for West) of a point.
-func arm(walls float64, d int) int {
-	return int(uint64(walls)>>(armBits*d)) & (armScale - 1)
+// arm returns the code of arm d (0 for West) of a point.
+func arm(codes float64, d int) int {
+	return int(uint64(codes)>>(armBits*d)) & (armScale - 1)
 }
 
-// wallCode is the code of θ, between 0 and 1.
+// fractionCode returns the code of θ, 0 < θ < 1.
 func fractionCode(theta float64) uint64 {
 	return uint64(max(1, min(armScale-1, math.Round(armScale*theta))))
 }
 
-// Where the diffusion varies θ is the resistance of the way to the wall, that of the whole
-// arm being 1: any positive number, so its code has 2 bits of mantissa and 5 of exponent.
+// If the diffusion varies, θ is the resistance of the truncated arm relative to that of the whole arm. It
+// may be any positive number, so its code has a mantissa of 2 bits and an exponent of 5 bits.
 const (
 	armMantissa = 2
-	armExponent = 24 // of the code 0
+	armExponent = 24 // exponent of the code 0
 )
 
-// armCode is the code of the wall at θ on an arm below l.
+// armCode returns the code of an arm truncated at θ on the level below l.
 func (l *Level) armCode(theta float64) uint64 {
 	if l.edges == nil {
 		return fractionCode(theta)
@@ -59,7 +59,7 @@ func (l *Level) armCode(theta float64) uint64 {
 	return uint64(max(1, min(armScale-1, code)))
 }
 
-// theta is what a code above 0 of a wall of l's says.
+// theta returns θ of a nonzero code of l.
 func (l *Level) theta(code int) float64 {
 	if l.edges == nil {
 		return float64(code) / armScale
@@ -68,8 +68,8 @@ func (l *Level) theta(code int) float64 {
 	return math.Ldexp(fraction, code>>armMantissa-armExponent)
 }
 
-// conduct is what joins own point q and the next one along an axis, where the level knows its
-// edges.
+// conductance returns the conductance between own point q and the next point along axis a. The
+// level must have edges.
 func (l *Level) conductance(a int, q [3]int) float64 {
 	for b := range q {
 		q[b] += l.Part.Lo[b]
@@ -78,8 +78,8 @@ func (l *Level) conductance(a int, q [3]int) float64 {
 	return l.edges.above(a, q) / float64(h*h)
 }
 
-// wallsOf are the walls around point at of the next coarser grid, which lies on the fine
-// point p.
+// truncationAt returns the codes of the arms of point at of the next coarser grid, which lies on or next to the
+// fine point p.
 func (l *Level) truncationAt(coarse *Level, at, p [3]int) uint64 {
 	var code uint64
 	c := coarse.Part
@@ -95,36 +95,36 @@ func (l *Level) truncationAt(coarse *Level, at, p [3]int) uint64 {
 	return code
 }
 
-// wallTowards is the part of the way from coarse own point c, which lies on p or next to
-// it, to the next coarse point along axis a, next to own index end, at which a wall stands;
-// 0: there is none.
+// contactDistance returns θ of the first contact point between coarse own point c and the next coarse point
+// along axis a, or 0 if there is none. c lies on or next to the fine point p; the next coarse point lies on or
+// next to index end.
 func (l *Level) contactDistance(coarse *Level, c, p [3]int, a, step, end int) float64 {
 	d := 2*a + (step+1)/2
 	spacing := float64(l.Part.Global[a]+1) / float64(coarse.Part.Global[a]+1)
 	from := float64(coarse.Part.Lo[a]+c[a]+1)*spacing - float64(l.Part.Lo[a]+1) // exact where grids are nested
-	gone := (float64(p[a]) - from) * float64(step)
+	length := (float64(p[a]) - from) * float64(step)
 	all, edge := spacing, 1.0
-	if l.edges != nil { // a way is long where its resistance is large
+	if l.edges != nil { // lengths are resistances
 		all /= coarse.conductanceAlong(c, a, step) * float64(spacing*spacing)
 		edge = 1 / l.conductanceAlong(p, a, step)
-		gone *= edge
+		length *= edge
 	}
 	for q := p; q[a] != end; q[a] += step {
-		wall := q != p && l.contact.has(q)
+		held := q != p && l.contact.has(q)
 		rest := 0.0
 		if l.edges != nil {
 			edge = 1 / l.conductanceAlong(q, a, step)
 		}
-		if !wall && l.Truncation != nil {
+		if !held && l.Truncation != nil {
 			if code := arm(l.Truncation[l.Part.Layout.Index(q[0], q[1], q[2])], d); code > 0 {
-				wall, rest = true, float64(edge*l.theta(code))
+				held, rest = true, float64(edge*l.theta(code))
 			}
 		}
-		if !wall {
-			gone += edge
+		if !held {
+			length += edge
 			continue
 		}
-		theta := (gone + rest) / all
+		theta := (length + rest) / all
 		if l.edges == nil {
 			theta = ((float64(q[a])-from)*float64(step) + rest) / spacing
 			if theta >= 1 {
@@ -136,7 +136,8 @@ func (l *Level) contactDistance(coarse *Level, c, p [3]int, a, step, end int) fl
 	return 0
 }
 
-// conductAlong is what joins own point q and its neighbour on one side of it along an axis.
+// conductanceAlong returns the conductance between own point q and its neighbour on one side along
+// an axis.
 func (l *Level) conductanceAlong(q [3]int, a, step int) float64 {
 	if step < 0 {
 		q[a]--
@@ -144,8 +145,8 @@ func (l *Level) conductanceAlong(q [3]int, a, step int) float64 {
 	return l.conductance(a, q)
 }
 
-// nearest is the fine own index on which point j of the next coarser block lies, or next
-// to it; j may be a ghost.
+// nearest returns the fine own index on or next to which point j of the coarse block lies. j may be
+// a ghost.
 func (l *Level) nearest(coarse *Level, a, j int) int {
 	nf, nc := l.Part.Global[a], coarse.Part.Global[a]
 	at := (coarse.Part.Lo[a] + j + 1) * (nf + 1)
@@ -156,9 +157,9 @@ func (l *Level) nearest(coarse *Level, a, j int) int {
 	return n
 }
 
-// Wall makes the list of points that have walls from Walls, whole: after Restrict has
-// written all of them, or where they have been brought from elsewhere, in any row.
-func (l *Level) UpdateTruncated(brought bool) {
+// UpdateTruncated updates the list of truncated points from Truncation after Restrict has written all of it.
+// allRows must be true if Truncation was written by other means: then every row is read.
+func (l *Level) UpdateTruncated(allRows bool) {
 	if l.Truncation == nil {
 		return
 	}
@@ -170,7 +171,7 @@ func (l *Level) UpdateTruncated(brought bool) {
 	}
 	for row := range l.truncatedRows {
 		l.rowStart[row] = int32(len(l.truncated))
-		if !brought && !l.truncatedRows[row] {
+		if !allRows && !l.truncatedRows[row] {
 			continue
 		}
 		y, z := row%n[1], row/n[1]
@@ -187,13 +188,14 @@ func (l *Level) UpdateTruncated(brought bool) {
 	l.rowStart[len(l.truncatedRows)] = int32(len(l.truncated))
 }
 
-// rowOf is the operator's row at a point with walls.
+// stencilAt returns the operator's row at a point with truncated arms.
 func (l *Level) stencilAt(at [3]int, i, d int, code float64) truncatedPoint {
-	w := truncatedPoint{at: at, index: i, dense: d, colour: (at[0] + at[1] + at[2] + l.parity) & 1, center: l.coefficient(kernel.Center, d)}
-	held := decodeReaction(code)
+	w := truncatedPoint{at: at, index: i, dense: d, center: l.coefficient(kernel.Center, d)}
+	w.colour = (at[0] + at[1] + at[2] + l.parity) & 1
+	reaction := decodeReaction(code)
 	for k := range 2 * l.Part.Layout.Dim {
 		off := l.coefficient(kernel.West+k, d)
-		w.center += held * math.Abs(off)
+		w.center += reaction * math.Abs(off)
 		if c := arm(code, k); c > 0 {
 			w.center += off/l.theta(c) - off
 			continue
@@ -203,8 +205,8 @@ func (l *Level) stencilAt(at [3]int, i, d int, code float64) truncatedPoint {
 	return w
 }
 
-// coefficient is that of the operator in a direction at dense index d, of the diagonal for
-// Center.
+// coefficient returns the operator's coefficient in a direction at dense index d; Center selects
+// the diagonal.
 func (l *Level) coefficient(direction, d int) float64 {
 	op := &l.operator
 	switch {
@@ -218,7 +220,7 @@ func (l *Level) coefficient(direction, d int) float64 {
 	return op.Off
 }
 
-// neighbours is Σ coefficient·neighbour at a point with walls.
+// neighbourSum returns Σ coefficient·neighbour at a point with truncated arms.
 func (l *Level) neighbourSum(w *truncatedPoint) float64 {
 	u, i := l.Values, w.index
 	stride := [3]int{1, l.Part.Layout.Row, l.Part.Layout.Plane}
@@ -229,8 +231,8 @@ func (l *Level) neighbourSum(w *truncatedPoint) float64 {
 	return sum
 }
 
-// relaxWalled relaxes the points of one colour in b that have walls, with factor 1: the
-// kernels have taken them for ordinary ones.
+// relaxTruncated relaxes the truncated points of one colour in b with factor 1. The kernels have
+// already relaxed them with the complete stencil.
 func (l *Level) relaxTruncated(colour int, b kernel.Box) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		walled := l.truncatedIn(b.Lo[1], b.Hi[1], z)
@@ -251,7 +253,7 @@ func (l *Level) relaxTruncated(colour int, b kernel.Box) {
 	}
 }
 
-// walledIn lists the points with walls of rows [lo, hi) of a plane.
+// truncatedIn returns the truncated points of rows [lo, hi) of a plane.
 func (l *Level) truncatedIn(lo, hi, z int) []truncatedPoint {
 	if len(l.truncated) == 0 {
 		return nil
@@ -260,16 +262,17 @@ func (l *Level) truncatedIn(lo, hi, z int) []truncatedPoint {
 	return l.truncated[l.rowStart[at+lo]:l.rowStart[at+hi]]
 }
 
-// defectWalled is the residual at a point that has walls.
+// defectTruncated returns the residual at a truncated point.
 func (l *Level) defectTruncated(w *truncatedPoint) float64 {
 	u := l.Values[w.index]
-	r := (float64(w.center*u) - l.neighbourSum(w)) - l.Source.At(w.dense) + 0 // no −0 but for contact
+	r := (float64(w.center*u) - l.neighbourSum(w)) - l.Source.At(w.dense) + 0 // −0 is reserved for points in contact
 	if u <= l.Lower.At(w.dense) && r >= 0 || u >= l.Upper.At(w.dense) && r <= 0 {
 		return math.Copysign(0, -1)
 	}
 	return r
 }
 
+// contains reports whether p lies in b.
 func contains(b kernel.Box, p [3]int) bool {
 	for a := range p {
 		if p[a] < b.Lo[a] || p[a] >= b.Hi[a] {

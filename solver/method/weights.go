@@ -2,22 +2,22 @@ package method
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// weights are those of interpolation that follows the diffusion, to own points of a block
-// and the points around it; restriction is the transpose, scaled so that it keeps the mean.
+// weights holds the weights of interpolation that follows the diffusion, to the own points of a block and
+// the points around it. Restriction is the transpose, scaled so that it preserves the mean.
 type weights struct {
 	fine, coarse kernel.Layout
 	corners      int
-	lo, size     [3]int // fine points that have some, in own indices
+	lo, size     [3]int // box of fine points with weights, in own indices
 	values       []float32
-	coarseBase   [3][]int32    // of those points: the coarse own index at or before them
-	support      [3][][2]int32 // of own coarse points: fine own points, within the grid
+	coarseBase   [3][]int32    // coarse own index at or before each of these fine points
+	support      [3][][2]int32 // range of fine own points of each own coarse point, within the grid
 	scale        float64
 }
 
-// Follow has corrections follow the diffusion between the points of the whole grid that e
-// holds: they are then interpolated, and residuals restricted, with weights of their own
-// at every point, and walls stand where the resistance says. below are the edges of the
-// coarse level. Over must have been called. nil: as without Follow.
+// SetEdges makes corrections follow the diffusion e between the points of the whole grid:
+// prolongation and restriction then use weights that vary from point to point, and arms are
+// truncated by resistance. below are the edges of the coarse level. Connect must have been called.
+// With e = nil the level uses linear interpolation.
 func (l *Level) SetEdges(coarse *Level, e, below *Edges) {
 	l.edges, coarse.edges = e, below
 	if l.weights = nil; e == nil {
@@ -64,18 +64,18 @@ func (l *Level) SetEdges(coarse *Level, e, below *Edges) {
 	}
 }
 
-// Joins reports whether a stage of this level can be one pass with its neighbours; see
-// Fused. Weights are read where the whole residual or correction is there.
+// CanFuse reports whether a stage of this level can be fused with adjacent stages (see Fuse).
+// Stages with variable weights cannot, because they read the whole residual or correction.
 func (l *Level) CanFuse(s Stage) bool {
 	return l.weights == nil || s.Kind != Restrict && s.Kind != Prolong
 }
 
-// row is the weights of fine own points from x on.
+// row returns the weights of fine own points from x on.
 func (w *weights) row(x, y, z int) []float32 {
 	return w.values[w.corners*(x-w.lo[0]+w.size[0]*(y-w.lo[1]+w.size[1]*(z-w.lo[2]))):]
 }
 
-// weight is that of a coarse point at a fine one.
+// weight returns the weight of a coarse point at a fine point.
 func (w *weights) weight(c, q [3]int) float64 {
 	corner := 0
 	for a := range 3 {
@@ -90,7 +90,7 @@ func (w *weights) weight(c, q [3]int) float64 {
 	return float64(w.row(q[0], q[1], q[2])[corner])
 }
 
-// prolong is Level.Prolong with the weights.
+// prolongWeighted is Level.Prolong with variable weights.
 func (l *Level) prolongWeighted(coarse *Level, keep []float64, b kernel.Box) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
@@ -108,7 +108,7 @@ func (l *Level) prolongWeighted(coarse *Level, keep []float64, b kernel.Box) {
 	}
 }
 
-// interpolate is Level.Interpolate with the weights.
+// interpolateWeighted is Level.Interpolate with variable weights.
 func (l *Level) interpolateWeighted(coarse *Level, b kernel.Box) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
@@ -119,7 +119,7 @@ func (l *Level) interpolateWeighted(coarse *Level, b kernel.Box) {
 	}
 }
 
-// eachValue hands over the interpolated values at n fine points of a row.
+// forEach calls f with the interpolated values at n fine points of a row.
 func (w *weights) forEach(e []float64, x0, n, y, z int, f func(x int, v float64)) {
 	of := w.row(x0, y, z)
 	c := w.coarse
@@ -130,7 +130,7 @@ func (w *weights) forEach(e []float64, x0, n, y, z int, f func(x int, v float64)
 		v := 0.0
 		for corner, part := range parts {
 			if part == 0 {
-				continue // what it would read need not be there
+				continue // the value it would read may not exist
 			}
 			j := i + corner&1
 			if corner&2 != 0 {
@@ -156,7 +156,7 @@ func (w *weights) restrict(dst, r []float64, b kernel.Box) {
 	}
 }
 
-// sum is the residual around a coarse point, each with the point's weight there.
+// sum returns the residual around a coarse point, weighted by its weights there.
 func (w *weights) sum(r []float64, c [3]int) float64 {
 	v := 0.0
 	for fz := w.support[2][c[2]][0]; fz < w.support[2][c[2]][1]; fz++ {

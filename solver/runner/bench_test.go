@@ -3,7 +3,7 @@ package runner_test
 import (
 	"testing"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -12,9 +12,9 @@ func BenchmarkSweep(b *testing.B) {
 	p := membrane(b, 64)
 	for _, bench := range []struct {
 		name   string
-		scheme solver.Scheme
+		scheme iterate.Scheme
 		peers  int
-	}{{"one", solver.Synchronous(), 1}, {"sync", solver.Synchronous(), 2}, {"async", solver.Asynchronous(), 2}} {
+	}{{"one", iterate.Synchronous(), 1}, {"sync", iterate.Synchronous(), 2}, {"async", iterate.Asynchronous(), 2}} {
 		b.Run(bench.name, func(b *testing.B) {
 			pl := plan{problem: p, peers: bench.peers, scheme: bench.scheme,
 				change: func(_ int, c *runner.Config) {

@@ -8,8 +8,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // NeighbourError reports that the run cannot continue because of one neighbour.

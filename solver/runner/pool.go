@@ -61,7 +61,7 @@ func newPool(threads, spin int) *Pool {
 // accordingly.
 func (p *Pool) Threads() int { return len(p.helpers) + 1 }
 
-// For implements solver.Executor.
+// For implements problem.Executor.
 func (p *Pool) For(n int, f func(i int)) {
 	k := min(len(p.helpers), n-1)
 	if k <= 0 {

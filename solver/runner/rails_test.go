@@ -17,8 +17,11 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // modes are the ways in which messages are carried, for faces of so many bytes.
@@ -106,13 +109,13 @@ func (f *fabric) all(rank int, want p2psap.Network) bool {
 // scheme is synchronous nobody can tell from the result.
 func TestMixedNetworks(t *testing.T) {
 	p := membrane(t, 15)
-	seq, err := solver.SolveSequential(p, solver.Jacobi, 1e-5, 0, 0, 0)
+	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-5, 0, 0, 0)
 	require.NoError(t, err)
 	for mode, settings := range modes {
-		for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0), solver.Asynchronous(), nil} {
+		for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous(), nil} {
 			for _, has := range [][]bool{{true, true, true}, {true, true, false, true}} {
 				if scheme == nil || scheme.Name() == "hybrid" {
-					scheme = solver.Hybrid([]int{0, 0, 1, 1}[:len(has)])
+					scheme = iterate.Hybrid([]int{0, 0, 1, 1}[:len(has)])
 				}
 				t.Run(fmt.Sprintf("%s/%s/%v", mode, scheme.Name(), has), func(t *testing.T) {
 					f := newFabric(t, has, func(c *ib.Config) {
@@ -133,11 +136,11 @@ func TestMixedNetworks(t *testing.T) {
 						}
 					}
 					u := assemble(p, out)
-					if solver.Lockstep(scheme) {
+					if scheme.Lockstep() {
 						require.Equal(t, seq.Sweeps, out[0].result.Iterate)
 						sameBits(t, seq.U, u)
 					}
-					e, err := solver.Evaluate(p, u, solver.Sequential{})
+					e, err := verify.Evaluate(p, u, problem.Sequential{})
 					require.NoError(t, err)
 					require.LessOrEqual(t, e.RelativeResidual, 1e-5)
 				})
@@ -153,7 +156,7 @@ func TestPortDownInMidRun(t *testing.T) {
 	const peers, cycles = 3, 3
 	p := membrane(t, 15)
 	for mode, settings := range modes {
-		for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0), solver.Asynchronous()} {
+		for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous()} {
 			t.Run(mode+"/"+scheme.Name(), func(t *testing.T) {
 				f := newFabric(t, []bool{true, true, true}, func(c *ib.Config) { settings(c, 4096) })
 				stop, running := make(chan struct{}), make(chan struct{})
@@ -185,13 +188,13 @@ func TestPortDownInMidRun(t *testing.T) {
 					}
 				}
 				u := assemble(p, out)
-				if solver.Lockstep(scheme) {
-					seq, err := solver.SolveSequential(p, solver.Jacobi, 0, 0, 0, out[0].result.Iterate)
+				if scheme.Lockstep() {
+					seq, err := richardson.SolveSequential(p, problem.Jacobi, 0, 0, 0, out[0].result.Iterate)
 					require.NoError(t, err)
 					sameBits(t, seq.U, u)
 					t.Logf("%d sweeps", out[0].result.Iterate)
 				}
-				e, err := solver.Evaluate(p, u, solver.Sequential{})
+				e, err := verify.Evaluate(p, u, problem.Sequential{})
 				require.NoError(t, err)
 				require.Less(t, e.RelativeResidual, 0.5, "it has come nearer")
 			})
@@ -237,7 +240,7 @@ func TestAdapterRemovedInMidRun(t *testing.T) {
 	f := newFabric(t, []bool{true, true}, func(*ib.Config) {})
 	stop, running := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	pl := plan{problem: p, peers: 2, scheme: solver.Synchronous(), node: overNodes(f.nodes), change: func(_ int,
+	pl := plan{problem: p, peers: 2, scheme: iterate.Synchronous(), node: overNodes(f.nodes), change: func(_ int,
 		c *runner.Config) {
 		c.Solver.Tolerance = 0
 		c.Stop = stop
@@ -265,7 +268,7 @@ func TestAdapterRemovedInMidRun(t *testing.T) {
 	for rank, o := range out {
 		require.NoError(t, o.err, "rank %d", rank)
 	}
-	seq, err := solver.SolveSequential(p, solver.Jacobi, 0, 0, 0, out[0].result.Iterate)
+	seq, err := richardson.SolveSequential(p, problem.Jacobi, 0, 0, 0, out[0].result.Iterate)
 	require.NoError(t, err)
 	sameBits(t, seq.U, assemble(p, out))
 }

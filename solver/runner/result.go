@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Result is the outcome of a peer's run.
 type Result struct {
-	solver.Outcome
+	iterate.Outcome
 	// Elapsed is the time from the first relaxation to the verdict.
 	Elapsed time.Duration
 	// Points is the number of points relaxed by this peer: its sweeps, or the work of its cycles,
@@ -26,7 +26,7 @@ type Result struct {
 
 // Session describes a session with a neighbour as seen by this end.
 type Session struct {
-	Rank solver.Rank // the neighbour
+	Rank iterate.Rank // the neighbour
 	Info p2psap.SessionInfo
 }
 

@@ -9,13 +9,15 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for
 // one goroutine.
 type Runner struct {
 	config   Config
-	peer     solver.Peer
+	peer     problem.Peer
 	pool     *Pool
 	exchange *exchange.Exchange
 	sessions []*session
@@ -80,7 +82,7 @@ func (r *Runner) connect() {
 	}
 	r.exchange = exchange.New(exchange.Config{
 		Rank: r.config.Solver.Rank, Peer: r.peer, Allocate: r.config.face,
-		Name: func(q solver.Rank) string { return r.config.Names[q] },
+		Name: func(q iterate.Rank) string { return r.config.Names[q] },
 		Pump: func() { pump(); r.exchange.TouchAll() },
 	})
 	for _, n := range r.exchange.Neighbours() {
@@ -195,7 +197,7 @@ func (r *Runner) loop() error {
 }
 
 // step reports the end of a time step.
-func (r *Runner) step(s *solver.StepResult) error {
+func (r *Runner) step(s *iterate.StepResult) error {
 	r.config.Log.Debug().Int("rank", int(r.config.Solver.Rank)).Int("step", s.Step).Uint64("sweeps", uint64(s.Sweeps)).
 		Float64("residual", s.Residual).Msg("time step complete")
 	if r.config.Step == nil {
@@ -223,7 +225,7 @@ func (r *Runner) slow(took time.Duration) error {
 
 // relax relaxes one part and receives what has arrived meanwhile, so that halos are there when
 // the next sweep begins.
-func (r *Runner) relax(op *solver.Op) error {
+func (r *Runner) relax(op *iterate.Op) error {
 	begin := r.now()
 	if r.first < 0 {
 		r.first, r.pace.began = begin, begin

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // pollingTime is how long a wait polls before it blocks, on a machine with more cores than this
@@ -27,9 +27,9 @@ func (r *Runner) attend() error {
 	if !r.stopping {
 		switch {
 		case r.asked.Err() != nil:
-			r.stop(now, solver.Interrupted)
+			r.stop(now, iterate.Interrupted)
 		case r.config.MaxTime > 0 && r.first >= 0 && now-r.first >= r.config.MaxTime:
-			r.stop(now, solver.ReachedTime)
+			r.stop(now, iterate.ReachedTime)
 		}
 	} else if ran >= r.stopAt+r.patience() {
 		return fmt.Errorf("%w: asked for %v ago; the block is this peer's newest", ErrNoVerdict,
@@ -65,7 +65,7 @@ func (t *ranTime) at(now, most time.Duration) time.Duration {
 // a neighbour's or the run's end is awaited with patience.
 func (r *Runner) tick() time.Duration { return r.config.Grace / 8 }
 
-func (r *Runner) stop(now time.Duration, why solver.Reason) {
+func (r *Runner) stop(now time.Duration, why iterate.Reason) {
 	r.stopping, r.stopAt = true, r.ran.total
 	r.config.Log.Info().Int("rank", int(r.config.Solver.Rank)).Stringer("why", why).Msg("asking for an early end")
 	r.peer.Stop(now, why)
@@ -122,7 +122,7 @@ func (r *Runner) block(until time.Duration) error {
 	if errors.As(err, &lost) {
 		for rank, name := range r.config.Names {
 			if name == lost.Peer {
-				return &NeighbourError{Rank: solver.Rank(rank), Peer: name, Err: err}
+				return &NeighbourError{Rank: iterate.Rank(rank), Peer: name, Err: err}
 			}
 		}
 	}

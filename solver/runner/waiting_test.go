@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Time during which the process was stopped does not count as the others' delay. Patience ends
@@ -23,7 +23,7 @@ func TestPatienceCountsTheTimeThatTheProcessRuns(t *testing.T) {
 		return err
 	}
 	leave := func() {
-		r.exchange = exchange.New(exchange.Config{Peer: linked{}, Name: func(solver.Rank) string { return "gone" }})
+		r.exchange = exchange.New(exchange.Config{Peer: linked{}, Name: func(iterate.Rank) string { return "gone" }})
 		r.exchange.Neighbours()[0].Agree = gone{}
 		r.exchange.TouchAll()
 		_, err := r.exchange.Poll(now)
@@ -48,7 +48,7 @@ func TestPatienceCountsTheTimeThatTheProcessRuns(t *testing.T) {
 // linked is a peer with one neighbour.
 type linked struct{ exchange.Peer }
 
-func (linked) Links() []solver.Link { return []solver.Link{{Rank: 1, Agreement: 8}} }
+func (linked) Links() []iterate.Link { return []iterate.Link{{Rank: 1, Agreement: 8}} }
 
 // gone is a session that the other end has closed.
 type gone struct{ exchange.Session }

@@ -3,7 +3,8 @@ package cli
 import (
 	"strings"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // balances reads the word of --balance: whether planes move from peer to peer, and what
@@ -14,9 +15,9 @@ func (q *request) balances(w *work) (bool, string, error) {
 	case "", "off":
 		return false, "off", nil
 	case "on":
-		c := solver.Config{Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method}
-		if err := c.Balanceable(); err != nil {
-			return false, "off: " + strings.TrimPrefix(err.Error(), solver.ErrBalance.Error()+": "), nil
+		c := problem.Config{Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method}
+		if err := richardson.Balanceable(&c); err != nil {
+			return false, "off: " + strings.TrimPrefix(err.Error(), richardson.ErrBalance.Error()+": "), nil
 		}
 		return true, "on", nil
 	}

@@ -3,12 +3,12 @@ package cli
 import (
 	"runtime"
 
-	"github.com/spf13/pflag"
-
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/spf13/pflag"
 )
 
 // enclosing are the flags of two-sided enclosures.
@@ -23,7 +23,7 @@ func (n *enclosing) add(f *pflag.FlagSet) {
 }
 
 // check refuses before the run what could not be done after it.
-func (n *enclosing) check(p *solver.Problem) error {
+func (n *enclosing) check(p *problem.Problem) error {
 	switch {
 	case n.sweeps < 0:
 		return usage("--enclose-sweeps %d: want 0 or more", n.sweeps)
@@ -35,7 +35,7 @@ func (n *enclosing) check(p *solver.Problem) error {
 
 // enclose adds an enclosure to the answer where one is wanted, and its values at the
 // probes; where there can be none, the answer says why.
-func (n *enclosing) enclose(s *report.Solution, p *solver.Problem, u []float64, e *solver.Evaluation, places []solver.Point) error {
+func (n *enclosing) enclose(s *report.Solution, p *problem.Problem, u []float64, e *verify.Evaluation, places []problem.Point) error {
 	if !n.wanted {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (n *enclosing) enclose(s *report.Solution, p *solver.Problem, u []float64, 
 		s.Enclosure = report.NoEnclosure(why)
 		return nil
 	}
-	both, err := solver.Enclose(p, u, e, n.sweeps, parallel(runtime.GOMAXPROCS(0)))
+	both, err := verify.Enclose(p, u, e, n.sweeps, parallel(runtime.GOMAXPROCS(0)))
 	if err != nil {
 		return failed(err)
 	}
@@ -70,6 +70,6 @@ func force(w *work, o *launch.Outcome, out []string) ([]float64, error) {
 		}
 		before, dt = o.Last.Before, w.problem.Evolution.Step()
 	}
-	f, err := solver.ContactForce(p, before, dt, o.U, parallel(runtime.GOMAXPROCS(0)))
+	f, err := verify.ContactForce(p, before, dt, o.U, parallel(runtime.GOMAXPROCS(0)))
 	return f.Values, err
 }

@@ -15,11 +15,13 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // label decides who tells the peers' clusters: --clusters, --topology, or nobody (then
 // they find out). It returns nil in the last case.
-func (q *request) label(p solver.Partition) (launch.Label, error) {
+func (q *request) label(p problem.Partition) (launch.Label, error) {
 	peers := p.Peers()
 	switch {
 	case q.clusters < 0:
@@ -34,7 +36,7 @@ func (q *request) label(p solver.Partition) (launch.Label, error) {
 				return nil, err
 			}
 		}
-		clusters := solver.Clusters(p, q.clusters)
+		clusters := problem.Clusters(p, q.clusters)
 		return func(rank int, _ string, _ []netip.Addr) (string, error) {
 			return strconv.Itoa(clusters[rank]), nil
 		}, nil
@@ -87,18 +89,18 @@ func (q *request) someClusters() ([]string, error) {
 // many clusters they are.
 func (q *request) fits(w *work, clusters int) error {
 	labels := make([]string, w.peers)
-	for r, c := range solver.Clusters(w.partition, clusters) {
+	for r, c := range problem.Clusters(w.partition, clusters) {
 		labels[r] = strconv.Itoa(c)
 	}
 	var err error
 	if w.scheme, err = choice.Scheme(q.scheme, labels); err != nil {
 		return err
 	}
-	c := solver.Config{
+	c := problem.Config{
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
-		Tolerance: q.tol, MaxSweeps: solver.Iteration(q.maxSweeps),
+		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	return c.Check()
+	return solver.Check(c)
 }
 
 // between refuses channels between clusters when their micro-protocols are not all in

@@ -7,8 +7,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // contest is what one method does in a simulated comparison: every scheme on every number
@@ -24,7 +25,7 @@ func (a *app) contest(q *request, s *simulation, f *clusterfile.File, ref, metho
 	of := *q
 	of.method.name = method
 	m := &contest{method: method}
-	if _, err := of.method.config(solver.Synchronous()); err != nil { // a wrong word is wrong in every row
+	if _, err := of.method.config(iterate.Synchronous()); err != nil { // a wrong word is wrong in every row
 		return nil, err
 	}
 	for _, scheme := range all.schemes {

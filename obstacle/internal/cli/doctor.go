@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -16,7 +14,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/cobra"
 )
 
 // diagnosis is what doctor prints.
@@ -119,7 +118,7 @@ func (d *diagnosis) choose() []pick {
 		network = pick{"network", rail.IB, c.Why + "; with peers that it does not reach, and when it goes down, UDP"}
 	}
 	best := d.Kernels[len(d.Kernels)-1]
-	peers, threads, why := defaultWorkers(solver.Richardson, true, 64*64*64, d.CPUs)
+	peers, threads, why := defaultWorkers(problem.Richardson, true, 64*64*64, d.CPUs)
 	offload := pick{"frames", "one per datagram", "no segmentation offload here"}
 	if d.UDP.GSO && d.UDP.GRO {
 		offload = pick{"frames", "many per datagram", "the kernel segments and joins datagrams (GSO, GRO), as tried over loopback"}

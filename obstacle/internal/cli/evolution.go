@@ -10,7 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // stepModes parses --step-mode: whether sessions change their mode at the start of every time step.
@@ -27,7 +28,7 @@ func (q *request) stepModes() (bool, error) {
 // recorder looks at every complete time step: the error where an exact solution is
 // known, and the files of time series. It is told by one goroutine at a time.
 type recorder struct {
-	problem *solver.Problem
+	problem *problem.Problem
 	every   int
 	series  []*timeSeries
 	option  *optionRecord
@@ -35,7 +36,7 @@ type recorder struct {
 	worst     float64 // largest error; NaN: no exact solution
 	worstStep int
 
-	bounds  *solver.StepBounds // nil: the steps are not judged each
+	bounds  *verify.StepBounds // nil: the steps are not judged each
 	unbound string             // why not
 	before  []float64          // the end of the step before, with bounds
 }
@@ -57,7 +58,7 @@ const judgedPoints = 1 << 22
 func newRecorder(w *work, out []string, every int) (*recorder, error) {
 	r := &recorder{problem: w.problem, every: every, worst: math.NaN(), unbound: "there are too many to judge each"}
 	if n := w.problem.Steps(); n > 0 && w.problem.Points() <= judgedPoints/n {
-		r.bounds = solver.NewStepBounds(w.problem)
+		r.bounds = verify.NewStepBounds(w.problem)
 	}
 	if every < 1 {
 		return nil, usage("--out-every %d: want 1 or more", every)
@@ -85,7 +86,7 @@ func newRecorder(w *work, out []string, every int) (*recorder, error) {
 // step is launch.Plan.Steps. What fails here does not end the run: the answer says it.
 func (r *recorder) step(m int, t float64, u []float64) {
 	at := r.problem.AtStep(m)
-	if e := solver.MaxError(at, u); m > 0 && (!(e <= r.worst)) && !math.IsNaN(e) {
+	if e := verify.MaxError(at, u); m > 0 && (!(e <= r.worst)) && !math.IsNaN(e) {
 		r.worst, r.worstStep = e, m
 	}
 	r.option.step(m, t, at, u)
@@ -117,12 +118,12 @@ func (r *recorder) closeSeries(name string) error {
 // judge recomputes what is known of a run's answer. Of a nonstationary problem that is
 // the end of the last complete step, with the residual of the worst one; both are
 // judged from assembled vectors.
-func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string) (solver.Evaluation, *report.Evolution, error) {
+func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string) (verify.Evaluation, *report.Evolution, error) {
 	threads := parallel(runtime.GOMAXPROCS(0))
 	if w.problem.Evolution == nil {
-		evaluate := solver.Evaluate
+		evaluate := verify.Evaluate
 		if o.Reason == launch.Interrupted {
-			evaluate = solver.Measure // the user waits for the end
+			evaluate = verify.Measure // the user waits for the end
 		}
 		e, err := evaluate(w.problem, o.U, threads)
 		if err == nil {
@@ -133,16 +134,16 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 	out := report.NewEvolution(w.problem, o, reconfigure)
 	if o.Last.Step == 0 { // not one step: nothing to judge
 		nan := math.NaN()
-		none := solver.Certificate{Inverse: nan, Why: "no time step was completed"}
-		return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, ContactPoints: -1, UpperPoints: -1, Force: [2]float64{nan, nan}, Certificate: none}, out, nil
+		none := verify.Certificate{Inverse: nan, Why: "no time step was completed"}
+		return verify.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, ContactPoints: -1, UpperPoints: -1, Force: [2]float64{nan, nan}, Certificate: none}, out, nil
 	}
-	last, err := solver.EvaluateStep(w.problem, o.Last.Step, o.Last.Before, o.Last.End, threads)
+	last, err := verify.EvaluateStep(w.problem, o.Last.Step, o.Last.Before, o.Last.End, threads)
 	if err != nil {
 		return last, out, err
 	}
 	worst := last
 	if o.Worst.Step != o.Last.Step {
-		if worst, err = solver.EvaluateStep(w.problem, o.Worst.Step, o.Worst.Before, o.Worst.End, threads); err != nil {
+		if worst, err = verify.EvaluateStep(w.problem, o.Worst.Step, o.Worst.Before, o.Worst.End, threads); err != nil {
 			return last, out, err
 		}
 	}
@@ -158,13 +159,13 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 
 // better puts the start in the place of the iterate at an early end if that has a larger
 // residual, and judges it. max(φ, 0) has the residual 1, relative to itself.
-func better(w *work, o *launch.Outcome, e solver.Evaluation, x solver.Executor) (solver.Evaluation, error) {
+func better(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Executor) (verify.Evaluation, error) {
 	early := o.Reason == launch.Sweeps || o.Reason == launch.Time || o.Reason == launch.Interrupted
 	if !early || e.RelativeResidual <= 1 && w.initial == nil && w.problem.Initial == nil {
 		return e, nil
 	}
 	start := launch.Start(w.problem, w.initial)
-	s, err := solver.Measure(w.problem, start, x)
+	s, err := verify.Measure(w.problem, start, x)
 	if err != nil || e.RelativeResidual <= s.RelativeResidual {
 		return e, err
 	}
@@ -172,11 +173,11 @@ func better(w *work, o *launch.Outcome, e solver.Evaluation, x solver.Executor) 
 	if o.Reason == launch.Interrupted {
 		return s, nil
 	}
-	return solver.Evaluate(w.problem, start, x)
+	return verify.Evaluate(w.problem, start, x)
 }
 
 // bound puts that of the whole run in the place of the last step's.
-func (r *recorder) bound(last *solver.Evaluation, step int) {
+func (r *recorder) bound(last *verify.Evaluation, step int) {
 	last.ErrorBound = math.NaN()
 	c := &last.Certificate
 	if c.Why != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // optionRecord follows an American option's exercise boundary through the time steps.
@@ -41,7 +41,7 @@ func newOptionRecord(w *work, out []string) (*optionRecord, error) {
 }
 
 // step looks at the end of time step m.
-func (r *optionRecord) step(m int, t float64, at *solver.Problem, u []float64) {
+func (r *optionRecord) step(m int, t float64, at *problem.Problem, u []float64) {
 	if r == nil || !r.keep || m == 0 || r.err != nil {
 		return
 	}
@@ -59,7 +59,7 @@ const fewPoints = 1 << 14
 // quote reads the answer off the solution, and estimates the error of the price where the run
 // has come to its end; write then has the boundary in time, of a perpetual option that of
 // all times.
-func (r *optionRecord) quote(end *solver.Problem, u []float64, solved bool) (*report.Option, error) {
+func (r *optionRecord) quote(end *problem.Problem, u []float64, solved bool) (*report.Option, error) {
 	if r == nil || len(u) != end.Points() {
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func (r *optionRecord) quote(end *solver.Problem, u []float64, solved bool) (*re
 	}
 	off, why := math.NaN(), "the run was stopped before its end"
 	if solved {
-		var e solver.Executor
+		var e problem.Executor
 		if end.Points() >= fewPoints {
 			e = parallel(runtime.GOMAXPROCS(0))
 		}

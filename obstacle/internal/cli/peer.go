@@ -26,7 +26,7 @@ type peerFlags struct {
 	ports      string
 	secretFile string
 	protect    string
-	seat       int
+	rank       int
 	problem    string
 	params     []string
 	trace      string
@@ -63,7 +63,7 @@ to everybody else: both ends of a connection prove that they know it, over TLS
 	fl.StringVar(&f.protect, "protect", "", "take part only if the run has this --protect: auto, always or never")
 	fl.StringVar(&f.rail.Network, "network", "", "auto, ether: use no InfiniBand here, or ib: take part only over it (default: as the run wants)")
 	f.rail.Add(fl)
-	fl.IntVar(&f.seat, "seat", -1, "the rank wanted (-1: any)")
+	fl.IntVar(&f.rank, "seat", -1, "the rank wanted (-1: any)")
 	fl.StringVar(&f.problem, "problem", "", "take part only if the run solves this problem")
 	fl.StringArrayVar(&f.params, "param", nil, "with --problem: NAME=VALUE of a built-in problem (repeatable)")
 	fl.StringVar(&f.trace, "trace", "", "write every event of every composite to FILE")
@@ -89,7 +89,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 		return badInput(err)
 	}
 	o := peer.Options{
-		Rendezvous: f.rendezvous, Seat: f.seat, DialTime: f.wait, WaitTime: f.wait,
+		Rendezvous: f.rendezvous, Rank: f.rank, DialTime: f.wait, WaitTime: f.wait,
 		Listen: f.listen, PortLow: low, PortHigh: high, Protect: f.protect, OwnProcess: true, Rail: f.rail, Catalog: a.catalog, Log: a.log,
 	}
 	if f.problem != "" {
@@ -145,7 +145,7 @@ func (f *peerFlags) checkRail(links []string) error {
 // outcome leaves it to the launcher to say what it has been told, when it stands
 // before the same person.
 func (f *peerFlags) outcome(err error) error {
-	var told *peer.ToldError
+	var told *peer.ReportedError
 	if f.spawned && errors.As(err, &told) {
 		return &exitError{code: ExitFailed}
 	}

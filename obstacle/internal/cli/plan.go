@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -27,7 +27,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
 		Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
 		Scheme: w.scheme.Name(), Method: w.method, Order: w.order.String(), Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
-		Balance: w.balance, Reconfigure: q.stepMode != "never", Threads: w.threads, Slow: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect, Congestion: q.rows.congestion, Rows: q.rows.names, Seed: q.seed, PeerTimeout: q.peerTimeout,
+		Balance: w.balance, Reconfigure: q.stepMode != "never", Threads: w.threads, Slowdown: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect, Congestion: q.rows.congestion, Rows: q.rows.names, Seed: q.seed, PeerTimeout: q.peerTimeout,
 		Rails:    rendezvous.Rails{Network: q.rails.Network, Mode: q.rails.Mode, BlockBytes: q.rails.BlockBytes, Values: w.scheme.Slots()},
 		JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}
@@ -107,7 +107,7 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) func(contex
 func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) func(context.Context, int, string) (launch.Child, error) {
 	return func(ctx context.Context, rank int, rendezvous string) (launch.Child, error) {
 		o := peer.Options{
-			Rendezvous: rendezvous, Identity: p.Identity, Seat: rank, DialTime: spawnTime, WaitTime: spawnTime,
+			Rendezvous: rendezvous, Identity: p.Identity, Rank: rank, DialTime: spawnTime, WaitTime: spawnTime,
 			Listen: "127.0.0.1", Rail: adapters[rank], Catalog: a.catalog, Log: a.log,
 		}
 		if p.Answer != nil {
@@ -140,11 +140,11 @@ type parallel int
 // Threads is how many share the work.
 func (p parallel) Threads() int { return int(p) }
 
-// For implements solver.Executor.
+// For implements problem.Executor.
 func (p parallel) For(n int, f func(i int)) {
 	pool := runner.NewPool(min(int(p), max(n, 1)))
 	defer pool.Close()
 	pool.For(n, f)
 }
 
-var _ solver.Executor = parallel(1)
+var _ problem.Executor = parallel(1)

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
@@ -19,7 +17,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/pflag"
 )
 
 // request is a solve as flags describe it; solve and compare share it.
@@ -123,11 +123,11 @@ const (
 // work is a request that has been found good.
 type work struct {
 	spec      *file.Spec
-	problem   *solver.Problem
-	partition solver.Partition
-	scheme    solver.Scheme
-	method    solver.MethodConfig
-	order     solver.Order
+	problem   *problem.Problem
+	partition problem.Partition
+	scheme    iterate.Scheme
+	method    problem.MethodConfig
+	order     problem.Order
 	initial   []float64
 	slow      map[int]float64
 	peers     int
@@ -204,8 +204,8 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	if w.order, err = choice.Order(q.order); err != nil {
 		return nil, badInput(err)
 	}
-	if w.order != solver.Jacobi && w.method.Name != solver.Richardson {
-		return nil, usage("--order %v with --method %s: an order of planes is for %s; the others have one of their own", w.order, w.method.Name, solver.Richardson)
+	if w.order != problem.Jacobi && w.method.Name != problem.Richardson {
+		return nil, usage("--order %v with --method %s: an order of planes is for %s; the others have one of their own", w.order, w.method.Name, problem.Richardson)
 	}
 	if w.spec, err = file.Open(q.catalog.Problems, ref, q.params); err != nil {
 		return nil, badInput(err)
@@ -268,7 +268,7 @@ func (q *request) bounds() error {
 // and no flag speaks of several peers.
 func (q *request) together(w *work) bool {
 	m := &w.method
-	return m.Name == solver.Richardson && m.Together != 1 && w.scheme.Name() == solver.Synchronous().Name() && w.order == solver.Jacobi &&
+	return m.Name == problem.Richardson && m.Together != 1 && w.scheme.Name() == iterate.Synchronous().Name() && w.order == problem.Jacobi &&
 		q.clusters == 0 && q.topology == "" && len(q.slowdown) == 0 && q.rendezvous == "" && q.partition == "auto" && q.balance != "on"
 }
 
@@ -288,7 +288,7 @@ func (q *request) workers(w *work) (err error) {
 		}
 		if q.threads == 0 {
 			w.threads = 1
-			if q.peers == 0 || w.method.Name == solver.SOR || w.method.Name == solver.Multigrid {
+			if q.peers == 0 || w.method.Name == problem.SOR || w.method.Name == problem.Multigrid {
 				w.threads = max(1, threads/max(1, q.peers))
 			}
 		}

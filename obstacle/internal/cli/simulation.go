@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
@@ -18,6 +16,10 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/pflag"
+
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
@@ -101,8 +103,8 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	switch {
 	case w.problem.Steps() > 0:
 		return nil, usage("problem %s changes in time: only stationary problems are simulated", w.spec.Name())
-	case s.noOverlap && w.method.Name != solver.Richardson:
-		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name, solver.Richardson)
+	case s.noOverlap && w.method.Name != problem.Richardson:
+		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name, problem.Richardson)
 	}
 	if w.partition, err = partitionOf(q.partition, w.problem, machines, q.weights); err != nil {
 		return nil, badInput(err)
@@ -114,11 +116,11 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err != nil {
 		return nil, badInput(err)
 	}
-	c := solver.Config{
+	c := problem.Config{
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
-		Tolerance: q.tol, MaxSweeps: solver.Iteration(q.maxSweeps),
+		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	if err := c.Check(); err != nil {
+	if err := solver.Check(c); err != nil {
 		return nil, badInput(err)
 	}
 	return &virtualRun{work: w, Config: simulate.Config{
@@ -136,7 +138,7 @@ func (a *app) alone(q *request, s *simulation, f *clusterfile.File, ref string) 
 
 // sequential tells whether a run does the sweeps of one machine, so that t(1) follows.
 func (r *virtualRun) sequential() bool {
-	return r.refused == nil && r.work.method.Name == solver.Richardson && r.work.order == solver.Jacobi && solver.Lockstep(r.work.scheme)
+	return r.refused == nil && r.work.method.Name == problem.Richardson && r.work.order == problem.Jacobi && r.work.scheme.Lockstep()
 }
 
 // points of the grid that the times are for.
@@ -169,7 +171,7 @@ func reference(one, like *virtualRun) (alone report.Alone, about string) {
 
 // costing is what the sweeps that stale values cost are to be divided by.
 func (r *virtualRun) costing() int {
-	if solver.Lockstep(r.work.scheme) || r.work.method.Name != solver.Richardson {
+	if r.work.scheme.Lockstep() || r.work.method.Name != problem.Richardson {
 		return 1
 	}
 	return r.Scale
@@ -264,7 +266,7 @@ func (r *virtualRun) play(ctx context.Context, bars *progress.Bars) {
 	if r.result != nil {
 		if errors.Is(r.err, context.Canceled) {
 			r.figures = report.Figures(r.result, &r.Config, nil)
-			r.figures.Reason, r.figures.Converged = solver.Interrupted.String(), false
+			r.figures.Reason, r.figures.Converged = iterate.Interrupted.String(), false
 		} else {
 			r.figures = report.Figures(r.result, &r.Config, r.err)
 		}
@@ -283,7 +285,7 @@ func (r *virtualRun) verdict() error {
 		return failed(fmt.Errorf("%s machines: %w", r.name(), r.err))
 	case r.figures.Converged:
 		return nil
-	case r.result.Reason == solver.Converged && float64(r.figures.Residual) > 2*r.Solver.Tolerance:
+	case r.result.Reason == iterate.Converged && float64(r.figures.Residual) > 2*r.Solver.Tolerance:
 		return failed(fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: this is a fault of the program", r.Solver.Tolerance, float64(r.figures.Residual)))
 	}
 	return &exitError{code: ExitStopped}

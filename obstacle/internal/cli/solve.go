@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
@@ -21,7 +19,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) solveCommand() *cobra.Command {
@@ -115,7 +115,7 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 
 // answer judges, writes and prints what a run has come to. Nothing that fails here keeps
 // anything else from being written and printed; then it ends with exit code 1.
-func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []solver.Point) error {
+func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []problem.Point) error {
 	s := a.describe(q, w)
 	e, evolution, wrong := a.judge(w, o, steps, q.stepMode)
 	if wrong != nil {
@@ -143,15 +143,15 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 }
 
 // notJudged is the evaluation of an answer that cannot be judged.
-func notJudged(why error) solver.Evaluation {
+func notJudged(why error) verify.Evaluation {
 	nan := math.NaN()
-	return solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan,
+	return verify.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan,
 		ContactPoints: int(nullable.Unknown), UpperPoints: int(nullable.Unknown), Force: [2]float64{nan, nan},
-		Certificate: solver.Certificate{Inverse: nan, Why: why.Error()}}
+		Certificate: verify.Certificate{Inverse: nan, Why: why.Error()}}
 }
 
 // write writes all files of an answer, each whatever becomes of the others.
-func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, end *solver.Problem) []report.Output {
+func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, end *problem.Problem) []report.Output {
 	all := []report.Output{}
 	pressed, noForce := force(w, o, out)
 	for _, name := range out {
@@ -283,14 +283,14 @@ func verdict(s *report.Solution) error {
 }
 
 // probePoints reads X,Y,Z.
-func probePoints(flags []string, p *solver.Problem) ([]solver.Point, error) {
-	var out []solver.Point
+func probePoints(flags []string, p *problem.Problem) ([]problem.Point, error) {
+	var out []problem.Point
 	for _, s := range flags {
 		v, err := floats(s)
 		if err != nil || len(v) != p.Dimension {
 			return nil, fmt.Errorf("--probe %q: want %d coordinates, as 0.25,0.5", s, p.Dimension)
 		}
-		var q solver.Point
+		var q problem.Point
 		copy(q[:], v)
 		for a := range p.Dimension {
 			if !(q[a] >= p.Lo[a] && q[a] <= p.Hi[a]) {
@@ -303,7 +303,7 @@ func probePoints(flags []string, p *solver.Problem) ([]solver.Point, error) {
 }
 
 // probe is u at the grid point nearest to q; on the boundary, its data.
-func probe(p *solver.Problem, u []float64, q solver.Point) report.Probe {
+func probe(p *problem.Problem, u []float64, q problem.Point) report.Probe {
 	idx, inside := [3]int{1, 1, 1}, true
 	for a := range p.Dimension {
 		idx[a] = int(math.Round((q[a] - p.Lo[a]) / p.Spacing(a)))

@@ -7,23 +7,25 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// outcome sums up; the peers may go.
+// outcome collects the results of the run.
 func (r *run) outcome() *Outcome {
-	close(r.over)
+	close(r.done)
 	if r.series != nil {
 		r.series.close()
 	}
 	for _, m := range r.members {
 		if !m.done() || m.missing() {
 			m.conn.Close()
-			r.halt(m)
-			<-m.attended // nothing is placed any more
+			r.stopWriter(m)
+			<-m.served // nothing more is written to the answer
 		}
 	}
-	o := &Outcome{U: r.vector(), Strangers: r.refused.Load(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started)}
+	o := &Outcome{
+		U: r.vector(), Refused: r.refused.Load(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started),
+	}
 	o.Run = o.Gather
 	if !r.verdict.IsZero() {
 		o.Run = r.verdict.Sub(r.started)
@@ -32,56 +34,56 @@ func (r *run) outcome() *Outcome {
 		res := rendezvous.Result{Points: m.final.Points(), Lost: -1, Residual: nullable.NaN()}
 		if m.result != nil {
 			res = *m.result
-			o.Reason = worse(o.Reason, res.Reason)
+			o.Reason = combine(o.Reason, res.Reason)
 		}
 		if m.missing() {
 			o.Missing = append(o.Missing, m.rank)
 		}
 		o.Boxes = append(o.Boxes, m.final)
 		o.Peers = append(o.Peers, res)
-		o.Hosts = append(o.Hosts, rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label})
+		o.Hosts = append(o.Hosts, m.listed())
 	}
 	if r.series == nil {
-		r.holes = r.empty(o)
+		r.holes = r.resetHoles(o)
 	}
 	if r.failure != nil || len(o.Missing) > 0 {
 		o.Reason = Failed
-		o.Failure = "a block did not come whole"
+		o.Failure = "a block is incomplete"
 		if r.failure != nil {
 			o.Failure = r.failure.text
 		} else {
 			for _, m := range r.members {
-				m.tell(rendezvous.Lost{Rank: -1, Why: o.Failure})
+				m.notify(rendezvous.Lost{Rank: -1, Why: o.Failure})
 			}
 		}
 	}
 	if r.series != nil {
-		r.series.sum(o)
+		r.series.summarize(o)
 	}
 	return o
 }
 
-// halt ends a peer that may still be writing to the answer.
-func (r *run) halt(m *member) {
+// stopWriter ends a peer that may still write to the shared answer.
+func (r *run) stopWriter(m *member) {
 	if r.Answer == nil || m.child == nil {
 		return
 	}
 	m.child.Kill()
-	endsWithin(killTime, m.ended)
+	closedWithin(killTime, m.ended)
 }
 
-// empty puts starting values where no peer's block has come, and returns these boxes. In a
-// run that has failed, planes may have been on their way between two peers.
-func (r *run) empty(o *Outcome) (holes []solver.Box) {
+// resetHoles writes starting values where no block arrived, and returns these boxes. In a failed run, planes may have been in
+// transit between two peers.
+func (r *run) resetHoles(o *Outcome) (holes []problem.Box) {
 	if !r.Balance {
 		for _, rank := range o.Missing {
 			holes = append(holes, r.members[rank].box)
 		}
 	} else {
-		holes = r.claims.gaps(func(rank int) bool { return !r.members[rank].missing() })
+		holes = r.owned.unowned(func(rank int) bool { return !r.members[rank].missing() })
 		if len(holes) > 0 && r.failure == nil {
-			axis := r.claims.axis
-			r.failure = &failure{closed, -1, fmt.Sprintf("no peer has the planes %d to %d", holes[0].Lo[axis], holes[0].Hi[axis])}
+			axis := r.owned.axis
+			r.failure = &failure{closed, -1, fmt.Sprintf("no peer sent planes %d to %d", holes[0].Lo[axis], holes[0].Hi[axis])}
 		}
 	}
 	for _, b := range holes {
@@ -90,35 +92,34 @@ func (r *run) empty(o *Outcome) (holes []solver.Box) {
 	return holes
 }
 
-// worse is the reason that describes a run of two peers best. They agree unless
-// one of them failed.
-func worse(a, b string) string {
+// combine returns the reason of a run from those of two peers, which are equal unless one of them failed.
+func combine(a, b string) string {
 	if a == "" || b == Failed {
 		return b
 	}
 	return a
 }
 
-// killTime is how long a peer's process may take to end once the run is over.
+// killTime bounds the time that a peer's process may take to end after the run.
 const killTime = 3 * time.Second
 
-// release lets the peers go, and leaves no process behind.
-func (r *run) release(cancel context.CancelFunc) {
+// shutdown says Bye to the peers and waits until their processes have ended.
+func (r *run) shutdown(cancel context.CancelFunc) {
 	select {
-	case <-r.over:
+	case <-r.done:
 	default:
-		close(r.over)
+		close(r.done)
 	}
 	if r.listener != nil {
 		r.listener.Close()
 	}
 	for _, m := range r.members {
 		if m.conn != nil {
-			m.tell(rendezvous.Bye{})
+			m.notify(rendezvous.Bye{})
 			close(m.out)
 		}
 	}
-	patience := killTime
+	timeout := killTime
 	for _, m := range r.members {
 		if m.child == nil {
 			continue
@@ -126,9 +127,9 @@ func (r *run) release(cancel context.CancelFunc) {
 		if m.gone || r.started.IsZero() || r.ctx.Err() != nil {
 			m.child.Kill()
 		}
-		if !endsWithin(patience, m.ended) {
-			r.Log.Warn().Int("rank", m.rank).Msg("the peer's process did not end; it is killed")
-			patience = 0
+		if !closedWithin(timeout, m.ended) {
+			r.Log.Warn().Int("rank", m.rank).Msg("the peer's process did not end: killing it")
+			timeout = 0
 			m.child.Kill()
 			<-m.ended
 		}
@@ -138,8 +139,8 @@ func (r *run) release(cancel context.CancelFunc) {
 		if m.conn == nil {
 			continue
 		}
-		if !endsWithin(patience, m.written) {
-			patience = 0
+		if !closedWithin(timeout, m.written) {
+			timeout = 0
 		}
 		m.conn.Close()
 	}

@@ -1,6 +1,6 @@
 package launch
 
-// What the launcher says of a run, for tests of those that show it.
+// Setters of a Status, for tests of its readers.
 var (
 	SetProgress = (*Status).setProgress
 	SetSweeps   = (*Status).setSweeps

@@ -9,28 +9,27 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// Bounds of what the launcher does about a hole: as much time as the run has taken, but
-// leastFill at least, and so many cycles or sweeps.
+// Bounds of the work to fill a hole: the time that the run has taken, or leastFill if that is longer, and a number of cycles
+// or sweeps.
 const (
 	leastFill  = 5 * time.Second
 	fillCycles = 100
 	fillSweeps = 5000
 )
 
-// fillTolerance is the part of the run's tolerance that a hole is solved to, where that is
-// above the round-off of the smallest that any run reaches.
+// A hole is solved to fillTolerance times the tolerance of the run, but not below leastFillTol, where round-off dominates.
 const (
 	fillTolerance = 0.1
 	leastFillTol  = 1e-12
 )
 
-// fill solves the problem on the holes of the answer, each for the values around it. Holes
-// that touch are solved as one. Where no peer's block has come there is nothing to start from,
-// and starting values stay.
+// fill solves the problem on each hole of the answer with the surrounding values as boundary data. Adjacent holes are solved
+// together. If no block arrived, starting values remain.
 func (r *run) fill(ctx context.Context, o *Outcome) {
 	points := 0
 	for _, b := range r.holes {
@@ -40,20 +39,21 @@ func (r *run) fill(ctx context.Context, o *Outcome) {
 		return
 	}
 	deadline := time.Now().Add(max(time.Since(r.started), leastFill))
-	for _, hole := range joined(r.holes) {
+	for _, hole := range connected(r.holes) {
 		if f, ok := r.fillOne(ctx, hole, deadline); ok {
 			o.Filled = append(o.Filled, f)
-			r.Log.Info().Str("method", f.Method).Int("points", f.Points).Float64("residual", f.Residual).Msg("filled the block of a lost peer")
+			r.Log.Info().Str("method", f.Method).Int("points", f.Points).Float64("residual", f.Residual).
+				Msg("filled the block of a lost peer")
 		}
 	}
 }
 
-// joined puts boxes that share a face, directly or over others, into one group.
-func joined(boxes []solver.Box) (groups [][]solver.Box) {
+// connected groups boxes that share faces, directly or through others.
+func connected(boxes []problem.Box) (groups [][]problem.Box) {
 	for _, b := range boxes {
-		group := []solver.Box{b}
-		groups = slices.DeleteFunc(groups, func(g []solver.Box) bool {
-			is := slices.ContainsFunc(g, func(other solver.Box) bool { return touch(b, other) })
+		group := []problem.Box{b}
+		groups = slices.DeleteFunc(groups, func(g []problem.Box) bool {
+			is := slices.ContainsFunc(g, func(other problem.Box) bool { return shareFace(b, other) })
 			if is {
 				group = append(group, g...)
 			}
@@ -65,7 +65,7 @@ func joined(boxes []solver.Box) (groups [][]solver.Box) {
 }
 
 // touch reports whether two boxes without a common point share a face.
-func touch(a, b solver.Box) bool {
+func shareFace(a, b problem.Box) bool {
 	beside := 0
 	for x := range 3 {
 		if a.Hi[x] < b.Lo[x] || b.Hi[x] < a.Lo[x] {
@@ -78,9 +78,9 @@ func touch(a, b solver.Box) bool {
 	return beside == 1
 }
 
-// fillOne solves on one hole and reports whether that came closer to the solution than the
-// starting values, whose relative residual is 1.
-func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time) (Filled, bool) {
+// fillOne solves on one hole and reports whether the residual is smaller than that of the starting values, which is 1
+// relative to itself.
+func (r *run) fillOne(ctx context.Context, hole []problem.Box, deadline time.Time) (Filled, bool) {
 	begin := time.Now()
 	around, f := hole[0], Filled{}
 	for _, b := range hole {
@@ -92,26 +92,26 @@ func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time
 	f.Box = around
 	var fixed func(int) bool
 	if f.Points < around.Points() {
-		fixed = func(i int) bool { return !holds(hole, r.Problem.N, i) }
+		fixed = func(i int) bool { return !contain(hole, r.Problem.N, i) }
 	}
 	p := r.Problem.Inner(around, r.vector(), fixed)
 	best := 1.0
 	var u []float64
-	for _, m := range []solver.MethodConfig{{Name: solver.Multigrid}, {Name: solver.SOR}} {
+	for _, m := range []problem.MethodConfig{{Name: problem.Multigrid}, {Name: problem.SOR}} {
 		left := time.Until(deadline)
 		if left <= 0 || ctx.Err() != nil {
 			break
 		}
 		v, res, err := r.solve(ctx, p, m, around, left)
 		if err != nil {
-			r.Log.Warn().Err(err).Str("method", m.Name).Msg("the block of a lost peer cannot be filled")
+			r.Log.Warn().Err(err).Str("method", m.Name).Msg("cannot fill the block of a lost peer")
 			continue
 		}
 		if res.Residual < best {
 			best, u = res.Residual, v
 			f.Method, f.Cycles, f.Residual = m.Name, uint64(res.Sweeps), res.Residual
 		}
-		if res.Reason == solver.Converged || res.Reason == solver.Stagnated {
+		if res.Reason == iterate.Converged || res.Reason == iterate.Stagnated {
 			break
 		}
 	}
@@ -123,10 +123,10 @@ func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time
 	return f, true
 }
 
-// holds reports whether one of the boxes holds the point with that dense index in a grid of n.
-func holds(boxes []solver.Box, n [3]int, dense int) bool {
+// contain reports whether one of the boxes contains the point of that dense index in a grid of n points.
+func contain(boxes []problem.Box, n [3]int, dense int) bool {
 	at := [3]int{dense % n[0], dense / n[0] % n[1], dense / (n[0] * n[1])}
-	return slices.ContainsFunc(boxes, func(b solver.Box) bool {
+	return slices.ContainsFunc(boxes, func(b problem.Box) bool {
 		for a := range 3 {
 			if at[a] < b.Lo[a] || at[a] >= b.Hi[a] {
 				return false
@@ -136,15 +136,17 @@ func holds(boxes []solver.Box, n [3]int, dense int) bool {
 	})
 }
 
-// solve solves p, the problem on a box, by one peer in this process.
-func (r *run) solve(ctx context.Context, p *solver.Problem, m solver.MethodConfig, box solver.Box, limit time.Duration) ([]float64, runner.Result, error) {
-	most := solver.Iteration(fillCycles)
-	if m.Name == solver.SOR {
+// solve solves p, the problem on a box, with one peer in this process.
+func (r *run) solve(ctx context.Context, p *problem.Problem, m problem.MethodConfig, box problem.Box, limit time.Duration) (
+	[]float64, runner.Result, error,
+) {
+	most := iterate.Iteration(fillCycles)
+	if m.Name == problem.SOR {
 		most = fillSweeps
 	}
-	config := solver.Config{
-		Problem: p, Partition: solver.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}, Scheme: solver.Synchronous(),
-		Method: m, Tolerance: max(fillTolerance*r.Tolerance, leastFillTol), MaxSweeps: most,
+	config := problem.Config{
+		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
+		Scheme: iterate.Synchronous(), Method: m, Tolerance: max(fillTolerance*r.Tolerance, leastFillTol), MaxSweeps: most,
 	}
 	if r.Initial != nil {
 		data := make([]byte, blocks.Bytes(box))
@@ -158,7 +160,9 @@ func (r *run) solve(ctx context.Context, p *solver.Problem, m solver.MethodConfi
 	if !r.stopping {
 		stop = r.Interrupt
 	}
-	one, err := runner.New(ctx, runner.Config{Solver: config, Threads: runtime.GOMAXPROCS(0), MaxTime: limit, Stop: stop, Log: zerolog.Nop()})
+	one, err := runner.New(ctx, runner.Config{
+		Solver: config, Threads: runtime.GOMAXPROCS(0), MaxTime: limit, Stop: stop, Log: zerolog.Nop(),
+	})
 	if err != nil {
 		return nil, runner.Result{}, err
 	}

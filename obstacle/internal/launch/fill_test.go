@@ -3,38 +3,39 @@ package launch
 import (
 	"testing"
 
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
-// solved is a run whose peers have the solution of a problem, apart from those that are lost.
+// solved returns a run whose peers hold the solution of a problem, except those in lost.
 func solved(t *testing.T, name string, n []int, params []string, parts int, lost ...int) (r *run, exact []float64) {
 	t.Helper()
 	spec, err := file.Open(nil, name, params)
 	require.NoError(t, err)
 	p, err := spec.BuildValid(n)
 	require.NoError(t, err)
-	s, err := solver.SolveSequential(p, solver.InTurn, 1e-11, 0, 0, 0)
+	s, err := richardson.SolveSequential(p, problem.InTurn, 1e-11, 0, 0, 0)
 	require.NoError(t, err)
-	cut, err := solver.Boxes(p.N, parts)
+	cut, err := problem.Boxes(p.N, parts)
 	if parts < 4 {
-		cut, err = solver.Slabs(p.N, parts, nil)
+		cut, err = problem.Slabs(p.N, parts, nil)
 	}
 	require.NoError(t, err)
 	r = &run{Plan: Plan{Problem: p, Partition: cut, Tolerance: 1e-8, Log: zerolog.Nop()}, u: append([]float64(nil), s.U...)}
-	r.room.Do(func() {})
+	r.alloc.Do(func() {})
 	for rank := range parts {
-		r.members = append(r.members, &member{rank: rank, box: cut.Box(solver.Rank(rank))})
+		r.members = append(r.members, &member{rank: rank, box: cut.Box(iterate.Rank(rank))})
 	}
-	r.holes = r.empty(&Outcome{Missing: lost})
+	r.holes = r.resetHoles(&Outcome{Missing: lost})
 	return r, s.U
 }
 
-// Whatever blocks are lost, next to each other or not, the answer is filled with the solution
-// that the surviving blocks belong to.
+// Lost blocks, adjacent or not, are filled with the solution that the surviving blocks belong to.
 func TestFill(t *testing.T) {
 	for name, c := range map[string]struct {
 		problem string
@@ -75,19 +76,19 @@ func TestFill(t *testing.T) {
 			require.Equal(t, want, points)
 			require.InDeltaSlice(t, exact, r.u, 1e-6)
 			for i, v := range r.u {
-				if !holds(r.holes, r.Problem.N, i) {
-					require.Equal(t, exact[i], v, "a survivor's value")
+				if !contain(r.holes, r.Problem.N, i) {
+					require.Equal(t, exact[i], v, "value of a surviving block")
 				}
 			}
-			e, err := solver.Evaluate(r.Problem, r.u, nil)
+			e, err := verify.Evaluate(r.Problem, r.u, nil)
 			require.NoError(t, err)
 			require.LessOrEqual(t, e.RelativeResidual, r.Tolerance, "of the whole grid")
 		})
 	}
 }
 
-// A run that nobody survives has nothing to fill from.
-func TestFillNeedsASurvivor(t *testing.T) {
+// Without a surviving block nothing is filled.
+func TestFillNeedsASurvivingBlock(t *testing.T) {
 	r, _ := solved(t, "membrane", []int{7}, nil, 2, 0, 1)
 	before := append([]float64(nil), r.u...)
 	var o Outcome

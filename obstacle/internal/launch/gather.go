@@ -13,14 +13,13 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// maxStrangers bounds the connections of strangers that have not been sent away yet; see
-// driver.Pending.
-const maxStrangers = 64
+// minPending is the number of unauthenticated connections that may wait, besides one per peer; see driver.Pending.
+const minPending = 64
 
-// maxRefusals bounds the lines of log that strangers can cause.
+// maxRefusals bounds the log lines that unauthenticated peers can cause.
 const maxRefusals = 32
 
-// gather lets the peers join.
+// gather waits until all peers have joined.
 func (r *run) gather() error {
 	address := r.Address
 	if r.Spawn != nil {
@@ -28,20 +27,21 @@ func (r *run) gather() error {
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("no rendezvous at %s: %w (--rendezvous names an address and a free port of this host)", address, err)
+		return fmt.Errorf("cannot listen at %s: %w (--rendezvous needs an address and a free port of this host)", address, err)
 	}
 	r.listener = l
-	go r.admit(l)
+	go r.accept(l)
 	if r.Spawn != nil {
 		if err := r.spawn(); err != nil {
 			return err
 		}
 	} else if r.Notes != nil {
-		fmt.Fprintf(r.Notes, "waiting for %d peers at %s: obstacle peer --rendezvous %s --secret-file FILE\n", len(r.members), l.Addr(), l.Addr())
+		fmt.Fprintf(r.Notes, "waiting for %d peers at %s: obstacle peer --rendezvous %s --secret-file FILE\n",
+			len(r.members), l.Addr(), l.Addr())
 	}
 	r.joining = true
 	defer func() { r.joining = false }()
-	return r.until("join", r.JoinTime, func() int {
+	return r.await("join", r.JoinTime, func() int {
 		missing := 0
 		for _, m := range r.members {
 			if m.control == "" {
@@ -56,22 +56,22 @@ func (r *run) spawn() error {
 	for _, m := range r.members {
 		c, err := r.Spawn(r.ctx, m.rank, r.listener.Addr().String())
 		if err != nil {
-			return fmt.Errorf("starting peer %d: %w", m.rank, err)
+			return fmt.Errorf("cannot start peer %d: %w", m.rank, err)
 		}
 		m.child, m.ended = c, make(chan struct{})
 		go func() {
 			err := c.Wait()
 			close(m.ended)
-			r.emit(occurrence{of: m, exited: true, exit: err})
+			r.emit(event{of: m, exited: true, exit: err})
 		}()
 	}
 	return nil
 }
 
-// admit greets every connection until the run is over. Strangers and peers that do not
-// match are refused; connections that do not come to the point make room for newer ones.
-func (r *run) admit(l net.Listener) {
-	pending := driver.NewPending(r.strangers())
+// accept runs the handshake with every connection until the run is over. Peers that do not match are refused. Connections
+// that do not complete the handshake are closed when too many newer ones wait.
+func (r *run) accept(l net.Listener) {
+	pending := driver.NewPending(r.maxPending())
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -80,129 +80,129 @@ func (r *run) admit(l net.Listener) {
 			}
 			r.Log.Warn().Err(err).Msg("rendezvous")
 			select {
-			case <-time.After(10 * time.Millisecond): // out of descriptors, say
+			case <-time.After(10 * time.Millisecond): // the process may be out of file descriptors
 				continue
-			case <-r.over:
+			case <-r.done:
 				return
 			}
 		}
 		pending.Add(c)
-		go r.greet(c, pending)
+		go r.handshake(c, pending)
 	}
 }
 
-// strangers bounds the connections that have not been admitted yet: all peers may come at once.
-func (r *run) strangers() int { return maxStrangers + len(r.members) }
+// maxPending bounds the connections that wait for their handshake: all peers may connect at once.
+func (r *run) maxPending() int { return minPending + len(r.members) }
 
-// greet does the launcher's half of the greeting.
-func (r *run) greet(c net.Conn, pending *driver.Pending) {
+// handshake runs the launcher's half of the handshake.
+func (r *run) handshake(c net.Conn, pending *driver.Pending) {
 	conn := rendezvous.NewConn(c, r.PeerTimeout)
 	j, err := conn.Admit(r.Identity)
 	if !pending.Remove(c) {
-		err = fmt.Errorf("%s sent no greeting: closed to make room, as more than %d connections waited",
-			conn.Remote(), r.strangers())
+		err = fmt.Errorf("%s did not complete the handshake: closed, since more than %d connections waited", conn.Remote(), r.maxPending())
 	}
 	if err != nil {
 		if n := r.refused.Add(1); n <= maxRefusals {
 			r.Log.Warn().Msg(err.Error())
 		} else if n == maxRefusals+1 {
-			r.Log.Warn().Msg("more strangers and refused peers are not logged")
+			r.Log.Warn().Msg("further refused connections are not logged")
 		}
 		conn.Close()
 		return
 	}
-	if !r.emit(occurrence{joined: conn, join: j}) {
+	if !r.emit(event{joined: conn, join: j}) {
 		conn.Close()
 	}
 }
 
-// attend reads what a peer sends, places its block, and passes on the rest.
-func (r *run) attend(m *member) {
-	defer close(m.attended)
+// serve receives the messages of a peer, places its block and emits the rest as events.
+func (r *run) serve(m *member) {
+	defer close(m.served)
 	var at, stepAt int64
 	step := 1
 	for {
-		msg, err := m.conn.Receive(rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk, rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock)
+		msg, err := m.conn.Receive(rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
+			rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = errors.New("end of stream")
 			}
-			r.emit(occurrence{of: m, closed: err})
+			r.emit(event{of: m, closed: err})
 			return
 		}
 		if b, is := msg.(rendezvous.Block); is {
-			err := errors.New("it has begun to come")
+			err := errors.New("part of the block has already arrived")
 			switch {
 			case b.Stream == rendezvous.StreamSolution && at == 0:
-				err = r.claims.claim(m.rank, b.Box())
+				err = r.owned.declare(m.rank, b.Box())
 			case b.Stream == rendezvous.StreamStep && stepAt == 0 && r.series != nil:
-				m.held.Store(true)
-				err = r.series.claim(step, m.rank, b.Box())
-				m.held.Store(false)
+				m.blocked.Store(true)
+				err = r.series.declare(step, m.rank, b.Box())
+				m.blocked.Store(false)
 			}
 			if err != nil {
 				m.conn.Close()
-				r.emit(occurrence{of: m, closed: fmt.Errorf("its box cannot be: %w", err)})
+				r.emit(event{of: m, closed: fmt.Errorf("invalid box: %w", err)})
 				return
 			}
 			if b.Stream == rendezvous.StreamSolution {
-				r.emit(occurrence{of: m, message: b})
+				r.emit(event{of: m, message: b})
 			}
 			continue
 		}
 		if s, is := msg.(rendezvous.Step); is {
 			if err := r.stepDone(m, s, step, stepAt); err != nil {
 				m.conn.Close()
-				r.emit(occurrence{of: m, closed: err})
+				r.emit(event{of: m, closed: err})
 				return
 			}
 			step, stepAt = step+1, 0
 		}
 		c, is := msg.(rendezvous.Chunk)
 		if !is {
-			r.emit(occurrence{of: m, message: msg})
+			r.emit(event{of: m, message: msg})
 			continue
 		}
-		err = errors.New("it is out of order")
+		err = errors.New("out of order")
 		if c.Stream == rendezvous.StreamStep && c.Offset == stepAt && r.series != nil {
-			m.held.Store(true)
+			m.blocked.Store(true)
 			err = r.series.put(step, m.rank, c.Offset, c.Data)
-			m.held.Store(false)
+			m.blocked.Store(false)
 			if stepAt += int64(len(c.Data)); err == nil {
 				continue
 			}
 		} else if c.Stream == rendezvous.StreamSolution && c.Offset == at {
-			err = blocks.Put(r.vector(), r.Problem.N, r.claims.box(m.rank), c.Offset, c.Data)
+			err = blocks.Put(r.vector(), r.Problem.N, r.owned.box(m.rank), c.Offset, c.Data)
 		}
 		if err != nil {
 			m.conn.Close()
-			r.emit(occurrence{of: m, closed: fmt.Errorf("a piece of its block cannot be placed: %w", err)})
+			r.emit(event{of: m, closed: fmt.Errorf("invalid part of its block: %w", err)})
 			return
 		}
 		at += int64(len(c.Data))
-		r.emit(occurrence{of: m, bytes: int64(len(c.Data))})
+		r.emit(event{of: m, bytes: int64(len(c.Data))})
 	}
 }
 
-// assign hands out the work and waits until every peer is ready to relax.
-func (r *run) assign() error {
+// assignWork sends the work and waits until every peer is ready to relax.
+func (r *run) assignWork() error {
 	if err := r.reachable(); err != nil {
 		return err
 	}
 	problem := r.Spec.Marshal()
 	members := make([]rendezvous.Member, len(r.members))
 	for i, m := range r.members {
-		members[i] = rendezvous.Member{Rank: i, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label}
+		members[i] = m.listed()
 	}
 	for _, m := range r.members {
 		a := r.assignment(m, members, int64(len(problem)))
 		go func() {
-			if err := r.handOut(m, a, problem); err != nil {
-				r.emit(occurrence{of: m, sent: err})
+			if err := r.sendWork(m, a, problem); err != nil {
+				r.emit(event{of: m, sent: err})
 			}
 		}()
 	}
-	return r.until("get ready", 0, func() int {
+	return r.await("get ready", 0, func() int {
 		missing := 0
 		for _, m := range r.members {
 			if !m.ready {
@@ -213,20 +213,20 @@ func (r *run) assign() error {
 	})
 }
 
-// reachable finds peers that the others could not call: a run over several hosts
-// with one of them on loopback.
+// reachable returns an error if a peer of a run over several hosts listens on loopback, where the others cannot reach it.
 func (r *run) reachable() error {
 	for _, m := range r.members {
 		host, _, err := net.SplitHostPort(m.control)
 		if err != nil {
-			return fmt.Errorf("%s gave the control address %q: %w", m, m.control, err)
+			return fmt.Errorf("%s sent an invalid control address %q: %w", m, m.control, err)
 		}
 		if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
 			continue
 		}
 		for _, other := range r.members {
 			if other.join.Host != m.join.Host {
-				return fmt.Errorf("%s listens on loopback only, but %s is on another host: start it with --listen and an address of its network", m, other)
+				return fmt.Errorf("%s listens on loopback only, but %s is on another host: start it with --listen and an address of its network",
+					m, other)
 			}
 		}
 	}
@@ -234,21 +234,21 @@ func (r *run) reachable() error {
 }
 
 func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
-	slow := 1.0
-	if f, is := r.Slow[m.rank]; is {
-		slow = f
+	slowdown := 1.0
+	if f, is := r.Slowdown[m.rank]; is {
+		slowdown = f
 	}
 	return rendezvous.Assign{
 		Members: members,
 		Problem: r.Spec.Name(), ProblemBytes: problemBytes, Fingerprint: r.problemHash(),
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
-		Scheme: r.Scheme, Method: rendezvous.Method(r.Method), Order: r.Order, Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
-		Threads: r.Threads, Slow: slow,
+		Scheme: r.Scheme, Method: rendezvous.Method(r.Method), Order: r.Order,
+		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(), Threads: r.Threads, Slowdown: slowdown,
 		Initial: r.Initial != nil, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}
 }
 
-func (r *run) handOut(m *member, a rendezvous.Assign, problem []byte) error {
+func (r *run) sendWork(m *member, a rendezvous.Assign, problem []byte) error {
 	if err := m.conn.Send(a); err != nil {
 		return err
 	}

@@ -17,100 +17,100 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// ErrInterrupted says that a run was interrupted before its first relaxation.
+// ErrInterrupted is the error of a run that was interrupted before its first relaxation.
 var ErrInterrupted = errors.New("interrupted before the first relaxation")
 
-// Run solves. It returns an error when the run could not start; whatever happens
-// after the first relaxation is in the Outcome, also a failure. When ctx ends it
-// kills its children and returns at once.
+// Run runs the plan. It returns an error if the run could not start. Failures after the first relaxation are reported in the
+// Outcome. When ctx ends, Run kills its children and returns at once.
 func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	r := &run{
 		Plan:   p,
 		name:   rand.Text(),
 		key:    driver.NewKey(),
 		begin:  time.Now(),
-		happen: make(chan occurrence, 4*p.Partition.Peers()+16),
-		over:   make(chan struct{}),
-		every:  lookEvery(p.PeerTimeout),
+		events: make(chan event, 4*p.Partition.Peers()+16),
+		done:   make(chan struct{}),
+		tick:   tickEvery(p.PeerTimeout),
 	}
 	for rank := range p.Partition.Peers() {
-		box := p.Partition.Box(solver.Rank(rank))
+		box := p.Partition.Box(iterate.Rank(rank))
 		r.members = append(r.members, &member{rank: rank, box: box, final: box})
 	}
-	r.claims = newClaims(&p)
+	r.owned = newOwnership(&p)
 	var err error
 	if r.series, err = newSeries(&p); err != nil {
 		return nil, err
 	}
 	children, cancel := context.WithCancel(ctx)
 	r.ctx = children
-	release := sync.OnceFunc(func() { r.release(cancel) })
+	release := sync.OnceFunc(func() { r.shutdown(cancel) })
 	defer release()
 	if err := r.gather(); err != nil {
 		return nil, err
 	}
-	if err := r.assign(); err != nil {
+	if err := r.assignWork(); err != nil {
 		return nil, err
 	}
 	r.watch()
 	o := r.outcome()
-	release() // before the launcher computes: the peers have their memory still
+	release() // frees the memory of the peers before the launcher computes
 	r.fill(ctx, o)
 	return o, nil
 }
 
-// run is a run in progress. Its fields belong to the goroutine of Run; the
-// others talk to it over happen, and place blocks in u, each in its own box.
+// run is a run in progress. The goroutine of Run owns its fields. Other goroutines send it events, and write blocks to u, each
+// in its own box.
 type run struct {
 	Plan
-	ctx      context.Context // ends: children are killed
-	over     chan struct{}   // closed: occurrences are of no interest any more
+	ctx      context.Context // when it ends, children are killed
+	done     chan struct{}   // closed when events are no longer handled
 	name     string
 	key      driver.Key // of the control channels
 	begin    time.Time
 	started  time.Time
-	verdict  time.Time // the last result came
+	verdict  time.Time // arrival of the last result
 	listener net.Listener
 	members  []*member
 	u        []float64
-	room     sync.Once    // makes u
-	claims   *claims      // whose values are placed in u
-	holes    []solver.Box // of u, where none are
-	series   *series      // nil: the problem is stationary
-	happen   chan occurrence
-	refused  atomic.Int64 // connections that were sent away
+	alloc    sync.Once     // allocates u
+	owned    *ownership    // boxes of the blocks in u
+	holes    []problem.Box // boxes of u for which no block arrived
+	series   *series       // nil for a stationary problem
+	events   chan event
+	refused  atomic.Int64 // refused connections
 
-	every    time.Duration // between two looks
-	joining  bool          // peers may still come
-	refusal  error         // why the last peer that joined was given up; nil: none was
-	stopping bool          // an early end was asked for
-	failure  *failure      // the best account of what went wrong
-	left     int           // looks until the peers are overdue; 0: nothing was asked of them
-	beat     Progress
+	tick      time.Duration // interval of ticks
+	joining   bool          // peers may still join
+	refusal   error         // why the last peer was dismissed; nil if none was
+	stopping  bool          // an early end was requested
+	failure   *failure      // the most informative failure so far
+	ticksLeft int           // ticks until the peers are overdue; 0 before a request to end
+	beat      Progress
 }
 
-// failure is one account of what went wrong; a heavier one replaces it.
+// failure describes what went wrong. One of higher weight replaces another.
 type failure struct {
 	weight int
-	rank   int // the peer that is to blame; -1: none
+	rank   int // the failed peer; −1: none
 	text   string
 }
 
-// Accounts of a failure, from the vaguest to the surest.
+// Weights of failures, by the evidence.
 const (
-	reported = iota + 1 // a peer says so
-	silent              // the launcher has not heard of it
-	closed              // its connection ended
-	exited              // its process ended
+	reported = iota + 1 // a peer reported it
+	silent              // the peer timed out
+	closed              // the connection ended
+	exited              // the process ended
 )
 
-// vector is the assembled iterate, made when the first block comes: a peer of this
-// process has given up its arrays by then.
+// vector returns the assembled iterate. It is allocated when the first block arrives, after a peer of this process has freed
+// its arrays.
 func (r *run) vector() []float64 {
-	r.room.Do(func() {
+	r.alloc.Do(func() {
 		if r.u = r.Answer; r.u == nil {
 			r.u = host.Array(r.Problem.Points())
 		}
@@ -118,44 +118,44 @@ func (r *run) vector() []float64 {
 	return r.u
 }
 
-// emit hands an occurrence to the launcher; false when the run is over.
-func (r *run) emit(o occurrence) bool {
+// emit sends an event to the launcher and reports whether the run is still in progress.
+func (r *run) emit(o event) bool {
 	select {
-	case r.happen <- o:
+	case r.events <- o:
 		return true
-	case <-r.over:
+	case <-r.done:
 		return false
 	}
 }
 
-// watch starts the relaxations and follows them to the end.
+// watch starts the relaxation and handles events until the end.
 func (r *run) watch() {
 	r.started = time.Now()
 	r.beat.Residual = math.NaN()
 	for _, m := range r.members {
-		m.quiet = 0
-		m.tell(rendezvous.Start{})
+		m.quietTicks = 0
+		m.notify(rendezvous.Start{})
 	}
 	r.Status.Enter(Solving)
 	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Msg("started")
-	look := time.NewTicker(r.every)
-	defer look.Stop()
-	// The peers keep to MaxTime themselves; this is for one that does not.
+	tick := time.NewTicker(r.tick)
+	defer tick.Stop()
+	// The peers observe MaxTime themselves; the limit is for a peer that does not.
 	limit := 0
 	if r.MaxTime > 0 {
-		limit = r.looks(r.MaxTime + r.patience())
+		limit = r.ticks(r.MaxTime + r.stopTimeout())
 	}
 	interrupt := r.Interrupt
 	for !r.finished() {
 		select {
-		case o := <-r.happen:
+		case o := <-r.events:
 			r.handle(o)
-		case <-look.C:
-			if r.listen(); r.left == 1 {
-				r.overdue()
+		case <-tick.C:
+			if r.checkSilence(); r.ticksLeft == 1 {
+				r.failOverdue()
 				return
 			}
-			r.left = max(r.left-1, 0)
+			r.ticksLeft = max(r.ticksLeft-1, 0)
 			if limit--; limit == 0 {
 				r.stop()
 			}
@@ -169,14 +169,14 @@ func (r *run) watch() {
 	}
 }
 
-// finished tells that every peer has given its result or is gone.
+// finished reports whether every peer has sent its result or is gone.
 func (r *run) finished() bool {
 	for _, m := range r.members {
 		if !m.done() {
 			return false
 		}
 	}
-	// A peer that is gone may still be about to say why: its process ends.
+	// The exit status of a lost process, which tells more, may still follow.
 	if r.failure != nil && r.failure.weight == closed && r.failure.rank >= 0 {
 		if m := r.members[r.failure.rank]; m.gone && m.child != nil && !m.exited {
 			return false
@@ -185,26 +185,26 @@ func (r *run) finished() bool {
 	return true
 }
 
-func (r *run) handle(o occurrence) {
-	if o.joined != nil { // too late: every seat is taken
-		r.seat(o.joined, o.join)
+func (r *run) handle(o event) {
+	if o.joined != nil { // too late: it will be refused
+		r.enroll(o.joined, o.join)
 		return
 	}
 	m := o.of
-	m.quiet = 0
+	m.quietTicks = 0
 	switch {
 	case o.exited:
-		// What it has sent may still be unread: the end of its connection comes after that.
+		// Messages that it sent before its end may still be unread; the end of its connection follows them.
 		m.exited, m.exit = true, o.exit
-		if m.result == nil && (m.gone || m.held.Load()) {
-			r.lose(m)
+		if m.result == nil && (m.gone || m.blocked.Load()) {
+			r.processEnded(m)
 		}
 	case o.closed != nil:
 		m.gone = true
 		switch {
 		case m.result != nil:
 		case m.exited:
-			r.lose(m)
+			r.processEnded(m)
 		default:
 			r.fail(failure{closed, m.rank, fmt.Sprintf("%s closed its connection: %v", m, o.closed)})
 		}
@@ -215,8 +215,8 @@ func (r *run) handle(o occurrence) {
 	}
 }
 
-// lose gives up a peer whose process has ended.
-func (r *run) lose(m *member) {
+// processEnded marks a peer lost whose process has ended.
+func (r *run) processEnded(m *member) {
 	m.gone = true
 	r.fail(failure{exited, m.rank, fmt.Sprintf("%s ended: %s", m, exitText(m.exit))})
 }
@@ -255,7 +255,7 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 		if msg.Placed && (r.Answer == nil || m.child == nil) {
 			m.gone = true
 			m.conn.Close()
-			r.fail(failure{closed, m.rank, fmt.Sprintf("%s says that its block is in memory that it was not given", m)})
+			r.fail(failure{closed, m.rank, fmt.Sprintf("%s claims that its block is in shared memory, which it does not have", m)})
 			return
 		}
 		m.result = &msg
@@ -270,7 +270,7 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 		blame := m.rank
 		if msg.Lost >= 0 && msg.Lost < len(r.members) {
 			blame = msg.Lost
-			text = fmt.Sprintf("%s was lost: %s says %s", r.members[blame], m, msg.Error)
+			text = fmt.Sprintf("%s was lost: %s reports %s", r.members[blame], m, msg.Error)
 		}
 		r.fail(failure{reported, blame, text})
 	case rendezvous.Block:
@@ -279,26 +279,26 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 	default:
 		m.gone = true
 		m.conn.Close()
-		r.fail(failure{closed, m.rank, fmt.Sprintf("%s sent a %T out of turn", m, msg)})
+		r.fail(failure{closed, m.rank, fmt.Sprintf("%s sent an unexpected %T", m, msg)})
 	}
 }
 
-// listen looks for peers that have been silent for too long, or have ended.
-func (r *run) listen() {
+// checkSilence marks peers lost that timed out, or whose process ended while they were blocked.
+func (r *run) checkSilence() {
 	for _, m := range r.members {
-		held := m.held.Load()
+		held := m.blocked.Load()
 		switch {
 		case m.done():
 		case held && m.exited:
-			r.lose(m)
-		case m.look(held, r.looks(r.PeerTimeout)):
+			r.processEnded(m)
+		case m.silentFor(held, r.ticks(r.PeerTimeout)):
 			m.gone = true
 			r.fail(failure{silent, m.rank, m.silence(r.PeerTimeout)})
 		}
 	}
 }
 
-// fail notes what went wrong and, the first time, ends the run.
+// fail records a failure. The first one ends the run.
 func (r *run) fail(f failure) {
 	first := r.failure == nil
 	level := zerolog.DebugLevel
@@ -311,14 +311,14 @@ func (r *run) fail(f failure) {
 	}
 	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
 	if first {
-		for _, m := range r.members { // also those that have given their results: their run failed
-			m.tell(rendezvous.Lost{Rank: f.rank, Why: f.text})
+		for _, m := range r.members { // those that have sent their results, too
+			m.notify(rendezvous.Lost{Rank: f.rank, Why: f.text})
 		}
-		r.left = r.looks(StopTime)
+		r.ticksLeft = r.ticks(StopTime)
 	}
 }
 
-// stop asks the peers for an early end.
+// stop requests an early end from the peers.
 func (r *run) stop() {
 	if r.stopping || r.failure != nil {
 		return
@@ -327,21 +327,20 @@ func (r *run) stop() {
 	r.Log.Info().Msg("stopping")
 	for _, m := range r.members {
 		if !m.done() {
-			m.tell(rendezvous.Stop{})
+			m.notify(rendezvous.Stop{})
 		}
 	}
-	r.left = r.looks(r.patience())
+	r.ticksLeft = r.ticks(r.stopTimeout())
 }
 
-// patience is how long the peers may take to agree on an early end and to hand
-// over their blocks.
-func (r *run) patience() time.Duration { return 3*r.PeerTimeout + StopTime }
+// stopTimeout bounds the time in which the peers agree on an early end and send their blocks.
+func (r *run) stopTimeout() time.Duration { return 3*r.PeerTimeout + StopTime }
 
-// overdue names the peers that did not end in time.
-func (r *run) overdue() {
+// failOverdue marks the peers as failed that did not end in time.
+func (r *run) failOverdue() {
 	for _, m := range r.members {
 		if !m.done() {
-			r.fail(failure{reported, m.rank, fmt.Sprintf("%s did not end in time after being asked to", m)})
+			r.fail(failure{reported, m.rank, fmt.Sprintf("%s did not end in time after the request to stop", m)})
 		}
 	}
 }

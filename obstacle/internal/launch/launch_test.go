@@ -19,10 +19,12 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
-// rehearsal is a run whose peers are played by the test, over real connections.
+// rehearsal is a run whose peers the test simulates over real connections.
 type rehearsal struct {
 	t       *testing.T
 	plan    Plan
@@ -39,16 +41,16 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 	t.Helper()
 	spec, err := file.Builtin("membrane", nil)
 	require.NoError(t, err)
-	problem, err := spec.BuildValid([]int{4})
+	prob, err := spec.BuildValid([]int{4})
 	require.NoError(t, err)
-	cut, err := solver.Slabs(problem.N, peers, nil)
+	cut, err := problem.Slabs(prob.N, peers, nil)
 	require.NoError(t, err)
 	identity, err := rendezvous.NewKeyIdentity("v1", "f", driver.NewKey())
 	require.NoError(t, err)
 	notes, says := io.Pipe()
 	r := &rehearsal{t: t, address: make(chan string, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	r.plan = Plan{
-		Spec: spec, Problem: problem, Partition: cut, Scheme: "sync", Order: "jacobi", Tolerance: 1e-6,
+		Spec: spec, Problem: prob, Partition: cut, Scheme: "sync", Order: "jacobi", Tolerance: 1e-6,
 		Threads: 1, PeerTimeout: await.Limit, Identity: identity, Protect: "auto",
 		Address: "127.0.0.1:0", JoinTime: await.Limit, Interrupt: r.stop, Log: zerolog.Nop(), Notes: says,
 	}
@@ -74,18 +76,17 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 	return r
 }
 
-// player is a peer played by the test. It beats on its own, so that it counts as
-// alive, until it is told to be silent.
+// player is a simulated peer. It sends heartbeats until silent is closed.
 type player struct {
 	t      *testing.T
 	conn   *rendezvous.Conn
 	rank   int
-	box    solver.Box
+	box    problem.Box
 	assign rendezvous.Assign
 	silent chan struct{}
 }
 
-// join plays the peers up to the start.
+// join simulates the peers up to the start.
 func (r *rehearsal) join() []*player {
 	r.t.Helper()
 	address := <-r.address
@@ -95,11 +96,11 @@ func (r *rehearsal) join() []*player {
 		require.NoError(r.t, err)
 		conn := rendezvous.NewConn(c, await.Limit)
 		r.t.Cleanup(func() { conn.Close() })
-		w, err := conn.Join(r.plan.Identity, rendezvous.Join{Seat: rank, Host: "h", Pid: 100 + rank}, await.Limit)
+		w, err := conn.Join(r.plan.Identity, rendezvous.Join{Rank: rank, Host: "h", Pid: 100 + rank}, await.Limit)
 		require.NoError(r.t, err)
 		require.Equal(r.t, rank, w.Rank)
 		require.NoError(r.t, conn.Send(rendezvous.Listen{Control: fmt.Sprintf("127.0.0.1:%d", 1000+rank)}))
-		p := &player{t: r.t, conn: conn, rank: rank, box: r.plan.Partition.Box(solver.Rank(rank)), silent: make(chan struct{})}
+		p := &player{t: r.t, conn: conn, rank: rank, box: r.plan.Partition.Box(iterate.Rank(rank)), silent: make(chan struct{})}
 		go p.beat()
 		all = append(all, p)
 	}
@@ -139,7 +140,7 @@ func (p *player) expect(k rendezvous.Kind) rendezvous.Message {
 	return m
 }
 
-// block sends the peer's block: every value is rank + 1.
+// block sends the peer's block, whose values are all rank + 1.
 func (p *player) block() {
 	data := make([]byte, blocks.Bytes(p.box))
 	values := make([]float64, p.box.Points())
@@ -195,8 +196,7 @@ func TestInterruptReachesThePeers(t *testing.T) {
 	require.Equal(t, Interrupted, r.end().Reason)
 }
 
-// Whatever one peer does, the other is told, its block is kept, and the launcher
-// comes to an end that names the culprit.
+// If one peer fails, in whatever way, the launcher notifies the other, keeps its block and names the failed one.
 func TestFailuresOfOnePeer(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault func(p *player)
@@ -205,13 +205,13 @@ func TestFailuresOfOnePeer(t *testing.T) {
 		"leaves":        {func(p *player) { p.conn.Close() }, "peer 1 (pid 101 on h) closed its connection"},
 		"falls silent":  {func(p *player) { close(p.silent) }, "peer 1 (pid 101 on h) has been silent"},
 		"fails":         {func(p *player) { p.result(Failed, "out of paper", -1) }, "peer 1 (pid 101 on h) failed: out of paper"},
-		"wrong offset":  {func(p *player) { p.chunk(rendezvous.StreamSolution, 8, 8) }, "a piece of its block cannot be placed"},
-		"wrong stream":  {func(p *player) { p.chunk(rendezvous.StreamProblem, 0, 8) }, "a piece of its block cannot be placed"},
-		"too much":      {func(p *player) { p.chunk(rendezvous.StreamSolution, 0, 1024) }, "a piece of its block cannot be placed"},
-		"out of turn":   {func(p *player) { _ = p.conn.Send(rendezvous.Ready{}); p.chunk(rendezvous.StreamSolution, 0, 8) }, "out of turn"},
-		"nonsense":      {func(p *player) { _ = p.conn.Send(rendezvous.Start{}) }, "kind 9 is not expected"},
-		"half a block":  {func(p *player) { p.chunk(rendezvous.StreamSolution, 0, 8); p.result(Converged, "", -1) }, "did not come whole"},
-		"blames others": {func(p *player) { p.result(Failed, "silent for 1 s", 0) }, "peer 0 (pid 100 on h) was lost: peer 1 (pid 101 on h) says silent for 1 s"},
+		"wrong offset":  {func(p *player) { p.chunk(rendezvous.StreamSolution, 8, 8) }, "invalid part of its block"},
+		"wrong stream":  {func(p *player) { p.chunk(rendezvous.StreamProblem, 0, 8) }, "invalid part of its block"},
+		"too much":      {func(p *player) { p.chunk(rendezvous.StreamSolution, 0, 1024) }, "invalid part of its block"},
+		"out of turn":   {func(p *player) { _ = p.conn.Send(rendezvous.Ready{}); p.chunk(rendezvous.StreamSolution, 0, 8) }, "unexpected rendezvous.Ready"},
+		"nonsense":      {func(p *player) { _ = p.conn.Send(rendezvous.Start{}) }, "unexpected kind 9"},
+		"half a block":  {func(p *player) { p.chunk(rendezvous.StreamSolution, 0, 8); p.result(Converged, "", -1) }, "a block is incomplete"},
+		"blames others": {func(p *player) { p.result(Failed, "silent for 1 s", 0) }, "peer 0 (pid 100 on h) was lost: peer 1 (pid 101 on h) reports silent for 1 s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := rehearse(t, func(p *Plan) {
@@ -222,7 +222,7 @@ func TestFailuresOfOnePeer(t *testing.T) {
 			})
 			all := r.join()
 			c.fault(all[1])
-			if name == "half a block" { // found when all is over
+			if name == "half a block" { // found at the end
 				all[0].block()
 				all[0].result(Converged, "", -1)
 			} else {
@@ -235,18 +235,18 @@ func TestFailuresOfOnePeer(t *testing.T) {
 			require.Contains(t, o.Failure, c.want)
 			require.Equal(t, []int{1}, o.Missing)
 			lost := 1
-			if name == "fails" || name == "half a block" || name == "blames others" { // what a peer says is no loss
+			if name == "fails" || name == "half a block" || name == "blames others" { // a report of a peer does not count as a loss
 				lost = 0
 			}
 			require.Equal(t, lost, r.plan.Status.Lost())
-			require.Equal(t, 1.0, o.U[0], "the block that came is kept")
+			require.Equal(t, 1.0, o.U[0], "the block of the other peer is kept")
 			box := r.plan.Partition.Box(1)
 			require.Len(t, o.Filled, 1)
 			require.Equal(t, box, o.Filled[0].Box)
 			require.LessOrEqual(t, o.Filled[0].Residual, r.plan.Tolerance)
-			want, err := solver.SolveSequential(r.plan.Problem.Inner(box, o.U, nil), solver.InTurn, 1e-10, 0, 0, 0)
+			want, err := richardson.SolveSequential(r.plan.Problem.Inner(box, o.U, nil), problem.InTurn, 1e-10, 0, 0, 0)
 			require.NoError(t, err)
-			require.InDeltaSlice(t, want.U, blocks.Slice(o.U, r.plan.Problem.N, box), 1e-5, "the other is filled from its face")
+			require.InDeltaSlice(t, want.U, blocks.Slice(o.U, r.plan.Problem.N, box), 1e-5, "the lost block is filled from its face")
 		})
 	}
 }
@@ -255,9 +255,8 @@ func (p *player) chunk(s rendezvous.Stream, offset int64, n int) {
 	_ = p.conn.Send(rendezvous.Chunk{Stream: s, Offset: offset, Data: make([]byte, n)})
 }
 
-// Only a peer that the launcher has started can have put its block into the answer: from
-// one that came by itself the words are not taken.
-func TestPlacedOnlyWhereMemoryWasGiven(t *testing.T) {
+// Only a peer that the launcher started can have written its block to shared memory.
+func TestSharedMemoryNeedsAChild(t *testing.T) {
 	for _, answer := range [][]float64{nil, make([]float64, 64)} {
 		r := rehearse(t, func(p *Plan) { p.Answer = answer })
 		all := r.join()
@@ -267,21 +266,21 @@ func TestPlacedOnlyWhereMemoryWasGiven(t *testing.T) {
 		all[0].result(Converged, "", -1)
 		o := r.end()
 		require.Equal(t, Failed, o.Reason)
-		require.Contains(t, o.Failure, "memory that it was not given")
+		require.Contains(t, o.Failure, "claims that its block is in shared memory")
 		require.Equal(t, []int{1}, o.Missing)
 		require.Equal(t, 1.0, o.U[0])
 	}
 }
 
-func TestNobodyComesInTime(t *testing.T) {
+func TestJoinTimeout(t *testing.T) {
 	r := rehearse(t, func(p *Plan) { p.JoinTime = 50 * time.Millisecond })
 	<-r.done
 	require.ErrorContains(t, r.err, "2 of 2 peers did not join within 50ms")
 }
 
-// A peer started by hand that leaves before all have come, whatever the way, gives up its
-// place. Another one takes it; where none comes, the error names the one that left.
-func TestPlaceOfAPeerThatLeft(t *testing.T) {
+// Another peer can replace one that was started by hand and fails before the start. Without a replacement the error names
+// the failed one.
+func TestReplacementOfAFailedPeer(t *testing.T) {
 	for name, c := range map[string]struct {
 		leave func(c *rendezvous.Conn)
 		want  string
@@ -302,7 +301,7 @@ func TestPlaceOfAPeerThatLeft(t *testing.T) {
 					}
 				})
 				address := <-r.address
-				first := r.seatOne(address, 1)
+				first := r.joinOne(address, 1)
 				c.leave(first)
 				_, err := first.Receive(rendezvous.KindBye)
 				require.Error(t, err, "the launcher closes the connection")
@@ -316,20 +315,20 @@ func TestPlaceOfAPeerThatLeft(t *testing.T) {
 					continue
 				}
 				<-r.done
-				require.ErrorContains(t, r.err, "2 of 2 peers did not join within 2s (--join-timeout); the last one that left: peer 1 (pid 7 on h) "+c.want)
+				require.ErrorContains(t, r.err, "2 of 2 peers did not join within 2s (--join-timeout); the last one that failed: peer 1 (pid 7 on h) "+c.want)
 			}
 		})
 	}
 }
 
-// seatOne takes a place of the run and says nothing more.
-func (r *rehearsal) seatOne(address string, rank int) *rendezvous.Conn {
+// joinOne joins the run and sends nothing more.
+func (r *rehearsal) joinOne(address string, rank int) *rendezvous.Conn {
 	r.t.Helper()
 	c, err := net.Dial("tcp", address)
 	require.NoError(r.t, err)
 	conn := rendezvous.NewConn(c, await.Limit)
 	r.t.Cleanup(func() { conn.Close() })
-	_, err = conn.Join(r.plan.Identity, rendezvous.Join{Seat: rank, Host: "h", Pid: 7}, await.Limit)
+	_, err = conn.Join(r.plan.Identity, rendezvous.Join{Rank: rank, Host: "h", Pid: 7}, await.Limit)
 	require.NoError(r.t, err)
 	return conn
 }
@@ -342,7 +341,7 @@ func TestLoopbackAmongHostsIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		conn := rendezvous.NewConn(c, await.Limit)
 		defer conn.Close()
-		_, err = conn.Join(r.plan.Identity, rendezvous.Join{Seat: rank, Host: fmt.Sprintf("host%d", rank)}, await.Limit)
+		_, err = conn.Join(r.plan.Identity, rendezvous.Join{Rank: rank, Host: fmt.Sprintf("host%d", rank)}, await.Limit)
 		require.NoError(t, err)
 		require.NoError(t, conn.Send(rendezvous.Listen{Control: "127.0.0.1:9"}))
 	}
@@ -350,10 +349,10 @@ func TestLoopbackAmongHostsIsRefused(t *testing.T) {
 	require.ErrorContains(t, r.err, "listens on loopback only, but peer 1 (pid 0 on host1) is on another host")
 }
 
-func TestStrangersTroubleNobody(t *testing.T) {
+func TestUnauthenticatedConnectionsAreIgnored(t *testing.T) {
 	r := rehearse(t, nil)
 	address := <-r.address
-	for range 2 * maxStrangers {
+	for range 2 * minPending {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
 		_, _ = c.Write([]byte("GET / HTTP/1.0\r\n\r\n"))

@@ -6,36 +6,36 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// member is a peer as the launcher knows it.
+// member is a peer as the launcher sees it.
 type member struct {
 	rank  int
-	box   solver.Box       // as assigned
-	final solver.Box       // that its values are of
-	conn  *rendezvous.Conn // nil: has not joined
-	child Child            // nil: started by hand
+	box   problem.Box      // as assigned
+	final problem.Box      // of its final values
+	conn  *rendezvous.Conn // nil before it joins
+	child Child            // nil if it was started by hand
 	join  rendezvous.Join
-	label string // of its cluster; empty: to be found out
+	label string // of its cluster; "": to be measured
 
-	out      chan rendezvous.Message // small messages on their way
-	written  chan struct{}           // closed: nothing more is written to conn
-	attended chan struct{}           // closed: nothing more is read from conn
-	ended    chan struct{}           // closed: the child's process has ended
+	out     chan rendezvous.Message // small messages to be sent
+	written chan struct{}           // closed after the last write to conn
+	served  chan struct{}           // closed after the last read from conn
+	ended   chan struct{}           // closed when the child has ended
 
-	control  string // where the others reach it
-	ready    bool
-	quiet    int // looks since its last message
-	result   *rendezvous.Result
-	received int64       // bytes of its block
-	held     atomic.Bool // the launcher keeps it waiting
-	gone     bool        // its connection has ended
-	exited   bool        // its process has ended
-	exit     error       // how
+	control    string // address of its control channel
+	ready      bool
+	quietTicks int // ticks since its last message
+	result     *rendezvous.Result
+	received   int64       // bytes of its block
+	blocked    atomic.Bool // the launcher does not read from it, as there is no room for its block
+	gone       bool        // its connection has ended
+	exited     bool        // its process has ended
+	exit       error       // its exit status
 }
 
-// String names the peer for people.
+// String identifies the peer to the user.
 func (m *member) String() string {
 	switch {
 	case m.conn != nil && m.child == nil:
@@ -46,37 +46,41 @@ func (m *member) String() string {
 	return fmt.Sprintf("peer %d", m.rank)
 }
 
-// outbox bounds the messages that wait for a slow peer.
+// listed returns the peer as Assign lists it.
+func (m *member) listed() rendezvous.Member {
+	return rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label}
+}
+
+// outbox bounds the messages to a slow peer that wait.
 const outbox = 16
 
-// write sends what is put into out; a stopped peer must not hold up the others.
+// write sends the messages of out, in a goroutine so that a stopped peer does not delay others.
 func (m *member) write() {
 	defer close(m.written)
 	for msg := range m.out {
 		if m.conn.Send(msg) != nil {
-			return // attend sees the end of the connection, too
+			return // serve sees the end of the connection, too
 		}
 	}
 }
 
-// tell sends to the peer without waiting for it.
-func (m *member) tell(msg rendezvous.Message) {
+// notify queues a message to the peer and does not block.
+func (m *member) notify(msg rendezvous.Message) {
 	select {
 	case m.out <- msg:
-	default: // it has not read 16 messages: it is stopped, and will be found silent
+	default: // the queue of a stopped peer is full: it will time out
 	}
 }
 
-// done tells that nothing more is expected of the peer.
+// done reports whether nothing more is expected from the peer.
 func (m *member) done() bool { return m.result != nil || m.gone }
 
-// missing tells that its block did not come whole.
+// missing reports whether its block is incomplete.
 func (m *member) missing() bool { return m.result == nil || m.received != blocks.Bytes(m.final) }
 
-// occurrence is something that happened to a run; the launcher handles them one
-// by one.
-type occurrence struct {
-	of      *member          // nil: with joined
+// event is an input of a run. The launcher handles events one by one.
+type event struct {
+	of      *member          // nil if joined is set
 	joined  *rendezvous.Conn // with join
 	join    rendezvous.Join
 	message rendezvous.Message // never a Chunk
@@ -84,5 +88,5 @@ type occurrence struct {
 	closed  error              // the connection ended
 	exited  bool               // the child ended
 	exit    error
-	sent    error // handing out the work failed
+	sent    error // the work could not be sent
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// scrape returns the lines of the run's own metrics.
+// scrape returns the lines of the run's metrics.
 func scrape(t *testing.T, s *launch.Status) []string {
 	t.Helper()
 	h := metrics.Handler(metrics.Run{Problem: "membrane", Scheme: "async", Method: "richardson", Version: "v1", Peers: 2, Points: 512, Tolerance: 1e-6}, s)
@@ -28,7 +28,7 @@ func scrape(t *testing.T, s *launch.Status) []string {
 	return slices.DeleteFunc(lines, func(l string) bool { return !regexp.MustCompile(`^obstacle_`).MatchString(l) })
 }
 
-// Metrics show what the launcher was told last, and nothing that it does not know.
+// Metrics show the last reports, and nothing that is unknown.
 func TestMetricsShowTheStatus(t *testing.T) {
 	s := &launch.Status{}
 	lines := scrape(t, s)

@@ -1,7 +1,5 @@
-// Package launch runs a solve from the process that the user started: it lets
-// the peers join, hands out the work, watches over them, and assembles their
-// blocks. No halo passes through it, and it relaxes nothing but the blocks of
-// lost peers.
+// Package launch controls a run from the process that the user started, the launcher: peers join, it assigns the work,
+// monitors them and assembles their blocks. Halos do not pass through it, and it relaxes only the blocks of lost peers.
 package launch
 
 import (
@@ -17,73 +15,73 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Plan is a run as the user asked for it.
+// Plan describes a run.
 type Plan struct {
 	Spec      *file.Spec
-	Problem   *solver.Problem // Spec on its grid, validated
-	Partition solver.Partition
-	Initial   []float64 // starting iterate [z][y][x]; nil: the problem's
+	Problem   *problem.Problem // Spec on its grid, validated
+	Partition problem.Partition
+	Initial   []float64 // starting iterate [z][y][x]; nil: that of the problem
 
 	Scheme      string
-	Method      solver.MethodConfig
+	Method      problem.MethodConfig
 	Order       string
 	Tolerance   float64
 	MaxSweeps   uint64        // 0: no bound
-	MaxTime     time.Duration // from the first relaxation; 0: no bound
+	MaxTime     time.Duration // since the first relaxation; 0: no bound
 	Threads     int           // of each peer
 	Balance     bool          // planes move between the peers
-	Reconfigure bool          // sessions change their mode at boundaries of time steps
-	Slow        map[int]float64
-	Label       Label            // declares the peers' clusters; nil: they find out
+	Reconfigure bool          // sessions change their mode at the start of a time step
+	Slowdown    map[int]float64
+	Label       Label            // declares the peers' clusters; nil: they are measured
 	MTU         int              // 0: that of the interface
-	Protect     string           // which sessions are protected: auto, always or never
-	Congestion  string           // the word of --congestion; "": newreno
+	Protect     string           // sessions to protect: auto, always or never
+	Congestion  string           // value of --congestion
 	Rows        []string         // of --rows
-	Rails       rendezvous.Rails // network, mode and block size; the rest is filled in
+	Rails       rendezvous.Rails // network, mode and block size; RailsOf adds the rest
 	Seed        uint64
-	PeerTimeout time.Duration // a peer silent for so long is lost
+	PeerTimeout time.Duration // a peer that is silent for longer is lost
 
 	Identity rendezvous.Identity
-	// Address is where peers started by hand join; empty: the launcher starts
-	// them, on this host.
+	// Address is the rendezvous of peers that are started by hand. If it is empty, the launcher starts them on this host.
 	Address  string
-	JoinTime time.Duration // until every peer must have joined
+	JoinTime time.Duration // bounds the time until every peer has joined
 
-	// Spawn starts the peers of a run on this host; rendezvous is the address to
-	// join. Nil when Address is set.
+	// Spawn starts a peer on this host, which joins at the address rendezvous. It is nil if Address is set.
 	Spawn func(ctx context.Context, rank int, rendezvous string) (Child, error)
 
-	// Answer is memory for the whole iterate, into which peers that Spawn starts write their
-	// blocks; nil: they send them.
+	// Answer is memory for the whole iterate. Peers that Spawn started write their blocks into it. If it is nil, they send
+	// them.
 	Answer []float64
 
-	// Steps is told u(0) and the end of every time step, one after the other, from
-	// goroutines of the run; u is only valid during the call. May be nil.
+	// Steps is called with u(0) and the end of every time step, one call at a time, from goroutines of the run. u is valid
+	// during the call. It may be nil.
 	Steps func(m int, t float64, u []float64)
 
-	Interrupt <-chan struct{} // closed: end with the best iterate
-	Status    *Status         // kept up to date; nil: nobody wants to know
-	Watch     func(Progress)  // called often, from one goroutine; may be nil
+	Interrupt <-chan struct{} // closed to end with the best iterate
+	Status    *Status         // updated during the run; may be nil
+	Watch     func(Progress)  // called often, by one goroutine; may be nil
 	Log       zerolog.Logger
-	Notes     io.Writer // where a person is told what to do next (how to join by hand)
+	Notes     io.Writer // for instructions on how to join by hand
 }
 
-// RailsOf are those of the run for a peer, as large as its messages need.
+// RailsOf returns the settings of the networks for a peer, with the sizes that its messages need.
 func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	out := p.Rails
-	// Which peers form a cluster is found out later; whether they are one or several decides
-	// how large a coarse correction is, and so how long messages are.
-	several := make([]string, p.Partition.Peers()) // no label: a cluster of one's own
+	// Clusters may be measured later. Their number decides the size of a coarse correction and so of messages: take the
+	// larger of one cluster and one per peer.
+	several := make([]string, p.Partition.Peers()) // a peer without label is its own cluster
 	for _, labels := range [][]string{slices.Repeat([]string{"0"}, len(several)), several} {
 		scheme, err := choice.Scheme(p.Scheme, labels)
 		if err != nil {
 			return out
 		}
-		c := solver.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
+		c := problem.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 		for q := range p.Partition.Peers() {
-			all := c.Links(solver.Rank(q))
+			all := solver.Links(&c, iterate.Rank(q))
 			if q == rank {
 				out.Neighbours = len(all)
 			}
@@ -96,26 +94,26 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	return out
 }
 
-// Label tells the label of the cluster of a peer that joins, from its rank, the name
-// of its host and the host's addresses; an error sends the peer away.
+// Label returns the label of the cluster of a peer that joins, from its rank and the name and addresses of its host. An error
+// refuses the peer.
 type Label func(rank int, host string, addresses []netip.Addr) (string, error)
 
 // Child is a peer that the launcher started.
 type Child interface {
-	// Wait returns when the peer has ended, with what is known of why.
+	// Wait returns when the peer has ended, with the reason if it failed.
 	Wait() error
-	// Kill ends it at once.
+	// Kill ends the peer at once.
 	Kill()
-	// Name tells people which it is: "pid 4711".
+	// Name identifies the peer to the user: "pid 4711".
 	Name() string
 }
 
-// Progress is how far a run is.
+// Progress is the state of a run.
 type Progress struct {
 	Elapsed  time.Duration // since the first relaxation
-	Step     int           // time step in progress; 0: the problem is stationary
+	Step     int           // time step in progress; 0 for a stationary problem
 	Sweep    uint64        // of rank 0
-	Residual float64       // relative; NaN: not known yet
+	Residual float64       // relative; NaN while unknown
 }
 
 // Reasons for the end of a run.
@@ -128,50 +126,48 @@ const (
 	Failed      = "failed"
 )
 
-// Outcome is what a run has come to.
+// Outcome is the result of a run.
 type Outcome struct {
-	// U is the assembled iterate [z][y][x]. The box of a peer in Missing holds what Filled
-	// says, or starting values.
+	// U is the assembled iterate [z][y][x]. The box of a peer in Missing was filled as Filled describes, or holds starting
+	// values.
 	U       []float64
 	Missing []int
 	Filled  []Filled
 	Reason  string
-	AtStart bool   // U is where the run began: the iterate at an early end had a larger residual
-	Failure string // when Reason is Failed: what happened, in one sentence
+	AtStart bool   // U is the starting iterate, since the last one had a larger residual
+	Failure string // description of the failure if Reason is Failed
 
-	// Of a nonstationary run, whose U is the end of the last complete step (u(0) if
-	// there is none).
+	// The following fields are those of a nonstationary problem. U is then the end of the last complete step, or u(0).
 	Steps    int    // complete
-	StepList []Step // all of them, or every so many where they are many
-	Worst    Pair   // that with the largest residual
+	StepList []Step // all of them, or a selection of at most 1000
+	Worst    Pair   // step with the largest residual
 	Last     Pair
 
-	Peers  []rendezvous.Result // by rank; of a lost peer only Points is set
-	Boxes  []solver.Box        // by rank, at the end: planes may have moved
+	Peers  []rendezvous.Result // by rank; for a lost peer only Points is set
+	Boxes  []problem.Box       // by rank, at the end, after any moves of planes
 	Hosts  []rendezvous.Member
 	Setup  time.Duration // from the call of Run to the first relaxation
-	Run    time.Duration // from the first relaxation to the last peer's verdict, as the launcher saw it
-	Gather time.Duration // until every block had come
+	Run    time.Duration // from the first relaxation to the last result
+	Gather time.Duration // from the first relaxation until every block had arrived
 
-	Strangers int64 // came to the rendezvous and were sent away
+	Refused int64 // connections that were refused
 }
 
-// Filled is a hole of the answer, left by lost peers, that the launcher has filled with the
-// solution of the problem on it, for the values that the other peers have around it.
+// Filled is a hole that lost peers left in the answer. The launcher has filled it with the solution of the problem on the
+// hole, with the values of the other peers as boundary data.
 type Filled struct {
-	Box      solver.Box // smallest that holds the hole
-	Points   int        // of the hole
+	Box      problem.Box // smallest box that contains the hole
+	Points   int         // of the hole
 	Method   string
 	Cycles   uint64  // of the method
 	Residual float64 // relative, of the problem on the hole
 	Seconds  float64
 }
 
-// StopTime bounds how long peers may take to end after they were asked to,
-// beyond PeerTimeout.
+// StopTime bounds the time, in addition to PeerTimeout, that peers may take to end after a request.
 const StopTime = 5 * time.Second
 
-// BeatEvery is how often a peer tells the launcher that it lives.
+// BeatEvery returns the interval of heartbeats for a peer timeout.
 func BeatEvery(timeout time.Duration) time.Duration {
 	return min(max(timeout/8, 20*time.Millisecond), 100*time.Millisecond)
 }

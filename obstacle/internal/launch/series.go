@@ -7,103 +7,103 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// Step is how a time step ended.
+// Step describes the end of a time step.
 type Step struct {
 	Step     int
 	Sweeps   []uint64 // by rank
 	Residual float64  // relative, as the peers agreed
 }
 
-// Pair is a time step's beginning and end, assembled [z][y][x]: what its residual is
-// judged by.
+// Pair holds the iterates at the start and the end of a time step, assembled [z][y][x], from which its residual is computed.
 type Pair struct {
 	Step        int // 0: none
 	Before, End []float64
 }
 
-// maxList bounds the list of steps that an outcome holds: of more, every so many.
+// maxList bounds the number of steps in an outcome; of more, equally spaced ones are listed.
 const maxList = 1000
 
-// series assembles the ends of time steps as the peers' blocks come. A peer can be a
-// step ahead of another, no more: so there is room for the last complete step, the one
-// before it, which it is judged by, and the one that is coming.
+// series assembles the ends of time steps from the blocks of the peers. A peer may be one step ahead of another, so the ring
+// holds the current step and the last two complete ones.
 type series struct {
-	problem *solver.Problem
+	problem *problem.Problem
 	peers   int
-	took    func(m int, t float64, u []float64) // sees every complete step; may be nil
+	onStep  func(m int, t float64, u []float64) // called with every complete step; may be nil
 
-	mu     sync.Mutex
-	moved  *sync.Cond
-	ring   [3][]float64 // by step mod 3
-	claims *claims      // of the coming step
-	coming Step
-	came   int // peers whose block of the coming step is here
-	done   int // complete steps
-	every  int // of the list
-	list   []Step
-	worst  Step
-	pair   Pair // of the worst step
-	over   bool
+	mu       sync.Mutex
+	advanced *sync.Cond
+	ring     [3][]float64 // by step mod 3
+	owned    *ownership   // of the current step
+	current  Step
+	arrived  int // number of blocks of the current step that arrived
+	done     int // number of complete steps
+	every    int // interval of the list
+	list     []Step
+	worst    Step
+	pair     Pair // of the worst step
+	over     bool
 }
 
-// newSeries begins with u(0); nil for a stationary problem.
+// newSeries returns a series that starts with u(0), nil for a stationary problem.
 func newSeries(p *Plan) (*series, error) {
 	steps := p.Problem.Steps()
 	if steps == 0 {
 		return nil, nil
 	}
-	s := &series{problem: p.Problem, peers: p.Partition.Peers(), took: p.Steps, every: 1 + steps/maxList, claims: newClaims(p)}
-	s.moved = sync.NewCond(&s.mu)
+	s := &series{
+		problem: p.Problem, peers: p.Partition.Peers(), onStep: p.Steps, every: 1 + steps/maxList, owned: newOwnership(p),
+	}
+	s.advanced = sync.NewCond(&s.mu)
 	var err error
-	if s.ring[0], err = solver.AtStart(p.Problem, p.Initial); err != nil {
+	if s.ring[0], err = verify.AtStart(p.Problem, p.Initial); err != nil {
 		return nil, err
 	}
 	for i := 1; i < len(s.ring); i++ {
 		s.ring[i] = make([]float64, p.Problem.Points())
 	}
 	s.begin()
-	if s.took != nil {
-		s.took(0, 0, s.ring[0])
+	if s.onStep != nil {
+		s.onStep(0, 0, s.ring[0])
 	}
 	return s, nil
 }
 
-// begin makes room for the step after the last complete one. The lock is held.
+// begin starts the step after the last complete one. The lock is held.
 func (s *series) begin() {
-	s.coming, s.came = Step{Step: s.done + 1, Sweeps: make([]uint64, s.peers)}, 0
-	s.claims.reset()
+	s.current, s.arrived = Step{Step: s.done + 1, Sweeps: make([]uint64, s.peers)}, 0
+	s.owned.reset()
 }
 
-var errSeries = errors.New("a block of a time step that is not the peer's next")
+var errSeries = errors.New("block of an unexpected time step")
 
-// put places a piece of a peer's block at the end of step m. It waits while m is
-// further ahead than there is room for.
+// put writes a part of a peer's block at the end of step m. It blocks while there is no room for step m.
 func (s *series) put(m, rank int, offset int64, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.await(m); err != nil {
 		return err
 	}
-	return blocks.Put(s.ring[m%len(s.ring)], s.problem.N, s.claims.box(rank), offset, data)
+	return blocks.Put(s.ring[m%len(s.ring)], s.problem.N, s.owned.box(rank), offset, data)
 }
 
-// claim takes a peer's word for its box at the end of step m; it waits as put does.
-func (s *series) claim(m, rank int, box solver.Box) error {
+// declare sets a peer's box at the end of step m. It blocks as put does.
+func (s *series) declare(m, rank int, box problem.Box) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.await(m); err != nil {
 		return err
 	}
-	return s.claims.claim(rank, box)
+	return s.owned.declare(rank, box)
 }
 
-// await waits until step m is coming. The lock is held.
+// await blocks until step m is the current one. The lock is held.
 func (s *series) await(m int) error {
 	for m > s.done+1 && !s.over {
-		s.moved.Wait()
+		s.advanced.Wait()
 	}
 	if s.over || m != s.done+1 || m > s.problem.Steps() {
 		return errSeries
@@ -111,66 +111,66 @@ func (s *series) await(m int) error {
 	return nil
 }
 
-// bytes are those of a peer's block of the coming step.
-func (s *series) bytes(rank int) int64 { return blocks.Bytes(s.claims.box(rank)) }
+// bytes returns the length of a peer's block of the current step.
+func (s *series) bytes(rank int) int64 { return blocks.Bytes(s.owned.box(rank)) }
 
-// complete notes that a peer's block of step m is whole; the last one completes it.
+// complete notes that a peer's block of step m is complete. The last block completes the step.
 func (s *series) complete(rank int, m rendezvous.Step) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || m.Step != s.done+1 {
 		return errSeries
 	}
-	s.coming.Sweeps[rank], s.coming.Residual = m.Sweeps, float64(m.Residual)
-	if s.came++; s.came < s.peers {
+	s.current.Sweeps[rank], s.current.Residual = m.Sweeps, float64(m.Residual)
+	if s.arrived++; s.arrived < s.peers {
 		return nil
 	}
-	if gaps := s.claims.gaps(func(int) bool { return true }); s.claims.config.Balance && len(gaps) > 0 {
-		return fmt.Errorf("at the end of time step %d no peer has the planes %d to %d", m.Step, gaps[0].Lo[s.claims.axis], gaps[0].Hi[s.claims.axis])
+	if gaps := s.owned.unowned(func(int) bool { return true }); s.owned.config.Balance && len(gaps) > 0 {
+		return fmt.Errorf("no peer sent planes %d to %d of time step %d", gaps[0].Lo[s.owned.axis], gaps[0].Hi[s.owned.axis], m.Step)
 	}
-	step := s.coming
+	step := s.current
 	s.done = step.Step
 	if s.worst.Step == 0 || step.Residual > s.worst.Residual {
 		s.worst = step
-		s.pair = Pair{Step: step.Step, Before: append(s.pair.Before[:0], s.at(s.done-1)...), End: append(s.pair.End[:0], s.at(s.done)...)}
+		s.pair.Step = step.Step
+		s.pair.Before = append(s.pair.Before[:0], s.at(s.done-1)...)
+		s.pair.End = append(s.pair.End[:0], s.at(s.done)...)
 	}
 	if step.Step%s.every == 0 || step.Step == s.problem.Steps() {
 		s.list = append(s.list, step)
 	}
-	if s.took != nil {
-		s.took(s.done, s.problem.Evolution.Time(s.done), s.at(s.done))
+	if s.onStep != nil {
+		s.onStep(s.done, s.problem.Evolution.Time(s.done), s.at(s.done))
 	}
 	s.begin()
-	s.moved.Broadcast()
+	s.advanced.Broadcast()
 	return nil
 }
 
-// stepDone takes a peer's word that its block of a time step, of which at bytes have
-// come, is whole.
+// stepDone handles a peer's message that its block of a time step, of which at bytes have arrived, is complete.
 func (r *run) stepDone(m *member, s rendezvous.Step, step int, at int64) error {
 	if r.series == nil || s.Step != step {
-		return fmt.Errorf("it says that time step %d is complete, its next is %d", s.Step, step)
+		return fmt.Errorf("unexpected end of time step %d: the next is %d", s.Step, step)
 	}
 	if all := r.series.bytes(m.rank); at == 0 || at != all {
-		return fmt.Errorf("it says that time step %d is complete, with %d of %d bytes", s.Step, at, all)
+		return fmt.Errorf("end of time step %d after %d of %d bytes", s.Step, at, all)
 	}
 	return r.series.complete(m.rank, s)
 }
 
-// at is the assembled end of one of the last two complete steps.
+// at returns the assembled end of one of the last two complete steps.
 func (s *series) at(m int) []float64 { return s.ring[m%len(s.ring)] }
 
-// close lets nobody wait any more.
+// close ends all blocking calls.
 func (s *series) close() {
 	s.mu.Lock()
 	s.over = true
-	s.moved.Broadcast()
+	s.advanced.Broadcast()
 	s.mu.Unlock()
 }
 
-// sum puts the steps into an outcome: its vector is the end of the last complete one,
-// whatever became of the peers since.
-func (s *series) sum(o *Outcome) {
+// summarize writes the steps to an outcome. Its vector is the end of the last complete step.
+func (s *series) summarize(o *Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.U, o.Missing = s.at(s.done), nil

@@ -12,26 +12,27 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// stepsOf is a series of so many steps on four points of two peers.
-func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*series, solver.Partition) {
+// stepsOf returns a series of time steps on four points of two peers.
+func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*series, problem.Partition) {
 	t.Helper()
 	spec, err := file.Builtin("front1d", []string{fmt.Sprintf("steps=%d", steps), "end=1"})
 	require.NoError(t, err)
 	p, err := spec.BuildValid([]int{4})
 	require.NoError(t, err)
-	cut, err := solver.Slabs(p.N, 2, nil)
+	cut, err := problem.Slabs(p.N, 2, nil)
 	require.NoError(t, err)
 	s, err := newSeries(&Plan{Problem: p, Partition: cut, Steps: took})
 	require.NoError(t, err)
 	return s, cut
 }
 
-// hand gives a peer's block, all of whose values are v, and says that it is whole.
-func hand(s *series, cut solver.Partition, rank, m int, v, residual float64) error {
-	box := cut.Box(solver.Rank(rank))
+// send stores a peer's block, whose values are all v, and completes it.
+func send(s *series, cut problem.Partition, rank, m int, v, residual float64) error {
+	box := cut.Box(iterate.Rank(rank))
 	u := make([]float64, box.Points())
 	for i := range u {
 		u[i] = v
@@ -44,21 +45,21 @@ func hand(s *series, cut solver.Partition, rank, m int, v, residual float64) err
 	return s.complete(rank, rendezvous.Step{Step: m, Sweeps: uint64(10*m + rank), Residual: nullable.Number(residual)})
 }
 
-// Where planes move, a step is complete when its blocks leave no gap.
+// If planes move, a step is complete when its blocks cover the grid.
 func TestSeriesOfBlocksThatMove(t *testing.T) {
 	s, cut := stepsOf(t, 3, nil)
-	s.claims.config.Balance = true
-	s.claims.reset()
-	all := s.claims.config.Partition.Box(0)
-	part := func(lo, hi int) solver.Box {
+	s.owned.config.Balance = true
+	s.owned.reset()
+	all := s.owned.config.Partition.Box(0)
+	part := func(lo, hi int) problem.Box {
 		b := all
-		b.Lo[s.claims.axis], b.Hi[s.claims.axis] = lo, hi
+		b.Lo[s.owned.axis], b.Hi[s.owned.axis] = lo, hi
 		return b
 	}
 	for m, end := range []int{1, 3} {
-		require.NoError(t, s.claim(m+1, 0, part(0, end)))
-		require.ErrorContains(t, s.claim(m+1, 1, part(end-1, end)), "of which peer 0 has some")
-		require.NoError(t, s.claim(m+1, 1, part(end, 4)))
+		require.NoError(t, s.declare(m+1, 0, part(0, end)))
+		require.ErrorContains(t, s.declare(m+1, 1, part(end-1, end)), "overlap those of peer 0")
+		require.NoError(t, s.declare(m+1, 1, part(end, 4)))
 		for rank, points := range []int{end, 4 - end} {
 			data := make([]byte, 8*points)
 			blocks.Encode(data, slices.Repeat([]float64{float64(rank + 1)}, points))
@@ -71,10 +72,10 @@ func TestSeriesOfBlocksThatMove(t *testing.T) {
 			require.Equal(t, i >= end, v == 2, "step %d, value %d", m+1, i)
 		}
 	}
-	require.NoError(t, s.claim(3, 0, part(0, 1)))
-	require.NoError(t, s.claim(3, 1, part(2, 4)))
+	require.NoError(t, s.declare(3, 0, part(0, 1)))
+	require.NoError(t, s.declare(3, 1, part(2, 4)))
 	require.NoError(t, s.complete(0, rendezvous.Step{Step: 3}))
-	require.ErrorContains(t, s.complete(1, rendezvous.Step{Step: 3}), "no peer has the planes 1 to 2")
+	require.ErrorContains(t, s.complete(1, rendezvous.Step{Step: 3}), "no peer sent planes 1 to 2")
 	require.Equal(t, 2, cut.Peers())
 }
 
@@ -85,53 +86,52 @@ func TestSeriesAssemblesSteps(t *testing.T) {
 	})
 	residuals := []float64{0, 1e-8, 9e-7, 1e-9, 2e-8}
 	for m := 1; m <= 4; m++ {
-		require.NoError(t, hand(s, cut, 1, m, -float64(m), residuals[m]))
-		require.Equal(t, m-1, s.done, "one block is not there yet")
-		require.NoError(t, hand(s, cut, 0, m, float64(m), residuals[m]))
+		require.NoError(t, send(s, cut, 1, m, -float64(m), residuals[m]))
+		require.Equal(t, m-1, s.done, "one block has not arrived")
+		require.NoError(t, send(s, cut, 0, m, float64(m), residuals[m]))
 	}
 	require.Equal(t, []string{"0 0 true", "1 0.25 true", "2 0.5 true", "3 0.75 true", "4 1 true"}, seen)
 	var o Outcome
-	s.sum(&o)
+	s.summarize(&o)
 	require.Equal(t, []float64{4, 4, -4, -4}, o.U)
 	require.Equal(t, 4, o.Steps)
 	require.Equal(t, Pair{4, []float64{3, 3, -3, -3}, []float64{4, 4, -4, -4}}, o.Last)
 	require.Equal(t, Pair{2, []float64{1, 1, -1, -1}, []float64{2, 2, -2, -2}}, o.Worst)
 	require.Len(t, o.StepList, 4)
 	require.Equal(t, Step{3, []uint64{30, 31}, 1e-9}, o.StepList[2])
-	require.ErrorIs(t, hand(s, cut, 0, 5, 1, 1), errSeries, "there is no step 5")
+	require.ErrorIs(t, send(s, cut, 0, 5, 1, 1), errSeries, "there is no step 5")
 }
 
-// A peer that is a step ahead waits for the others; nothing is overwritten meanwhile,
-// and the end of the run lets it go.
-func TestSeriesHoldsWhoIsAhead(t *testing.T) {
+// A peer that is a step ahead waits for the others, without overwriting anything, until they follow or the run ends.
+func TestSeriesBlocksAPeerThatIsAhead(t *testing.T) {
 	synctest.Test(t, holdsWhoIsAhead)
 }
 
 func holdsWhoIsAhead(t *testing.T) {
 	s, cut := stepsOf(t, 4, nil)
-	require.NoError(t, hand(s, cut, 0, 1, 1, 1e-7))
+	require.NoError(t, send(s, cut, 0, 1, 1, 1e-7))
 	ahead := make(chan error)
-	go func() { ahead <- hand(s, cut, 0, 2, 2, 1e-7) }()
+	go func() { ahead <- send(s, cut, 0, 2, 2, 1e-7) }()
 	synctest.Wait() // it waits
-	require.NoError(t, hand(s, cut, 1, 1, -1, 1e-7))
+	require.NoError(t, send(s, cut, 1, 1, -1, 1e-7))
 	require.NoError(t, <-ahead)
 	require.Equal(t, []float64{1, 1, -1, -1}, s.at(1))
-	go func() { ahead <- hand(s, cut, 0, 3, 3, 1e-7) }()
+	go func() { ahead <- send(s, cut, 0, 3, 3, 1e-7) }()
 	synctest.Wait()
 	s.close()
 	require.ErrorIs(t, <-ahead, errSeries)
 	var o Outcome
-	s.sum(&o)
+	s.summarize(&o)
 	require.Equal(t, []float64{1, 1, -1, -1}, o.U, "the last complete step")
 	require.Equal(t, 1, o.Steps)
 }
 
-// Of many steps the list holds some.
+// The list of many steps is a selection.
 func TestSeriesListIsBounded(t *testing.T) {
 	s, cut := stepsOf(t, 2500, nil)
 	for m := 1; m <= 2500; m++ {
-		require.NoError(t, hand(s, cut, 0, m, 1, 1e-7))
-		require.NoError(t, hand(s, cut, 1, m, 1, 1e-7))
+		require.NoError(t, send(s, cut, 0, m, 1, 1e-7))
+		require.NoError(t, send(s, cut, 1, m, 1, 1e-7))
 	}
 	require.LessOrEqual(t, len(s.list), maxList)
 	require.Equal(t, 3, s.list[0].Step)

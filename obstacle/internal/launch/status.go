@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// Status is what a run is doing now. The launcher writes it, anybody may read it.
+// Status is the current state of a run. The launcher updates it; reads are safe from any goroutine.
 type Status struct {
 	mu       sync.Mutex
 	phase    Phase
@@ -19,19 +19,19 @@ type Status struct {
 	sessions map[int][]rendezvous.Session
 }
 
-// Phase is what a run is at.
+// Phase is a phase of a run.
 type Phase int
 
 // The phases of a run, in their order.
 const (
-	Joining Phase = iota // the peers join and are made ready
-	Solving              // they relax
+	Joining Phase = iota // the peers join and receive their work
+	Solving              // the peers relax
 	Judging              // the answer is evaluated, written and printed
 )
 
 func (p Phase) String() string { return [...]string{"joining", "solving", "judging"}[p] }
 
-// Phases lists all phases.
+// Phases returns all phases.
 func Phases() []Phase { return []Phase{Joining, Solving, Judging} }
 
 // Enter sets the phase. It does nothing on a nil Status.
@@ -44,23 +44,21 @@ func (s *Status) Enter(p Phase) {
 	s.phase = p
 }
 
-// Phase returns what the run is at.
+// Phase returns the current phase.
 func (s *Status) Phase() Phase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.phase
 }
 
-// Sweeps returns the sweeps that each peer has reported last, of the time step in progress.
-// Ranks that have reported none are missing.
+// Sweeps returns the last number of sweeps that each peer has reported for the time step in progress, by rank.
 func (s *Status) Sweeps() map[int]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.sweeps)
 }
 
-// Lost returns how many peers the launcher has lost: their process or connection ended too
-// early, or they were silent.
+// Lost returns the number of lost peers: their process or connection ended early, or they timed out.
 func (s *Status) Lost() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +77,7 @@ func (s *Status) setSweeps(rank int, sweeps uint64) {
 	s.sweeps[rank] = sweeps
 }
 
-// setLost notes that a peer was lost; rank -1 stands for none in particular.
+// setLost notes a lost peer; it ignores rank −1, none in particular.
 func (s *Status) setLost(rank int) {
 	if s == nil || rank < 0 {
 		return
@@ -92,21 +90,21 @@ func (s *Status) setLost(rank int) {
 	s.lost[rank] = true
 }
 
-// Progress is how far the run is.
+// Progress returns the progress of the run.
 func (s *Status) Progress() Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.progress
 }
 
-// Sessions are those that a peer has told of last; nil: none yet.
+// Sessions returns the sessions that a peer has reported last, nil before the first report.
 func (s *Status) Sessions(rank int) []rendezvous.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.sessions[rank])
 }
 
-// setProgress does nothing when nobody wants a status.
+// setProgress sets the progress. Like the other setters, it does nothing on a nil Status.
 func (s *Status) setProgress(p Progress) {
 	if s == nil {
 		return
@@ -128,5 +126,5 @@ func (s *Status) setSessions(rank int, all []rendezvous.Session) {
 	s.sessions[rank] = all
 }
 
-// StatusEvery is how often a peer tells of its sessions, when somebody wants to know.
+// StatusEvery is the interval at which a peer reports its sessions if Assign.Status is set.
 const StatusEvery = 200 * time.Millisecond

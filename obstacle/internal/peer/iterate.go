@@ -12,55 +12,53 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// iterate runs to the verdict, hands over the block and the account of the run, and stays
-// until the launcher ends the run: others may still need messages that it sent last. An
-// error means that the run failed.
-func (p *peer) iterate(ctx context.Context, o *orders, r *runner.Runner, idle int64) error {
+// iterate relaxes until the end, sends the block and the result, and waits until the launcher ends the run, since other peers
+// may still need its last messages. An error means that the run failed.
+func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle int64) error {
 	used := host.CPUTime()
-	telling, enough := context.WithCancel(ctx)
-	defer enough()
+	reporting, endReports := context.WithCancel(ctx)
+	defer endReports()
 	if p.assign.Status {
-		go p.tellSessions(telling)
+		go p.reportSessions(reporting)
 	}
 	p.reporter = newReporter(p.conn, p.assign.Balance)
 	res, err := r.Run(ctx)
 	p.reporter.close()
-	enough()
+	endReports()
 	select {
 	case <-o.bye:
-		return errOver
+		return errLauncherLeft
 	default:
 	}
 	p.log.Info().Uint64("sweeps", uint64(res.Sweeps)).Float64("residual", res.Residual).Err(err).Msg("iterated")
 	out := account(&res, err)
-	if lost, is := announced(o); is && err != nil {
+	if lost, is := lostPeer(o); is && err != nil {
 		out.Error, out.Lost = lost.Why, lost.Rank
 	}
 	out.CPUSeconds = (host.CPUTime() - used).Seconds()
 	out.Points, out.Kernel, out.Method = r.Box().Points(), kernel.Best().Name(), r.Method()
 	out.IdleBytes, out.Sessions, out.Refused = idle, p.sessions(), p.refused()
-	out.Device, out.Without = p.device(), p.without
-	if err := p.handOver(r, out); err != nil {
-		return errOver
+	out.Device, out.Without = p.device(), p.noIB
+	if err := p.sendAnswer(r, out); err != nil {
+		return errLauncherLeft
 	}
-	// The launcher may stand still for as long as its user likes: the end of the connection
-	// is what bounds this wait.
+	// The launcher may be stopped for any time, so only the end of the connection bounds this wait.
 	<-o.bye
-	if lost, is := announced(o); is {
-		return &ToldError{lost.Why}
+	if lost, is := lostPeer(o); is {
+		return &ReportedError{lost.Why}
 	}
 	if !o.ended {
-		return errOver
+		return errLauncherLeft
 	}
 	return nil
 }
 
-// announced is what the launcher said of a lost peer, if it did.
-func announced(o *orders) (rendezvous.Lost, bool) {
+// lostPeer returns the message of the launcher about a lost peer, if there was one.
+func lostPeer(o *commands) (rendezvous.Lost, bool) {
 	select {
 	case <-o.lost:
 		return o.why, true
@@ -69,7 +67,7 @@ func announced(o *orders) (rendezvous.Lost, bool) {
 	}
 }
 
-// account puts a run into words.
+// account returns the result of a run.
 func account(res *runner.Result, err error) rendezvous.Result {
 	out := rendezvous.Result{
 		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: nullable.Number(res.Residual),
@@ -82,15 +80,15 @@ func account(res *runner.Result, err error) rendezvous.Result {
 		return out
 	}
 	switch res.Reason {
-	case solver.Converged:
+	case iterate.Converged:
 		out.Reason = launch.Converged
-	case solver.ReachedSweeps:
+	case iterate.ReachedSweeps:
 		out.Reason = launch.Sweeps
-	case solver.ReachedTime:
+	case iterate.ReachedTime:
 		out.Reason = launch.Time
-	case solver.Interrupted:
+	case iterate.Interrupted:
 		out.Reason = launch.Interrupted
-	case solver.Stagnated:
+	case iterate.Stagnated:
 		out.Reason = launch.Stagnated
 	default:
 		out.Reason, out.Error = launch.Failed, "the run "+res.Reason.String()
@@ -98,7 +96,7 @@ func account(res *runner.Result, err error) rendezvous.Result {
 	return out
 }
 
-// lostRank is the rank of the peer that an error says is lost, −1 for others.
+// lostRank returns the rank of the lost peer that an error names, −1 for other errors.
 func lostRank(err error) int {
 	var lost *p2psap.PeerLostError
 	if errors.As(err, &lost) {
@@ -113,23 +111,23 @@ func lostRank(err error) int {
 	return -1
 }
 
-// largeBox is the number of points from which memory is worth a collection.
+// largeBox is the number of points from which freeMethod collects garbage.
 const largeBox = 1 << 20
 
-// handOver sends the block in pieces, and the account last.
-func (p *peer) handOver(r *runner.Runner, out rendezvous.Result) error {
+// sendAnswer sends the block, or writes it to shared memory, and then sends the result.
+func (p *peer) sendAnswer(r *runner.Runner, out rendezvous.Result) error {
 	box := r.Box()
 	if p.Answer != nil {
 		n := p.assign.N
 		answer, err := p.Answer(n[0] * n[1] * n[2])
 		if err == nil {
-			return p.place(r, answer, out)
+			return p.writeAnswer(r, answer, out)
 		}
-		p.log.Warn().Err(err).Msg("the block is sent instead")
+		p.log.Warn().Err(err).Msg("no shared memory: sending the block")
 	}
 	u := host.Array(box.Points())
 	r.Solution(u)
-	discard(r)
+	freeMethod(r)
 	if err := sendBlock(p.conn, rendezvous.StreamSolution, p.assign.Balance, box, u); err != nil {
 		return err
 	}
@@ -137,9 +135,8 @@ func (p *peer) handOver(r *runner.Runner, out rendezvous.Result) error {
 	return p.conn.Send(out)
 }
 
-// discard gives up what the method worked with: the launcher, which may share this process,
-// is about to need memory.
-func discard(r *runner.Runner) {
+// freeMethod frees the memory of the method, since the launcher, which may be in the same process, needs memory next.
+func freeMethod(r *runner.Runner) {
 	points := r.Box().Points()
 	r.Discard()
 	if points >= largeBox {
@@ -147,8 +144,8 @@ func discard(r *runner.Runner) {
 	}
 }
 
-// place writes the block where the launcher wants it, and sends the account.
-func (p *peer) place(r *runner.Runner, answer []float64, out rendezvous.Result) error {
+// writeAnswer writes the block to shared memory and sends the result.
+func (p *peer) writeAnswer(r *runner.Runner, answer []float64, out rendezvous.Result) error {
 	n, box := p.assign.N, r.Box()
 	if p.assign.Balance {
 		if err := p.conn.Send(rendezvous.BlockOf(rendezvous.StreamSolution, box)); err != nil {
@@ -163,6 +160,6 @@ func (p *peer) place(r *runner.Runner, answer []float64, out rendezvous.Result) 
 		blocks.Copy(answer, n, box, u)
 	}
 	out.Placed, out.PeakBytes = true, host.PeakBytes()
-	discard(r)
+	freeMethod(r)
 	return p.conn.Send(out)
 }

@@ -1,5 +1,4 @@
-// Package peer is one peer of a run, from joining the rendezvous to handing over
-// its block. It is the same whether the launcher started it or a person did.
+// Package peer runs one peer, from joining the rendezvous to sending its block, whether the launcher or a user started it.
 package peer
 
 import (
@@ -26,41 +25,39 @@ import (
 	"github.com/p2pdc/p2pdc/problems/file"
 )
 
-// Options say which run a peer takes part in, and how it listens.
+// Options are the settings of a peer.
 type Options struct {
 	Rendezvous string // HOST:PORT of the launcher
 	Identity   rendezvous.Identity
-	Seat       int           // the rank wanted; -1: any
-	DialTime   time.Duration // a rendezvous that is not there yet, or does not answer, is tried again for so long
-	WaitTime   time.Duration // the launcher may take so long to answer
+	Rank       int           // the rank requested; −1: any
+	DialTime   time.Duration // bounds the attempts to reach a rendezvous that does not answer yet
+	WaitTime   time.Duration // bounds the wait for the answer of the launcher
 
-	Listen            string     // host of the control channel and the link; "": all addresses
+	Listen            string     // address of the control channel and the link; "": all addresses
 	PortLow, PortHigh int        // 0: any free port
-	Protect           string     // take part only if the run protects these sessions: auto, always or never; "": any
-	Expect            *file.Spec // refuse to solve anything else; nil: whatever comes
+	Protect           string     // required protection of the run: auto, always or never; "": any
+	Expect            *file.Spec // the only problem that the peer accepts; nil: any
 
-	// Rail is where the InfiniBand rail is opened, and what this peer was told of it.
+	// Rail holds the settings of the networks of this peer.
 	Rail rail.Host
 
-	// Answer is where the launcher wants the answer, for the whole grid of so many points;
-	// nil: peers send it their blocks.
+	// Answer returns memory that is shared with the launcher, for the whole grid of that many points. If it is nil, the
+	// peer sends its block.
 	Answer func(points int) ([]float64, error)
 
-	// OwnProcess: nobody else computes in this process, so that it may keep to the
-	// processors that the run's threads take.
+	// OwnProcess states that the process runs this peer only, so that the peer may set GOMAXPROCS and the scheduling policy.
 	OwnProcess bool
 
 	Catalog   *catalog.Set
 	Tracer    microproto.Tracer // may be nil
-	Interrupt <-chan struct{}   // closed: ask for an early end of the whole run; may be nil
+	Interrupt <-chan struct{}   // closed to request an early end of the run; may be nil
 	Log       zerolog.Logger
 }
 
-// Run takes part in one run and returns when it is over: nil when the run ended as its
-// launcher wanted, also when it was stopped early. It returns within seconds of the end of
-// ctx or of the connection to the launcher, with an error then.
+// Run takes part in one run until it is over. It returns nil if the run ended as the launcher requested, even early. It
+// returns an error within seconds of the end of ctx or of the connection to the launcher.
 func Run(ctx context.Context, o Options) error {
-	conn, w, err := enter(ctx, &o)
+	conn, w, err := join(ctx, &o)
 	if err != nil {
 		return err
 	}
@@ -68,31 +65,31 @@ func Run(ctx context.Context, o Options) error {
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
 	timeout := time.Duration(w.PeerTimeoutMS) * time.Millisecond
-	if err := conn.EndWhenCut(timeout + launch.StopTime); err != nil {
-		o.Log.Debug().Err(err).Msg("a cut connection to the launcher will be noticed late")
+	if err := conn.CloseWhenDead(timeout + launch.StopTime); err != nil {
+		o.Log.Debug().Err(err).Msg("a dead connection to the launcher will be detected late")
 	}
 	p := &peer{Options: o, conn: conn, welcome: w, log: o.Log.With().Int("rank", w.Rank).Logger()}
-	err = p.takePart(ctx)
-	var told *ToldError
+	err = p.run(ctx)
+	var reported *ReportedError
 	switch {
-	case err == nil || errors.As(err, &told):
+	case err == nil || errors.As(err, &reported):
 		return err
-	case errors.Is(err, errOver):
-		return &ToldError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
+	case errors.Is(err, errLauncherLeft):
+		return &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
 	}
-	said := oneLine(err)
-	if conn.Send(rendezvous.Result{Reason: launch.Failed, Error: said, Lost: lostRank(err)}) == nil {
-		return &ToldError{said}
+	text := oneLine(err)
+	if conn.Send(rendezvous.Result{Reason: launch.Failed, Error: text, Lost: lostRank(err)}) == nil {
+		return &ReportedError{text}
 	}
-	return errors.New(said)
+	return errors.New(text)
 }
 
-// ToldError is a failure that the launcher knows of, or has caused by its end.
-type ToldError struct{ What string }
+// ReportedError is a failure that the launcher knows or has caused by its end.
+type ReportedError struct{ Text string }
 
-func (e *ToldError) Error() string { return e.What }
+func (e *ReportedError) Error() string { return e.Text }
 
-// oneLine is the text of an error that may hold several, each said once.
+// oneLine returns the text of a joined error in one line, without repetitions.
 func oneLine(err error) string {
 	var lines []string
 	for l := range strings.Lines(err.Error()) {
@@ -105,8 +102,8 @@ func oneLine(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// errOver says that the launcher has ended the run, or itself.
-var errOver = errors.New("the launcher has left")
+// errLauncherLeft is the error of a connection to the launcher that has ended.
+var errLauncherLeft = errors.New("the launcher has left")
 
 // peer is a peer that has joined.
 type peer struct {
@@ -117,21 +114,21 @@ type peer struct {
 
 	assign   rendezvous.Assign
 	initial  []float64
-	reporter *reporter // of time steps; nil in a stationary run
+	reporter *reporter // of time steps
 	link     *ether.Link
-	network  string       // the word of --network that this peer goes by
-	second   *rail.Opened // the InfiniBand rail; nil: none
-	without  string       // why there is none
+	network  string       // effective value of --network
+	ib       *rail.Opened // the InfiniBand rail; nil if there is none
+	noIB     string       // why there is none
 	face     [][]byte     // memory of the rail
 	node     *driver.Node
 }
 
-// nodeName is the name of a rank's node.
+// nodeName returns the name of the node of a rank.
 func nodeName(rank int) string { return namePrefix + strconv.Itoa(rank) }
 
 const namePrefix = "peer-"
 
-// listen opens the links and the node, and tells the launcher where.
+// listen opens the links and the node, and sends the address to the launcher.
 func (p *peer) listen() error {
 	protect, err := p.protection()
 	if err != nil {
@@ -145,7 +142,7 @@ func (p *peer) listen() error {
 	if err != nil {
 		return err
 	}
-	better, err := p.rails()
+	rails, err := p.rails()
 	if err != nil {
 		return err
 	}
@@ -153,12 +150,13 @@ func (p *peer) listen() error {
 		Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.MTU, Log: p.note,
 	})
 	if err != nil {
-		closeRails(better)
+		closeRails(rails)
 		return err
 	}
 	p.node, err = driver.New(driver.Config{
 		Identity: identity, Protect: protect,
-		Name: nodeName(p.welcome.Rank), Rails: append([]driver.Rail{{Network: p2psap.Ethernet, Link: p.link}}, better...),
+		Name:   nodeName(p.welcome.Rank),
+		Rails:  append([]driver.Rail{{Network: p2psap.Ethernet, Link: p.link}}, rails...),
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
 		Catalog: p.Catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: p.welcome.Run, Version: p.Identity.Program,
@@ -171,10 +169,10 @@ func (p *peer) listen() error {
 	return p.conn.Send(rendezvous.Listen{Control: p.advertised()})
 }
 
-// note is what a link has to say.
+// note logs a message of a link.
 func (p *peer) note(line string) { p.log.Info().Msg(line) }
 
-// protection is what the run wants, if this peer wants it too.
+// protection returns that of the run, or an error if this peer requires another one.
 func (p *peer) protection() (p2psap.Protection, error) {
 	if p.Protect != "" && p.Protect != p.welcome.Protect {
 		return 0, fmt.Errorf("different protection: the run has --protect %s, this peer --protect %s", p.welcome.Protect, p.Protect)
@@ -182,9 +180,8 @@ func (p *peer) protection() (p2psap.Protection, error) {
 	return p2psap.ParseProtection(p.welcome.Protect)
 }
 
-// advertised is the control address that the other peers are told: where this
-// one listens, or, when it listens everywhere, the address by which it reached
-// the launcher.
+// advertised returns the control address for the other peers: where this one listens or, if it listens on all addresses, the
+// address from which it reached the launcher.
 func (p *peer) advertised() string {
 	host, port, _ := net.SplitHostPort(p.node.ControlAddr().String())
 	if p.Listen == "" || net.ParseIP(host) == nil || net.ParseIP(host).IsUnspecified() {
@@ -197,11 +194,11 @@ func (p *peer) timeout() time.Duration {
 	return time.Duration(p.welcome.PeerTimeoutMS) * time.Millisecond
 }
 
-// expected refuses a run of another problem than the one this peer was told.
+// expected returns an error if the problem is not the announced one or not the one that this peer accepts.
 func (p *peer) expected(s *file.Spec) error {
 	sum := s.Fingerprint()
 	if got := hex.EncodeToString(sum[:]); got != p.assign.Fingerprint {
-		return fmt.Errorf("the problem that came has the fingerprint %.16s, the launcher announced %.16s", got, p.assign.Fingerprint)
+		return fmt.Errorf("the received problem has the fingerprint %.16s, the launcher announced %.16s", got, p.assign.Fingerprint)
 	}
 	if p.Expect != nil && p.Expect.Fingerprint() != sum {
 		return fmt.Errorf("different problems: the run solves %s (%.16x), this peer was started for %s (%.16x)",

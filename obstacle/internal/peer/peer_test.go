@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/stretchr/testify/require"
 )
 
 func TestOneLine(t *testing.T) {
@@ -36,7 +35,7 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 				Members: make([]rendezvous.Member, 2), Threads: 1, ProblemBytes: 10},
 		}
 	}
-	require.NoError(t, sound().sound())
+	require.NoError(t, sound().validateAssignment())
 	for name, change := range map[string]func(p *peer){
 		"no cuts":        func(p *peer) { p.assign.Cuts = [3][]int{} },
 		"cuts of others": func(p *peer) { p.assign.Cuts[2] = []int{0, 2, 5} },
@@ -52,32 +51,32 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 	} {
 		p := sound()
 		change(p)
-		require.Error(t, p.sound(), name)
+		require.Error(t, p.validateAssignment(), name)
 	}
 }
 
-// Peers on one machine with more threads than processors crowd it; others do not count.
+// A host is oversubscribed if its peers have more threads than processors. Peers of other hosts do not count.
 func TestCrowded(t *testing.T) {
 	p := &peer{welcome: rendezvous.Welcome{Rank: 2}, assign: rendezvous.Assign{Threads: 1}}
 	for _, h := range []string{"a", "b", "b", "b", "c"} {
 		p.assign.Members = append(p.assign.Members, rendezvous.Member{Host: h})
 	}
-	require.True(t, p.crowded(2))
-	require.False(t, p.crowded(3))
+	require.True(t, p.oversubscribed(2))
+	require.False(t, p.oversubscribed(3))
 	p.assign.Threads = 2
-	require.True(t, p.crowded(5))
-	require.False(t, p.crowded(6))
+	require.True(t, p.oversubscribed(5))
+	require.False(t, p.oversubscribed(6))
 	p.welcome.Rank = 0
-	require.False(t, p.crowded(2))
+	require.False(t, p.oversubscribed(2))
 }
 
-// Every way a worker can end has a word for the launcher.
+// Every reason for the end of a worker is reported to the launcher.
 func TestAccount(t *testing.T) {
-	for reason, word := range map[solver.Reason]string{
-		solver.Converged: launch.Converged, solver.ReachedSweeps: launch.Sweeps, solver.ReachedTime: launch.Time,
-		solver.Interrupted: launch.Interrupted, solver.Diverged: launch.Failed, solver.Stagnated: launch.Stagnated,
+	for reason, word := range map[iterate.Reason]string{
+		iterate.Converged: launch.Converged, iterate.ReachedSweeps: launch.Sweeps, iterate.ReachedTime: launch.Time,
+		iterate.Interrupted: launch.Interrupted, iterate.Diverged: launch.Failed, iterate.Stagnated: launch.Stagnated,
 	} {
-		got := account(&runner.Result{Outcome: solver.Outcome{Reason: reason}}, nil)
+		got := account(&runner.Result{Outcome: iterate.Outcome{Reason: reason}}, nil)
 		require.Equal(t, word, got.Reason)
 		require.Equal(t, word == launch.Failed, got.Error != "")
 	}
@@ -86,10 +85,10 @@ func TestAccount(t *testing.T) {
 	require.Equal(t, 2, failed.Lost)
 }
 
-// A run that was started and lost before this peer was scheduled again still wants its block.
+// A run that was lost right after Start still needs the block of this peer.
 func TestStartCountsBesideLost(t *testing.T) {
-	orders := func(closed ...string) *orders {
-		o := &orders{start: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{}), why: rendezvous.Lost{Why: "peer 0 ended"}}
+	orders := func(closed ...string) *commands {
+		o := &commands{start: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{}), why: rendezvous.Lost{Why: "peer 0 ended"}}
 		for _, c := range closed {
 			close(map[string]chan struct{}{"start": o.start, "lost": o.lost, "bye": o.bye}[c])
 		}
@@ -100,5 +99,5 @@ func TestStartCountsBesideLost(t *testing.T) {
 		require.NoError(t, orders("start", "lost", "bye").awaitStart())
 	}
 	require.EqualError(t, orders("lost").awaitStart(), "peer 0 ended")
-	require.Equal(t, errOver, orders("bye").awaitStart())
+	require.Equal(t, errLauncherLeft, orders("bye").awaitStart())
 }

@@ -52,15 +52,15 @@ func (p *peer) rails() (open []driver.Rail, err error) {
 
 // infiniBand opens the InfiniBand rail; nil if there is none and none is required.
 func (p *peer) infiniBand(run rendezvous.Rails) (link microproto.Link, err error) {
-	p.second, p.without, err = p.Rail.Open(nodeName(p.welcome.Rank), p.network, run, p.note)
+	p.ib, p.noIB, err = p.Rail.Open(nodeName(p.welcome.Rank), p.network, run, p.note)
 	switch {
 	case err != nil:
 		return nil, err
-	case p.second != nil:
-		p.log.Info().Str("device", p.second.Device).Str("why", p.second.Why).Msg("InfiniBand")
-		return p.second.Link, nil
+	case p.ib != nil:
+		p.log.Info().Str("device", p.ib.Device).Str("why", p.ib.Why).Msg("InfiniBand")
+		return p.ib.Link, nil
 	case p.network == rail.Auto:
-		p.log.Info().Str("why", p.without).Msg("no InfiniBand here")
+		p.log.Info().Str("why", p.noIB).Msg("no InfiniBand here")
 	}
 	return nil, nil
 }
@@ -72,26 +72,25 @@ func closeRails(all []driver.Rail) {
 	}
 }
 
-// registrar is a link that sends from memory which it has allocated without a copy. See
-// ib.Link.
+// registrar is a link that sends from memory which it has allocated itself without a copy. See ib.Link.
 type registrar interface {
 	Allocate(n int) ([]byte, error)
 	Free(b []byte) error
 }
 
-// faces makes such memory; nil: the InfiniBand rail is not there.
+// faces returns the allocator of such memory, nil without an InfiniBand rail.
 func (p *peer) faces() func(n int) ([]byte, error) {
-	if p.second == nil {
+	if p.ib == nil {
 		return nil
 	}
-	l, ok := p.second.Link.(registrar)
+	l, ok := p.ib.Link.(registrar)
 	if !ok {
 		return nil
 	}
 	return func(n int) ([]byte, error) {
 		b, err := l.Allocate(n)
 		if err != nil {
-			p.log.Info().Err(err).Msg("faces are sent with a copy")
+			p.log.Info().Err(err).Msg("faces are copied before they are sent")
 			return nil, err
 		}
 		p.face = append(p.face, b)
@@ -99,22 +98,22 @@ func (p *peer) faces() func(n int) ([]byte, error) {
 	}
 }
 
-// freeFaces gives the memory back when nothing sends from it any more.
+// freeFaces frees the memory after the node is closed.
 func (p *peer) freeFaces() {
 	for _, b := range p.face {
-		if err := p.second.Link.(registrar).Free(b); err != nil {
-			p.log.Error().Err(err).Msg("memory of faces")
+		if err := p.ib.Link.(registrar).Free(b); err != nil {
+			p.log.Error().Err(err).Msg("cannot free the memory of faces")
 		}
 	}
 	p.face = nil
 }
 
-// device is that of the InfiniBand rail; empty: there is none.
+// device returns that of the InfiniBand rail, "" if there is none.
 func (p *peer) device() string {
-	if p.second == nil {
+	if p.ib == nil {
 		return ""
 	}
-	return p.second.Device
+	return p.ib.Device
 }
 
 // reached returns an error unless every session uses the network that the run requires, or is about to. A session that
@@ -128,12 +127,12 @@ func (p *peer) reached() error {
 		return err
 	}
 	var all []error
-	var looked []string
+	var checked []string
 	for _, s := range p.node.Sessions() {
-		if s.Conditions.Network == l.Network || slices.Contains(looked, s.Peer) {
+		if s.Conditions.Network == l.Network || slices.Contains(checked, s.Peer) {
 			continue
 		}
-		looked = append(looked, s.Peer)
+		checked = append(checked, s.Peer)
 		if why := p.unreached(s.Peer, l.Network); why != "" {
 			all = append(all, fmt.Errorf("--network %s: peer %d on %s and peer %d on %s do not reach each other over %v: %s; "+
 				"--network auto uses Ethernet between them", p.network,

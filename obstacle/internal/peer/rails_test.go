@@ -19,8 +19,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// pairOf opens a session between two nodes, with blocks of these sizes on their
-// InfiniBand rails; 0: none.
+// pairOf opens a session between two nodes whose InfiniBand rails have blocks of these sizes; 0 means no rail.
 func pairOf(t *testing.T, blocks ...int) []*driver.Node {
 	t.Helper()
 	fabric := ib.NewSoftwareFabric()

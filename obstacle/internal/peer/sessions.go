@@ -11,8 +11,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// tellSessions tells the launcher of the sessions until ctx ends.
-func (p *peer) tellSessions(ctx context.Context) {
+// reportSessions sends the sessions to the launcher periodically until ctx ends.
+func (p *peer) reportSessions(ctx context.Context) {
 	tick := time.NewTicker(launch.StatusEvery)
 	defer tick.Stop()
 	for {
@@ -27,11 +27,11 @@ func (p *peer) tellSessions(ctx context.Context) {
 	}
 }
 
-// sessions are those of this peer, as it tells the launcher.
+// sessions returns the sessions of this peer as the launcher receives them.
 func (p *peer) sessions() []rendezvous.Session {
 	out := []rendezvous.Session{}
 	for _, i := range p.node.Sessions() {
-		s := described(i)
+		s := describe(i)
 		if i.Conditions.Network == p2psap.InfiniBand {
 			s.Device = p.device()
 		}
@@ -40,13 +40,15 @@ func (p *peer) sessions() []rendezvous.Session {
 	return out
 }
 
-func described(i p2psap.SessionInfo) rendezvous.Session {
+func describe(i p2psap.SessionInfo) rendezvous.Session {
 	c := rendezvous.Channel{
 		Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.LocalityReason,
-		Network: i.Conditions.Network.String(), NetworkWhy: i.NetworkReason, Moves: i.Moves, Composition: i.Composition, Protection: i.Protection,
+		Network: i.Conditions.Network.String(), NetworkWhy: i.NetworkReason, Moves: i.Moves,
+		Composition: i.Composition, Protection: i.Protection,
 		Epoch: int(i.Epoch), Changes: i.Changes, PauseSeconds: i.LastPause.Seconds(),
 		Lossy: i.Conditions.Lossy, PathLoss: i.Path.Loss, SegmentBytes: i.SegmentSize,
-		MessagesSent: i.MessagesSent, MessagesReceived: i.MessagesReceived, BytesSent: i.BytesSent, BytesReceived: i.BytesReceived,
+		MessagesSent: i.MessagesSent, MessagesReceived: i.MessagesReceived,
+		BytesSent: i.BytesSent, BytesReceived: i.BytesReceived,
 		SegmentsSent: i.SegmentsSent, SegmentsReceived: i.SegmentsReceived, Retransmitted: i.Retransmitted,
 	}
 	if column, err := p2psap.ColumnOf(i.Conditions); err == nil {
@@ -61,8 +63,7 @@ func described(i p2psap.SessionInfo) rendezvous.Session {
 	}
 }
 
-// refused counts what did not come from a peer of the run: at the node, and at the
-// link below it.
+// refused counts, by reason, what the node and its link refused because it did not come from a peer of the run.
 func (p *peer) refused() map[string]uint64 {
 	out := map[string]uint64{}
 	stats := p.node.Stats()
@@ -70,7 +71,9 @@ func (p *peer) refused() map[string]uint64 {
 		out[r.Reason] = r.Count
 	}
 	l := p.link.Stats()
-	for reason, count := range map[string]uint64{"datagram.address": l.Unknown, "datagram.truncated": l.Truncated, "datagram.memory": l.NoBuffer} {
+	for reason, count := range map[string]uint64{
+		"datagram.address": l.Unknown, "datagram.truncated": l.Truncated, "datagram.memory": l.NoBuffer,
+	} {
 		if count > 0 {
 			out[reason] = count
 		}
@@ -78,7 +81,7 @@ func (p *peer) refused() map[string]uint64 {
 	return out
 }
 
-// rankOf is the rank of the node of a name, −1 of another's.
+// rankOf returns the rank of the node with that name, −1 if it is not a peer of the run.
 func rankOf(node string) int {
 	rank, err := strconv.Atoi(strings.TrimPrefix(node, namePrefix))
 	if err != nil {

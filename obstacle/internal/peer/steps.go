@@ -6,41 +6,45 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// reporter hands the ends of time steps to the launcher while the peer relaxes on: one
-// is on its way, and the next waits for it.
+// reporter sends the ends of time steps to the launcher while the peer continues to relax. The next step waits until the
+// current one is sent.
 type reporter struct {
-	conn *rendezvous.Conn
-	u    []float64 // the block on its way
-	box  solver.Box
-	told bool // boxes are told, since planes move
-	next chan solver.StepResult
-	free chan struct{} // u may be written
-	end  chan struct{} // everything is sent, or cannot be
-	err  error         // valid once end is closed, or free was received
+	conn      *rendezvous.Conn
+	u         []float64 // the block being sent
+	box       problem.Box
+	sendBoxes bool // send the box with each block, since planes move
+	next      chan iterate.StepResult
+	free      chan struct{} // u may be overwritten
+	end       chan struct{} // closed after the last send, or after an error
+	err       error         // valid after end is closed or free was received
 }
 
-// newReporter holds nothing until the first time step ends.
-func newReporter(conn *rendezvous.Conn, told bool) *reporter {
-	r := &reporter{conn: conn, told: told, next: make(chan solver.StepResult), free: make(chan struct{}, 1), end: make(chan struct{})}
+// newReporter returns a reporter. It allocates no block before the first time step ends.
+func newReporter(conn *rendezvous.Conn, sendBoxes bool) *reporter {
+	r := &reporter{
+		conn: conn, sendBoxes: sendBoxes,
+		next: make(chan iterate.StepResult), free: make(chan struct{}, 1), end: make(chan struct{}),
+	}
 	r.free <- struct{}{}
 	go r.send()
 	return r
 }
 
-// stepper is runner.Config.Step; nil in a stationary run.
-func (p *peer) stepper(problem *solver.Problem) func(solver.StepResult, solver.Box, func([]float64)) error {
-	if problem.Steps() == 0 {
+// stepper returns runner.Config.Step, nil for a stationary problem.
+func (p *peer) stepper(prob *problem.Problem) func(iterate.StepResult, problem.Box, func([]float64)) error {
+	if prob.Steps() == 0 {
 		return nil
 	}
-	return func(s solver.StepResult, box solver.Box, solution func([]float64)) error {
+	return func(s iterate.StepResult, box problem.Box, solution func([]float64)) error {
 		return p.reporter.step(s, box, solution)
 	}
 }
 
-func (r *reporter) step(s solver.StepResult, box solver.Box, solution func([]float64)) error {
+func (r *reporter) step(s iterate.StepResult, box problem.Box, solution func([]float64)) error {
 	<-r.free
 	if r.err != nil {
 		return r.err
@@ -61,22 +65,22 @@ func (r *reporter) send() {
 	}
 }
 
-func (r *reporter) one(s solver.StepResult) error {
-	if err := sendBlock(r.conn, rendezvous.StreamStep, r.told, r.box, r.u); err != nil {
+func (r *reporter) one(s iterate.StepResult) error {
+	if err := sendBlock(r.conn, rendezvous.StreamStep, r.sendBoxes, r.box, r.u); err != nil {
 		return err
 	}
 	return r.conn.Send(rendezvous.Step{Step: s.Step, Sweeps: uint64(s.Sweeps), Residual: nullable.Number(s.Residual)})
 }
 
-// close returns when what was handed over has been sent, or cannot be.
+// close returns when all steps have been sent, or after an error.
 func (r *reporter) close() {
 	close(r.next)
 	<-r.end
 }
 
-// sendBlock sends a block in pieces; which box it is comes first, if that is to be told.
-func sendBlock(conn *rendezvous.Conn, s rendezvous.Stream, told bool, box solver.Box, u []float64) error {
-	if told {
+// sendBlock sends a block in pieces, after its box if sendBox is set.
+func sendBlock(conn *rendezvous.Conn, s rendezvous.Stream, sendBox bool, box problem.Box, u []float64) error {
+	if sendBox {
 		if err := conn.Send(rendezvous.BlockOf(s, box)); err != nil {
 			return err
 		}

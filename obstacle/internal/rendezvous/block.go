@@ -1,21 +1,17 @@
 package rendezvous
 
-import "github.com/p2pdc/p2pdc/solver"
+import "github.com/p2pdc/p2pdc/solver/problem"
 
-// Block says which box the chunks of a stream that follow are of, where planes move from
-// peer to peer: StreamSolution, or StreamStep for the end of a time step. The receiver
-// checks it.
+// Block names the box of the chunks that follow in StreamSolution or StreamStep, if planes move between peers. The
+// receiver checks it.
 type Block struct {
 	Stream Stream `json:"stream"`
 	Lo     [3]int `json:"lo"`
 	Hi     [3]int `json:"hi"`
 }
 
-// Kind is KindBlock.
-func (Block) Kind() Kind { return KindBlock }
+// BlockOf returns the message that names a box.
+func BlockOf(s Stream, b problem.Box) Block { return Block{Stream: s, Lo: b.Lo, Hi: b.Hi} }
 
-// BlockOf names a box.
-func BlockOf(s Stream, b solver.Box) Block { return Block{Stream: s, Lo: b.Lo, Hi: b.Hi} }
-
-// Box is the box that is named; any numbers may stand there.
-func (b Block) Box() solver.Box { return solver.Box{Lo: b.Lo, Hi: b.Hi} }
+// Box returns the box, which is not checked.
+func (b Block) Box() problem.Box { return problem.Box{Lo: b.Lo, Hi: b.Hi} }

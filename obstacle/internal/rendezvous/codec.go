@@ -8,80 +8,58 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 )
 
-// Bounds on bodies, in bytes.
+// Bounds on the length of bodies, in bytes.
 const (
-	MaxGreeting = 4 << 10         // before a connection is trusted
-	MaxBody     = 4 << 20         // Assign and Result name every peer
+	MaxHello    = 4 << 10         // of small messages, and before a connection is authenticated
+	MaxBody     = 4 << 20         // of messages that list peers or sessions
 	MaxChunk    = 256 << 10       // payload of a Chunk
 	chunkHeader = 1 + 8           // stream, offset
 	frameHeader = 4 + 1           // length, kind
-	readStep    = 64 << 10        // memory is taken for this much at a time
+	readStep    = 64 << 10        // memory is allocated in steps of this size
 	maxOffset   = int64(64 << 30) // no stream is longer
 )
 
-// ErrMalformed is wrapped by every error about bytes that are no message.
+// ErrMalformed is wrapped by every error about bytes that are not a message.
 var ErrMalformed = errors.New("not a message of the rendezvous protocol")
 
-// bound is the longest body of a kind; 0: no such kind.
+// bodies returns a message of every kind, by kind.
+func bodies() []Message {
+	return []Message{
+		KindChallenge: Challenge{}, KindJoin: Join{}, KindWelcome: Welcome{}, KindRefuse: Refuse{}, KindListen: Listen{},
+		KindAssign: Assign{}, KindChunk: Chunk{}, KindReady: Ready{}, KindStart: Start{}, KindBeat: Beat{}, KindStop: Stop{},
+		KindLost: Lost{}, KindResult: Result{}, KindBye: Bye{}, KindSessions: Sessions{}, KindStep: Step{}, KindBlock: Block{},
+	}
+}
+
+// kindOf returns the kind of a message, 0 for another type.
+func kindOf(m Message) Kind {
+	t := reflect.TypeOf(m)
+	return Kind(max(0, slices.IndexFunc(bodies(), func(b Message) bool { return b != nil && reflect.TypeOf(b) == t })))
+}
+
+// bound returns the length of the longest body of a kind, 0 for an unknown kind.
 func bound(k Kind) int {
 	switch k {
-	case KindChallenge, KindJoin, KindWelcome, KindRefuse, KindListen:
-		return MaxGreeting
+	case 0:
+		return 0
 	case KindAssign, KindResult, KindSessions:
 		return MaxBody
 	case KindChunk:
 		return MaxChunk + chunkHeader
-	case KindStep, KindBlock, KindReady, KindStart, KindBeat, KindStop, KindLost, KindBye:
-		return MaxGreeting
+	}
+	if int(k) < len(bodies()) {
+		return MaxHello
 	}
 	return 0
 }
 
-// blank is a new message of a kind that has a JSON body.
-func blank(k Kind) any {
-	switch k {
-	case KindChallenge:
-		return new(Challenge)
-	case KindJoin:
-		return new(Join)
-	case KindWelcome:
-		return new(Welcome)
-	case KindRefuse:
-		return new(Refuse)
-	case KindListen:
-		return new(Listen)
-	case KindAssign:
-		return new(Assign)
-	case KindReady:
-		return new(Ready)
-	case KindStart:
-		return new(Start)
-	case KindBeat:
-		return new(Beat)
-	case KindStop:
-		return new(Stop)
-	case KindLost:
-		return new(Lost)
-	case KindResult:
-		return new(Result)
-	case KindBye:
-		return new(Bye)
-	case KindSessions:
-		return new(Sessions)
-	case KindStep:
-		return new(Step)
-	case KindBlock:
-		return new(Block)
-	}
-	return nil
-}
-
 // Append appends the frame of m to dst.
 func Append(dst []byte, m Message) ([]byte, error) {
-	start := len(dst)
-	dst = append(dst, 0, 0, 0, 0, byte(m.Kind()))
+	start, k := len(dst), kindOf(m)
+	dst = append(dst, 0, 0, 0, 0, byte(k))
 	if c, is := m.(Chunk); is {
 		dst = append(dst, byte(c.Stream))
 		dst = binary.BigEndian.AppendUint64(dst, uint64(c.Offset))
@@ -94,16 +72,15 @@ func Append(dst []byte, m Message) ([]byte, error) {
 		dst = append(dst, body...)
 	}
 	n := len(dst) - start - frameHeader
-	if n > bound(m.Kind()) {
-		return dst[:start], fmt.Errorf("rendezvous: a %T of %d bytes; the bound is %d", m, n, bound(m.Kind()))
+	if n > bound(k) {
+		return dst[:start], fmt.Errorf("rendezvous: a %T of %d bytes: the bound is %d", m, n, bound(k))
 	}
 	binary.BigEndian.PutUint32(dst[start:], uint32(n))
 	return dst, nil
 }
 
-// Read reads one frame. Only the kinds given are taken (none given: all), so
-// that a stranger cannot send a long one before it is trusted. buf is reused
-// between calls; a Chunk's data points into it.
+// Read reads one frame. It accepts only the given kinds, or all if none is given, so that an unauthenticated peer cannot
+// send a long frame. buf is reused between calls; the data of a Chunk points into it.
 func Read(r io.Reader, buf *[]byte, only ...Kind) (Message, error) {
 	var head [frameHeader]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -115,8 +92,8 @@ func Read(r io.Reader, buf *[]byte, only ...Kind) (Message, error) {
 		return nil, fmt.Errorf("%w: kind %d", ErrMalformed, k)
 	case n > int64(bound(k)):
 		return nil, fmt.Errorf("%w: %d bytes of kind %d, which has at most %d", ErrMalformed, n, k, bound(k))
-	case len(only) > 0 && !contains(only, k):
-		return nil, fmt.Errorf("%w: kind %d is not expected now", ErrMalformed, k)
+	case len(only) > 0 && !slices.Contains(only, k):
+		return nil, fmt.Errorf("%w: unexpected kind %d", ErrMalformed, k)
 	}
 	body := (*buf)[:0]
 	for rest := int(n); rest > 0; {
@@ -135,7 +112,7 @@ func Read(r io.Reader, buf *[]byte, only ...Kind) (Message, error) {
 	return Decode(k, body)
 }
 
-// Decode reads a body. Any bytes may be passed.
+// Decode decodes a body. Any bytes may be passed.
 func Decode(k Kind, body []byte) (Message, error) {
 	if bound(k) == 0 || len(body) > bound(k) {
 		return nil, fmt.Errorf("%w: %d bytes of kind %d", ErrMalformed, len(body), k)
@@ -143,16 +120,16 @@ func Decode(k Kind, body []byte) (Message, error) {
 	if k == KindChunk {
 		return decodeChunk(body)
 	}
-	m := blank(k)
+	m := reflect.New(reflect.TypeOf(bodies()[k]))
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	if err := d.Decode(m); err != nil {
+	if err := d.Decode(m.Interface()); err != nil {
 		return nil, fmt.Errorf("%w: kind %d: %w", ErrMalformed, k, err)
 	}
 	if d.More() {
 		return nil, fmt.Errorf("%w: kind %d: more than one value", ErrMalformed, k)
 	}
-	return reflect.ValueOf(m).Elem().Interface().(Message), nil
+	return m.Elem().Interface(), nil
 }
 
 func decodeChunk(body []byte) (Message, error) {
@@ -164,13 +141,4 @@ func decodeChunk(body []byte) (Message, error) {
 		return nil, fmt.Errorf("%w: a chunk of stream %d at offset %d", ErrMalformed, c.Stream, c.Offset)
 	}
 	return c, nil
-}
-
-func contains(list []Kind, k Kind) bool {
-	for _, l := range list {
-		if l == k {
-			return true
-		}
-	}
-	return false
 }

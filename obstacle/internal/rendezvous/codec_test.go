@@ -19,32 +19,42 @@ import (
 func samples() []Message {
 	return []Message{
 		Challenge{Version: 1, Program: "v1", Fingerprint: "ab"},
-		Join{Version: 1, Program: "v1", Fingerprint: "ab", Seat: -1, Host: "h", Pid: 7,
+		Join{Version: 1, Program: "v1", Fingerprint: "ab", Rank: -1, Host: "h", Pid: 7,
 			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
-		Welcome{Key: make([]byte, 32), Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Congestion: "cubic", Rails: Rails{"ib", "messages", 8128, 9000, 2, 3}, Cluster: "nancy", Protect: "auto"},
+		Welcome{
+			Key: make([]byte, 32), Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Congestion: "cubic",
+			Rows: []string{"NegativeAck"}, Rails: Rails{"ib", "messages", 8128, 9000, 2, 3}, Cluster: "nancy", Protect: "auto",
+		},
 		Refuse{Reason: "no"},
 		Listen{Control: "127.0.0.1:9"},
 		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
 			N: [3]int{4, 5, 6}, Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, Scheme: "delay:3", Order: "jacobi", Tolerance: 1e-6,
-			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slow: 1.5, Initial: true, Balance: true, Reconfigure: true},
+			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slowdown: 1.5, Initial: true, Balance: true, Reconfigure: true},
 		Chunk{Stream: StreamSolution, Offset: 1 << 33, Data: []byte{1, 2, 3}},
 		Ready{}, Start{},
 		Beat{Step: 2, Sweep: 5, Residual: 0.1},
 		Stop{},
 		Lost{Rank: 2, Why: "killed"},
-		Result{Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Iterate: 2, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6, CPUSeconds: 7,
-			Steps: 3, Reconfigurations: 4, ReconfigurationSeconds: 0.5, StaleFaces: 6, PeakBytes: 8, IdleBytes: 9, Kernel: "go", Sessions: []Session{{Peer: 1, Channel: Channel{Mode: "sync", Composition: []string{"A"}}, Overwritten: 3}}},
+		Result{
+			Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Iterate: 2, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6,
+			CPUSeconds: 7, Steps: 3, Reconfigurations: 4, ReconfigurationSeconds: 0.5, StaleFaces: 6, PeakBytes: 8, IdleBytes: 9,
+			Kernel:   "go",
+			Sessions: []Session{{Peer: 1, Channel: Channel{Mode: "sync", Composition: []string{"A"}}, Overwritten: 3}},
+		},
 		Bye{},
 		Block{Stream: StreamStep, Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}},
 		Step{Step: 3, Sweeps: 40, Residual: 1e-7},
-		Sessions{Sessions: []Session{{Peer: 1, Channel: Channel{Name: "halo/0-1", Mode: "async", Locality: "same host", Why: "w", Composition: []string{"A"}}, RTTSeconds: 1e-4}}},
+		Sessions{Sessions: []Session{{
+			Peer: 1, RTTSeconds: 1e-4,
+			Channel: Channel{Name: "halo/0-1", Mode: "async", Locality: "same host", Why: "w", Composition: []string{"A"}},
+		}}},
 	}
 }
 
 func TestEveryMessageSurvives(t *testing.T) {
 	kinds := map[Kind]bool{}
 	for _, m := range samples() {
-		kinds[m.Kind()] = true
+		kinds[kindOf(m)] = true
 		frame, err := Append([]byte("before"), m)
 		require.NoError(t, err)
 		var buf []byte
@@ -80,7 +90,7 @@ func TestReadRefuses(t *testing.T) {
 		"half a head":        {[]byte{0, 0}, nil, io.ErrUnexpectedEOF},
 		"kind 0":             {frame(0, 0, ""), nil, ErrMalformed},
 		"unknown kind":       {frame(99, 0, ""), nil, ErrMalformed},
-		"too long":           {frame(KindJoin, MaxGreeting+1, ""), nil, ErrMalformed},
+		"too long":           {frame(KindJoin, MaxHello+1, ""), nil, ErrMalformed},
 		"longest length":     {frame(KindChunk, math.MaxUint32, ""), nil, ErrMalformed},
 		"cut short":          {frame(KindReady, 2, "{"), nil, io.ErrUnexpectedEOF},
 		"not wanted now":     {frame(KindAssign, 2, "{}"), []Kind{KindJoin}, ErrMalformed},
@@ -103,7 +113,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// A length that promises much must not take memory before the bytes come.
+// A large length allocates no memory before the bytes arrive.
 func TestReadTakesMemoryAsBytesCome(t *testing.T) {
 	frame := append(binary.BigEndian.AppendUint32(nil, MaxBody), byte(KindAssign))
 	var buf []byte
@@ -115,14 +125,13 @@ func TestReadTakesMemoryAsBytesCome(t *testing.T) {
 func TestAppendRefusesWhatReadWould(t *testing.T) {
 	_, err := Append(nil, Chunk{Stream: StreamProblem, Data: make([]byte, MaxChunk+1)})
 	require.ErrorContains(t, err, "the bound is")
-	_, err = Append(nil, Refuse{Reason: string(make([]byte, MaxGreeting))})
+	_, err = Append(nil, Refuse{Reason: string(make([]byte, MaxHello))})
 	require.ErrorContains(t, err, "the bound is")
 	_, err = Append(nil, Assign{Tolerance: math.Inf(1)})
 	require.Error(t, err)
 }
 
-// FuzzRead: any bytes give messages or an error, and what is understood says the
-// same when it is written again.
+// Any bytes give messages or an error, and a message that was read is the same after writing and reading it again.
 func FuzzRead(f *testing.F) {
 	for _, m := range samples() {
 		frame, err := Append(nil, m)

@@ -1,11 +1,9 @@
-// Package rendezvous is how the processes of one run find each other: a small
-// protocol over TCP between the launcher, which the user started, and its peers.
-// It carries no halo and no agreement; those go between peers.
+// Package rendezvous implements the protocol over TCP between the launcher, which the user started, and the peers of a run.
+// Halos and agreement messages do not use it; peers exchange them directly.
 //
-// Each message is a frame: its body's length (4 bytes, big endian), its kind (1
-// byte), the body. A body is JSON, except that of Chunk, which carries the bytes
-// of a problem, a starting iterate or a solution. Every kind has a bound on its
-// length, and the reader takes no memory for bytes that have not come.
+// Each message is a frame: the length of its body (4 bytes, big endian), its kind (1 byte), the body. A body is JSON, except
+// that of Chunk, which holds bytes of a problem, a starting iterate or a solution. The length of every kind is bounded, and
+// the reader allocates no memory for bytes that have not arrived.
 //
 //	launcher                     peer
 //	                           ↔ TLS 1.3
@@ -20,10 +18,10 @@
 //	                           ← Ready
 //	Start                      →
 //	                           ← Beat…   (also before Ready)
-//	Stop or Lost, if need be   →
+//	Stop or Lost, if required  →
 //	                           ← Chunk…, Result
 //	Bye                        →
 //
-// Each end proves that it knows the run's secret (driver.Identity); the secret itself
-// never travels. Nothing is said before both have, so a stranger learns nothing of the run.
+// Each end proves that it knows the run's secret (driver.Identity) without sending it. No message is sent before both proofs,
+// so an unauthenticated peer learns nothing about the run.
 package rendezvous

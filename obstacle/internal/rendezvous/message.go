@@ -6,10 +6,10 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
-// Version of this protocol. Both ends must have the same.
+// Version is that of this protocol. Both ends must have the same.
 const Version = 7
 
-// Kind tells what a frame's body is.
+// Kind is the type of a frame's body.
 type Kind uint8
 
 // The kinds of frames, in the order in which a run meets them.
@@ -28,15 +28,15 @@ const (
 	KindLost
 	KindResult
 	KindBye
-	KindSessions // from the peer, between Ready and Result, when the launcher wants it
+	KindSessions // from the peer, between Ready and Result, if Assign.Status is set
 	KindStep     // from the peer, between Start and Result, after its block
-	KindBlock    // from the peer, before a block, when planes move in the run
+	KindBlock    // from the peer, before a block, if Assign.Balance is set
 )
 
-// Message is one of the types below.
-type Message interface{ Kind() Kind }
+// Message is a value of one of the types below.
+type Message any
 
-// Challenge opens a connection.
+// Challenge is the first message of a connection.
 type Challenge struct {
 	Version     int    `json:"version"`
 	Program     string `json:"program"`     // version of the launcher's program, for messages
@@ -48,52 +48,52 @@ type Join struct {
 	Version     int    `json:"version"`
 	Program     string `json:"program"`
 	Fingerprint string `json:"fingerprint"`
-	Seat        int    `json:"seat"` // the rank wanted; -1: any
+	Rank        int    `json:"rank"` // requested; −1: any
 	Host        string `json:"host"`
 	Pid         int    `json:"pid"`
-	Problem     string `json:"problem"`      // name of the problem that the peer was started for; "": any
+	Problem     string `json:"problem"`      // name of the problem that the peer accepts; "": any
 	ProblemHash string `json:"problem_hash"` // its fingerprint, hexadecimal
 	// Addresses are those at which other hosts reach the peer.
 	Addresses []netip.Addr `json:"addresses"`
 }
 
-// Welcome gives a peer its rank, and what it needs to know to listen.
+// Welcome assigns a rank and holds the settings that a peer needs to listen.
 type Welcome struct {
 	Rank          int      `json:"rank"`
-	Run           string   `json:"run"` // names the run; peers of different runs do not talk
+	Run           string   `json:"run"` // identifies the run; peers of different runs refuse each other
 	Key           []byte   `json:"key"` // of the run's control channels, random
 	MTU           int      `json:"mtu"` // bytes; 0: that of the interface
 	PeerTimeoutMS int64    `json:"peer_timeout_ms"`
 	Seed          uint64   `json:"seed"`
-	Cluster       string   `json:"cluster"`    // label of the peer's cluster; empty: to be found out
+	Cluster       string   `json:"cluster"`    // label of the peer's cluster; empty: to be measured
 	Protect       string   `json:"protect"`    // which sessions are protected: auto, always or never
-	Congestion    string   `json:"congestion"` // the word of --congestion
+	Congestion    string   `json:"congestion"` // value of --congestion
 	Rows          []string `json:"rows"`       // of --rows
 	Rails         Rails    `json:"rails"`
 }
 
-// Rails say over which networks the peers of a run talk. What is of InfiniBand both
-// ends of a pair must have alike.
+// Rails are the settings of the networks between the peers of a run. Both ends of a pair must have the same settings of
+// InfiniBand.
 type Rails struct {
-	Network      string `json:"network"`       // the word of --network
-	Mode         string `json:"mode"`          // the word of --ib-mode
-	BlockBytes   int    `json:"block_bytes"`   // of the mode segments
+	Network      string `json:"network"`       // value of --network
+	Mode         string `json:"mode"`          // value of --ib-mode
+	BlockBytes   int    `json:"block_bytes"`   // of a block in mode segments
 	MessageBytes int    `json:"message_bytes"` // the largest message between two peers of the run
-	Values       int    `json:"values"`        // most asynchronous values that a peer sends to another one
+	Values       int    `json:"values"`        // maximum number of asynchronous values from one peer to another
 	Neighbours   int    `json:"neighbours"`    // of this peer
 }
 
-// Listen says where the other peers can reach this one.
+// Listen holds the address at which other peers reach this one.
 type Listen struct {
 	Control string `json:"control"` // host:port of its control channel
 }
 
-// Refuse says why a peer cannot take part.
+// Refuse is the reason why a peer cannot take part.
 type Refuse struct {
 	Reason string `json:"reason"`
 }
 
-// Member is a peer as the others see it.
+// Member is a peer of the run, as Assign lists it.
 type Member struct {
 	Rank    int    `json:"rank"`
 	Host    string `json:"host"`
@@ -117,14 +117,14 @@ type Assign struct {
 	MaxSweeps    uint64   `json:"max_sweeps"`
 	MaxTimeMS    int64    `json:"max_time_ms"` // 0: no bound
 	Threads      int      `json:"threads"`
-	Slow         float64  `json:"slow"`        // relaxes this many times slower; 1: as it can
-	Status       bool     `json:"status"`      // tell of the sessions again and again
+	Slowdown     float64  `json:"slowdown"`    // factor by which relaxation is slowed; 1: none
+	Status       bool     `json:"status"`      // send Sessions periodically
 	Balance      bool     `json:"balance"`     // planes move between the peers
 	Reconfigure  bool     `json:"reconfigure"` // sessions change their mode at boundaries of time steps
-	Initial      bool     `json:"initial"`     // the starting iterate of the own box follows in chunks
+	Initial      bool     `json:"initial"`     // the starting iterate of the box follows in chunks
 }
 
-// Method is solver.MethodConfig on the wire.
+// Method is problem.MethodConfig as it is sent.
 type Method struct {
 	Name     string  `json:"name"`
 	Local    string  `json:"local"`
@@ -138,133 +138,87 @@ type Method struct {
 	Step     float64 `json:"step"`
 }
 
-// Stream tells what a Chunk is part of.
+// Stream is what a Chunk is part of.
 type Stream uint8
 
-// The streams: to the peer, to the peer, from the peer.
+// The streams. The first two go to the peer, the others to the launcher.
 const (
-	StreamProblem Stream = iota + 1
-	StreamInitial
-	StreamSolution
-	StreamStep // from the peer: its block at the end of a time step
+	StreamProblem  Stream = iota + 1
+	StreamInitial         // starting iterate of the peer's box
+	StreamSolution        // the peer's block at the end
+	StreamStep            // the peer's block at the end of a time step
 )
 
-// Chunk is a run of bytes of a stream, in order. Data is only valid until the
-// next message is received on the connection.
+// Chunk holds successive bytes of a stream. Data is valid until the next message is received on the connection.
 type Chunk struct {
 	Stream Stream
 	Offset int64 // bytes
 	Data   []byte
 }
 
-// Ready says that a peer has built its part and can talk to its neighbours.
+// Ready states that a peer has built its part and is connected to its neighbours.
 type Ready struct{}
 
-// Start lets the peers relax.
+// Start starts the relaxation.
 type Start struct{}
 
-// Beat says that a peer lives, and how far it is.
+// Beat is a heartbeat with the progress of a peer.
 type Beat struct {
 	Step     int             `json:"step"` // time step in progress; 0: the problem is stationary
 	Sweep    uint64          `json:"sweep"`
-	Residual nullable.Number `json:"residual"` // relative, of the whole; not a number: not known yet
+	Residual nullable.Number `json:"residual"` // relative, of the whole grid; unknown before the first
 }
 
-// Stop asks for an early end with the best iterate.
+// Stop requests an early end with the best iterate.
 type Stop struct{}
 
-// Lost says that a peer is gone and the run with it.
+// Lost states that a peer is lost, which ends the run.
 type Lost struct {
-	Rank int    `json:"rank"` // -1: none in particular
+	Rank int    `json:"rank"` // −1: none in particular
 	Why  string `json:"why"`
 }
 
-// Result is a peer's account of its run. Its block came before it, in chunks.
+// Result is a peer's report at the end of its run. Its block precedes it in chunks.
 type Result struct {
 	Reason    string          `json:"reason"` // "converged", "sweeps", "time", "interrupted", "stagnated", "failed"
 	Error     string          `json:"error"`  // when failed
-	Lost      int             `json:"lost"`   // the rank that it misses; -1: none
+	Lost      int             `json:"lost"`   // rank of the peer that it lost; −1: none
 	Sweeps    uint64          `json:"sweeps"`
 	Iterate   uint64          `json:"iterate"`
 	Residual  nullable.Number `json:"residual"`
 	Snapshots int             `json:"snapshots"`
 	Points    int             `json:"points"`
-	Relaxed   uint64          `json:"relaxed"` // points, by all sweeps
-	Given     int             `json:"given"`   // planes that went to neighbours
-	Taken     int             `json:"taken"`   // planes that came from neighbours
-	Method    string          `json:"method"`  // what it works with
+	Relaxed   uint64          `json:"relaxed"` // points relaxed, by all sweeps
+	Given     int             `json:"given"`   // planes sent to neighbours
+	Taken     int             `json:"taken"`   // planes received from neighbours
+	Method    string          `json:"method"`  // description of its method
 
 	Steps                  int     `json:"steps"` // complete time steps
 	Reconfigurations       int     `json:"reconfigurations"`
 	ReconfigurationSeconds float64 `json:"reconfiguration_seconds"` // waiting for neighbours included
-	StaleFaces             uint64  `json:"stale_faces"`             // of an old time step, dropped
+	StaleFaces             uint64  `json:"stale_faces"`             // of a former time step, dropped
 
 	Seconds    float64 `json:"seconds"`     // from the first relaxation to the verdict
 	CPUSeconds float64 `json:"cpu_seconds"` // of the process, since Start
 	PeakBytes  int64   `json:"peak_bytes"`  // resident, of the process
-	IdleBytes  int64   `json:"idle_bytes"`  // resident peak before the block was made
+	IdleBytes  int64   `json:"idle_bytes"`  // resident peak before the block was allocated
 	Kernel     string  `json:"kernel"`
-	Placed     bool    `json:"placed"` // the block lies where the launcher wanted it: none was sent
+	Placed     bool    `json:"placed"` // the block is in the shared memory of the launcher; it was not sent
 
-	// Refused counts what did not come from a peer of the run, or came twice, by reason.
+	// Refused counts, by reason, what did not come from a peer of the run or came twice.
 	Refused map[string]uint64 `json:"refused"`
 
-	// Device is that of the peer's InfiniBand rail; empty: it has none, Without says why.
+	// Device is that of the peer's InfiniBand rail; if it is empty, Without is the reason.
 	Device  string `json:"device"`
 	Without string `json:"without"`
 
 	Sessions []Session `json:"sessions"`
 }
 
-// Sessions are those of a peer, as they are now.
+// Sessions holds the current sessions of a peer.
 type Sessions struct {
 	Sessions []Session `json:"sessions"`
 }
 
-// Bye ends the connection: everything has arrived.
+// Bye ends the connection after everything has arrived.
 type Bye struct{}
-
-// Kind is KindChallenge.
-func (Challenge) Kind() Kind { return KindChallenge }
-
-// Kind is KindJoin.
-func (Join) Kind() Kind { return KindJoin }
-
-// Kind is KindWelcome.
-func (Welcome) Kind() Kind { return KindWelcome }
-
-// Kind is KindRefuse.
-func (Refuse) Kind() Kind { return KindRefuse }
-
-// Kind is KindListen.
-func (Listen) Kind() Kind { return KindListen }
-
-// Kind is KindAssign.
-func (Assign) Kind() Kind { return KindAssign }
-
-// Kind is KindChunk.
-func (Chunk) Kind() Kind { return KindChunk }
-
-// Kind is KindReady.
-func (Ready) Kind() Kind { return KindReady }
-
-// Kind is KindStart.
-func (Start) Kind() Kind { return KindStart }
-
-// Kind is KindBeat.
-func (Beat) Kind() Kind { return KindBeat }
-
-// Kind is KindStop.
-func (Stop) Kind() Kind { return KindStop }
-
-// Kind is KindLost.
-func (Lost) Kind() Kind { return KindLost }
-
-// Kind is KindResult.
-func (Result) Kind() Kind { return KindResult }
-
-// Kind is KindBye.
-func (Bye) Kind() Kind { return KindBye }
-
-// Kind is KindSessions.
-func (Sessions) Kind() Kind { return KindSessions }

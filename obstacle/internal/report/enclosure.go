@@ -5,38 +5,38 @@ import (
 	"io"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// Enclosure says between what the discrete solution lies, for certain; null is not known.
+// Enclosure bounds the discrete solution from below and above, rounding errors included. Unknown values are null.
 type Enclosure struct {
-	Width         nullable.Number     `json:"width"` // largest distance of the two sides
+	Width         nullable.Number     `json:"width"` // largest distance between the bounds
 	Sum           *[2]nullable.Number `json:"sum"`
-	ContactPoints *[2]int             `json:"contact_points"` // for certain, and at most
+	ContactPoints *[2]int             `json:"contact_points"` // lower and upper bound
 	UpperContact  *[2]int             `json:"upper_contact_points"`
 	Sweeps        nullable.Count      `json:"sweeps"`
-	Why           string              `json:"why,omitempty"` // there is none
+	Why           string              `json:"why,omitempty"` // reason if there is none
 }
 
-// NewEnclosure describes one.
-func NewEnclosure(n *solver.Enclosure) *Enclosure {
+// NewEnclosure returns the JSON of an enclosure.
+func NewEnclosure(n *verify.Enclosure) *Enclosure {
 	return &Enclosure{
 		Width: nullable.Number(n.Width), Sum: &[2]nullable.Number{nullable.Number(n.Sum[0]), nullable.Number(n.Sum[1])},
 		ContactPoints: &n.Contact, UpperContact: &n.UpperContact, Sweeps: nullable.Count(n.Sweeps),
 	}
 }
 
-// NoEnclosure says why there is none.
+// NoEnclosure returns the JSON of a missing enclosure.
 func NoEnclosure(why string) *Enclosure {
 	return &Enclosure{Width: nullable.NaN(), Sweeps: nullable.Unknown, Why: why}
 }
 
-// text writes it for people; nothing where none was asked for.
+// text writes the enclosure as text, nothing for a nil one.
 func (n *Enclosure) text(w io.Writer, upper bool) {
 	switch {
 	case n == nil:
 	case n.Why != "":
-		fmt.Fprintf(w, "enclosed\tnot known: %s\n", n.Why)
+		fmt.Fprintf(w, "enclosed\tunknown: %s\n", n.Why)
 	default:
 		fmt.Fprintf(w, "enclosed\tbetween vectors at most %s apart; sum %.12g to %.12g; %d to %d contact points",
 			value(n.Width), float64(n.Sum[0]), float64(n.Sum[1]), n.ContactPoints[0], n.ContactPoints[1])

@@ -6,12 +6,11 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Evolution is what the JSON of solve has more of a nonstationary problem.
-// relative_residual is then that of the worst of the steps, residual_inf, max_error and
-// the rest are of the end of the last complete one.
+// Evolution holds the fields that the JSON of solve has in addition for a nonstationary problem. relative_residual is then
+// that of the worst step; residual_inf, max_error and the other values refer to the end of the last complete step.
 type Evolution struct {
 	Steps      int     `json:"steps"`
 	StepsDone  int     `json:"steps_done"`
@@ -26,14 +25,14 @@ type Evolution struct {
 	MaxErrorStep  nullable.Count  `json:"max_error_step"`
 
 	Reconfigure            string  `json:"reconfigure"`
-	Reconfigurations       int     `json:"reconfigurations"`        // changes of mode, of the peer with most of them
-	ReconfigurationSeconds float64 `json:"reconfiguration_seconds"` // they took, of the slowest peer, waiting for neighbours included
-	StaleFaces             uint64  `json:"stale_faces"`             // of an old step, dropped
+	Reconfigurations       int     `json:"reconfigurations"`        // changes of mode, maximum over peers
+	ReconfigurationSeconds float64 `json:"reconfiguration_seconds"` // time they took, maximum over peers, including waits for neighbours
+	StaleFaces             uint64  `json:"stale_faces"`             // dropped, since they belong to a former step
 
 	TimeSteps []TimeStep `json:"time_steps"` // at most 1000, evenly spread
 }
 
-// TimeStep is one step.
+// TimeStep describes one step.
 type TimeStep struct {
 	Step     int             `json:"step"`
 	Time     float64         `json:"time"`
@@ -41,13 +40,14 @@ type TimeStep struct {
 	Residual nullable.Number `json:"relative_residual"` // as the peers agreed
 }
 
-// NewEvolution describes the steps of a run.
-func NewEvolution(p *solver.Problem, o *launch.Outcome, reconfigure string) *Evolution {
+// NewEvolution returns the JSON of the steps of a run.
+func NewEvolution(p *problem.Problem, o *launch.Outcome, stepMode string) *Evolution {
 	e := p.Evolution
 	out := &Evolution{
 		Steps: e.Steps, StepsDone: o.Steps, EndTime: e.End, Time: e.Time(o.Steps), StepLength: e.Step(),
 		WorstResidual: nullable.NaN(), LastResidual: nullable.NaN(), MaxErrorSteps: nullable.NaN(),
-		WorstStep: nullable.Measured(int64(o.Worst.Step)), MaxErrorStep: nullable.Unknown, Reconfigure: reconfigure, TimeSteps: []TimeStep{},
+		WorstStep: nullable.Measured(int64(o.Worst.Step)), MaxErrorStep: nullable.Unknown,
+		Reconfigure: stepMode, TimeSteps: []TimeStep{},
 	}
 	for _, s := range o.StepList {
 		out.TimeSteps = append(out.TimeSteps, TimeStep{s.Step, e.Time(s.Step), s.Sweeps, nullable.Number(s.Residual)})
@@ -60,7 +60,7 @@ func NewEvolution(p *solver.Problem, o *launch.Outcome, reconfigure string) *Evo
 	return out
 }
 
-// text writes the steps for people; nothing of a stationary problem.
+// text writes the steps as text, nothing for a stationary problem.
 func (e *Evolution) text(w io.Writer) {
 	if e == nil {
 		return

@@ -8,10 +8,10 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
-// Filled is a hole that lost peers left in the answer, filled with the solution of the problem
-// on it for the values around it.
+// Filled is a hole that lost peers left in the answer. It was filled with the solution of the problem on the hole, with the
+// surrounding values as boundary data.
 type Filled struct {
-	Box      [][2]int        `json:"box"`    // interior points of the smallest box that holds it, half open, x first
+	Box      [][2]int        `json:"box"`    // smallest box that contains it, half open, x first
 	Points   int             `json:"points"` // of the hole
 	Method   string          `json:"method"`
 	Iterates uint64          `json:"iterates"`          // cycles or sweeps of the method
@@ -19,7 +19,7 @@ type Filled struct {
 	Seconds  float64         `json:"seconds"`
 }
 
-// filled lists the holes of a problem of so many dimensions that were filled.
+// filled returns the filled holes of a problem with that dimension.
 func filled(o *launch.Outcome, dimension int) (out []Filled) {
 	for _, h := range o.Filled {
 		f := Filled{Points: h.Points, Method: h.Method, Iterates: h.Cycles, Residual: nullable.Number(h.Residual), Seconds: h.Seconds}
@@ -31,17 +31,18 @@ func filled(o *launch.Outcome, dimension int) (out []Filled) {
 	return out
 }
 
-// holes writes what became of the blocks of lost peers.
+// holes writes the state of the blocks of lost peers.
 func (s *Solution) holes(w io.Writer) {
 	if len(s.MissingBlocks) == 0 {
 		return
 	}
 	if len(s.FilledBlocks) == 0 {
-		fmt.Fprintf(w, "\tthe blocks of peers %v were lost: starting values stand there\n", s.MissingBlocks)
+		fmt.Fprintf(w, "\tthe blocks of peers %v were lost: they hold starting values\n", s.MissingBlocks)
 		return
 	}
-	fmt.Fprintf(w, "\tthe blocks of peers %v were lost, and filled from the values around them:\n", s.MissingBlocks)
+	fmt.Fprintf(w, "\tthe blocks of peers %v were lost, and filled from the surrounding values:\n", s.MissingBlocks)
 	for _, f := range s.FilledBlocks {
-		fmt.Fprintf(w, "\t%d points, by %d %s of %s to %s relative, in %.3f s\n", f.Points, f.Iterates, iterates(f.Method), f.Method, value(f.Residual), f.Seconds)
+		fmt.Fprintf(w, "\t%d points, by %d %s of %s to a relative residual of %s, in %.3f s\n",
+			f.Points, f.Iterates, iterates(f.Method), f.Method, value(f.Residual), f.Seconds)
 	}
 }

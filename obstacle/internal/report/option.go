@@ -9,29 +9,29 @@ import (
 	"github.com/p2pdc/p2pdc/problems/option"
 )
 
-// Option is what the JSON of solve has more of an American option.
+// Option holds the fields that the JSON of solve has in addition for an American option.
 type Option struct {
 	Contract string          `json:"contract"`
 	Assets   []option.Asset  `json:"assets"`
 	Price    nullable.Number `json:"price"`
-	// PriceError estimates how far price is off by the discretisation in space and time; it
-	// is no bound. null: PriceErrorWhy says why there is none.
+	// PriceError estimates the error of Price by the discretisation in space and time. It is not a bound. If it is null,
+	// PriceErrorWhy is the reason.
 	PriceError    nullable.Number `json:"price_error_estimate"`
 	PriceErrorWhy string          `json:"price_error_why,omitempty"`
 
 	Delta    []nullable.Number   `json:"delta"`        // ∂V/∂Sᵢ
 	Gamma    [][]nullable.Number `json:"gamma"`        // ∂²V/∂Sᵢ∂Sⱼ
-	Exercise bool                `json:"exercise_now"` // today's prices are where it is exercised
+	Exercise bool                `json:"exercise_now"` // the option is exercised at today's prices
 
-	// Where exercising begins if all prices move alike, in multiples of today's; null:
-	// nowhere on that ray. Below it a put is exercised, above it a call.
+	// Factor is the multiple of today's prices at which exercising begins if all prices change in proportion; null if it
+	// begins nowhere. A put is exercised below it, a call above it.
 	Factor   nullable.Number   `json:"critical_factor"`
 	Critical []nullable.Number `json:"critical_prices"`
 
-	side string // of Factor on which it is exercised
+	side string // of Factor on which the option is exercised
 }
 
-// NewOption describes a contract and what its solution says.
+// NewOption returns the JSON of a contract and its solution.
 func NewOption(o *option.Option, q option.Quote, factor, priceError float64, why string) *Option {
 	out := &Option{
 		Contract: o.String(), Assets: o.Assets, Price: nullable.Number(q.Price), Exercise: q.Exercise,
@@ -56,16 +56,17 @@ func numbers(v []float64) (out []nullable.Number) {
 	return out
 }
 
-// text writes the quote for people; nothing of any other problem.
+// text writes the quote as text, nothing for other problems.
 func (o *Option) text(w io.Writer) {
 	if o == nil {
 		return
 	}
 	fmt.Fprintf(w, "option\t%s\n", o.Contract)
 	if o.PriceError.Known() {
-		fmt.Fprintf(w, "price\t%.6g, off by about %.1e (discretisation in space and time; an estimate, no bound)\n", float64(o.Price), float64(o.PriceError))
+		fmt.Fprintf(w, "price\t%.6g, error about %.1e (discretisation in space and time; an estimate, not a bound)\n",
+			float64(o.Price), float64(o.PriceError))
 	} else {
-		fmt.Fprintf(w, "price\t%.6g, off by what is not known: %s\n", float64(o.Price), o.PriceErrorWhy)
+		fmt.Fprintf(w, "price\t%.6g, error unknown: %s\n", float64(o.Price), o.PriceErrorWhy)
 	}
 	fmt.Fprintf(w, "delta\t%s\n", row(o.Delta))
 	for i, g := range o.Gamma {
@@ -76,7 +77,7 @@ func (o *Option) text(w io.Writer) {
 		begins = "nowhere in the domain"
 	}
 	if len(o.Assets) > 1 {
-		begins += ", if all prices move alike"
+		begins += ", if all prices change in proportion"
 	}
 	if o.Exercise {
 		begins += "; now"

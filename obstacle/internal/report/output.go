@@ -5,13 +5,13 @@ import (
 	"io"
 )
 
-// Output is a file that was asked for.
+// Output is a requested file.
 type Output struct {
 	File  string `json:"file"`
-	Error string `json:"error,omitempty"` // why it is not there, or not whole; empty: it was written
+	Error string `json:"error,omitempty"` // why it is missing or incomplete; "" if it was written
 }
 
-// line writes what became of the file, with a separator behind the first word.
+// line writes whether the file was written, with a separator after the first word.
 func (o *Output) line(w io.Writer, separator string) {
 	if o.Error != "" {
 		fmt.Fprintf(w, "NOT WRITTEN%s%s\n", separator, o.Error)

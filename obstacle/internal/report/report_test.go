@@ -9,17 +9,17 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 func example(t *testing.T, mode string) *Solution {
 	t.Helper()
-	cut, err := solver.Slabs([3]int{4, 4, 4}, 2, []float64{1, 3})
+	cut, err := problem.Slabs([3]int{4, 4, 4}, 2, []float64{1, 3})
 	require.NoError(t, err)
 	s := &Solution{Problem: "membrane", N: []int{4, 4, 4}, Points: 64, Tolerance: 1e-6, Peers: 2, Threads: 1}
 	s.Add(&launch.Outcome{
@@ -30,11 +30,11 @@ func example(t *testing.T, mode string) *Solution {
 			{Points: 48, Sweeps: 30, Relaxed: 1440, Taken: 1, Seconds: 2, Sessions: []rendezvous.Session{{Channel: rendezvous.Channel{Name: "halo/0-1", Mode: mode, Locality: "same host", Why: "two processes of one host", Network: "ether", Composition: []string{"A"}, MessagesSent: 30, MessagesReceived: 10, SegmentsSent: 40, SegmentsReceived: 17, BytesSent: 240, Retransmitted: 3}}}},
 		},
 		Hosts: []rendezvous.Member{{Host: "h", Pid: 1}, {Host: "h", Pid: 2}},
-	}, cut, solver.Evaluation{RelativeResidual: 1e-7, ResidualInf: 1e-3, ErrorBound: math.NaN(), MaxError: math.NaN(), ContactPoints: 3, Sum: 0.5})
+	}, cut, verify.Evaluation{RelativeResidual: 1e-7, ResidualInf: 1e-3, ErrorBound: math.NaN(), MaxError: math.NaN(), ContactPoints: 3, Sum: 0.5})
 	return s
 }
 
-// What sweeps count depends on the method, and so does what its line says.
+// The unit of sweeps, in JSON and in the text, depends on the method.
 func TestIterates(t *testing.T) {
 	for method, want := range map[string]string{"richardson": "sweeps", "sor": "sweeps", "multigrid": "cycles", "schwarz": "exchanges"} {
 		require.Equal(t, want, iterates(method))
@@ -58,12 +58,12 @@ func TestAdd(t *testing.T) {
 	require.EqualValues(t, 24, example(t, "async").MessagesLost, "replaced ones are not lost")
 }
 
-// What peers believe does not count: the residual of the assembled solution does.
+// The answer is solved by the residual of the assembled solution, not by those of the peers.
 func TestConvergedIsJudgedByTheResidual(t *testing.T) {
 	s := example(t, "sync")
-	cut, err := solver.Slabs([3]int{4, 4, 4}, 1, nil)
+	cut, err := problem.Slabs([3]int{4, 4, 4}, 1, nil)
 	require.NoError(t, err)
-	s.Add(&launch.Outcome{Reason: launch.Converged, Peers: make([]rendezvous.Result, 1), Hosts: make([]rendezvous.Member, 1)}, cut, solver.Evaluation{RelativeResidual: 2e-6})
+	s.Add(&launch.Outcome{Reason: launch.Converged, Peers: make([]rendezvous.Result, 1), Hosts: make([]rendezvous.Member, 1)}, cut, verify.Evaluation{RelativeResidual: 2e-6})
 	require.False(t, s.Converged)
 	var out bytes.Buffer
 	s.Text(&out)
@@ -113,8 +113,8 @@ func TestEfficiency(t *testing.T) {
 	require.False(t, Efficiency(3, 2, 0).Known())
 }
 
-// The names of a session's fields, in the answer and on the wire to the launcher:
-// scripts rely on the first, the peers of another host on the second.
+// The names of a session's fields are stable: scripts rely on those of the answer, peers of other hosts on those sent to the
+// launcher.
 func TestFieldsOfASession(t *testing.T) {
 	keys := func(v any) []string {
 		b, err := json.Marshal(v)
@@ -132,14 +132,13 @@ func TestFieldsOfASession(t *testing.T) {
 	require.ElementsMatch(t, append([]string{"peer", "dropped", "overwritten"}, common...), keys(rendezvous.Session{Channel: s.Channel}))
 }
 
-// A run that stagnated says which tolerance can be met, of a time step by what the peers
-// agreed on, and a script can read it.
+// A stagnated run reports the tolerance that can be met, in text and JSON; for a time step by the residual of the peers.
 func TestStagnated(t *testing.T) {
-	cut, err := solver.Slabs([3]int{4, 4, 4}, 1, nil)
+	cut, err := problem.Slabs([3]int{4, 4, 4}, 1, nil)
 	require.NoError(t, err)
 	o := &launch.Outcome{Reason: launch.Stagnated, Peers: []rendezvous.Result{{Residual: 2e-8}}, Hosts: make([]rendezvous.Member, 1)}
 	s := &Solution{N: []int{4, 4, 4}, Points: 64, Tolerance: 1e-8}
-	s.Add(o, cut, solver.Evaluation{RelativeResidual: 2.4e-8})
+	s.Add(o, cut, verify.Evaluation{RelativeResidual: 2.4e-8})
 	require.False(t, s.Converged)
 	require.InDelta(t, 3e-8, float64(s.ReachableTolerance), 1e-12)
 	var out bytes.Buffer
@@ -150,12 +149,12 @@ func TestStagnated(t *testing.T) {
 	require.Contains(t, string(b), `"reachable_tolerance":3e-08`)
 
 	s = &Solution{N: []int{4, 4, 4}, Points: 64, Evolution: &Evolution{}}
-	s.Add(o, cut, solver.Evaluation{RelativeResidual: 1e-3})
+	s.Add(o, cut, verify.Evaluation{RelativeResidual: 1e-3})
 	require.InDelta(t, 2.5e-8, float64(s.ReachableTolerance), 1e-12)
 	require.True(t, math.IsNaN(float64(example(t, "sync").ReachableTolerance)))
 }
 
-// A long or stopped run by the default method names a faster one, others do not.
+// Only a long or stopped run with the default method recommends a faster one.
 func TestHint(t *testing.T) {
 	s := Solution{Method: "richardson", Scheme: "sync", Reason: launch.Converged, SequentialEquivalentSweeps: 4000}
 	require.Empty(t, s.hint())

@@ -12,28 +12,28 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// Session is one end's view of a session between two peers.
+// Session is a session as one of its ends sees it.
 type Session struct {
 	From int `json:"from"` // rank of this end
 	To   int `json:"to"`
 	rendezvous.Channel
-	RTT         nullable.Number `json:"rtt_seconds"`      // smallest over the control channel
-	PathRTT     nullable.Number `json:"path_rtt_seconds"` // as the sessions with that peer measure it, queues included
+	RTT         nullable.Number `json:"rtt_seconds"`      // minimum over the control channel
+	PathRTT     nullable.Number `json:"path_rtt_seconds"` // as the sessions with that peer measure it, including queueing
 	Dropped     uint64          `json:"segments_dropped"`
 	Overwritten uint64          `json:"values_replaced"`
 }
 
-// SessionOf is the view of a peer of rank from.
+// SessionOf returns a session of the peer of rank from.
 func SessionOf(from int, h rendezvous.Session) Session {
 	s := Session{
 		From: from, To: h.Peer, Channel: h.Channel, RTT: measured(h.RTTSeconds), PathRTT: measured(h.PathRTT),
 		Dropped: h.Dropped, Overwritten: h.Overwritten,
 	}
-	s.Protection = append([]string{}, h.Protection...) // [] in JSON, never null
+	s.Protection = append([]string{}, h.Protection...) // [] in JSON instead of null
 	return s
 }
 
-// measured is a time in seconds, or not a number for one that nobody has measured.
+// measured returns a time in seconds, unknown for 0, which stands for no measurement.
 func measured(seconds float64) nullable.Number {
 	if seconds == 0 {
 		return nullable.NaN()
@@ -51,8 +51,7 @@ func sessions(o *launch.Outcome) []Session {
 	return all
 }
 
-// channels writes the sessions that are alike in one line each: what for, where, and of
-// what they are composed.
+// channels writes one line for sessions with equal purpose, mode, place, network and composition.
 func channels(w io.Writer, all []Session) {
 	type kind struct{ what, mode, locality, network, composition, below string }
 	var order []kind
@@ -74,7 +73,8 @@ func channels(w io.Writer, all []Session) {
 		if i == 0 {
 			heading = "channels"
 		}
-		fmt.Fprintf(w, "%s\t%d %s, %s, %s, %s: %s%s\n", heading, (ends[k]+1)/2, k.what, k.mode, k.locality, k.network, k.composition, k.below)
+		fmt.Fprintf(w, "%s\t%d %s, %s, %s, %s: %s%s\n",
+			heading, (ends[k]+1)/2, k.what, k.mode, k.locality, k.network, k.composition, k.below)
 		if reason[k] != "" && (i == 0 || reason[k] != reason[order[i-1]]) {
 			fmt.Fprintf(w, "\t  %s\n", reason[k])
 		}

@@ -8,23 +8,23 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/simulate"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Subject is what is simulated, on however many machines.
+// Subject describes what is simulated, apart from the number of machines.
 type Subject struct {
 	Problem   string   `json:"problem"`
-	N         []int    `json:"n"`      // of the grid that the times are for
+	N         []int    `json:"n"`      // of the grid that the times refer to
 	Points    int      `json:"points"` // of it
 	Model     string   `json:"model"`
-	Sources   []string `json:"sources"` // of the model's figures
+	Sources   []string `json:"sources"` // of the parameters of the model
 	Method    string   `json:"method"`
 	Order     string   `json:"order"`
-	StandIn   int      `json:"stand_in"`                // every point relaxed stands for that many a side
-	Costing   int      `json:"stale_sweeps_divided_by"` // of runs out of lockstep, in comparable_seconds
-	Late      bool     `json:"late"`                    // faces are sent when the whole block has been relaxed
+	StandIn   int      `json:"stand_in"`                // each relaxed point represents that many per axis
+	Costing   int      `json:"stale_sweeps_divided_by"` // in comparable_seconds of runs out of lockstep
+	Late      bool     `json:"late"`                    // --no-overlap
 	Tolerance float64  `json:"tolerance"`
-	Reference string   `json:"reference"`         // what t(1) is
+	Reference string   `json:"reference"`         // description of t(1)
 	Alone     seconds  `json:"reference_seconds"` // until the tolerance was met
 	Seed      uint64   `json:"seed"`
 	Version   string   `json:"version"`
@@ -32,19 +32,18 @@ type Subject struct {
 
 type seconds = nullable.Number
 
-// Simulated are the figures of one simulated run. Times are virtual, and the same for the
-// same seed.
+// Simulated holds the figures of one simulated run. Times are virtual and the same for the same seed.
 type Simulated struct {
 	Scheme    string  `json:"scheme"`
 	Machines  int     `json:"machines"`
 	Partition []int   `json:"partition"` // parts per axis
 	Seconds   float64 `json:"seconds"`   // from the first relaxation to the verdict
-	// Met is when the residual of the whole first met the tolerance, which nobody in the run knows
-	// at once: what Seconds is beyond it is finding out. MetSweeps were complete by then.
+	// Met is the time at which the residual of the whole grid first met the tolerance. The peers detect it later, at
+	// Seconds. MetSweeps is the number of sweeps that were complete at Met.
 	Met       nullable.Number `json:"met_seconds"`
 	MetSweeps nullable.Number `json:"met_sweeps"`
-	// Comparable is what Efficiency is of: Met, and of a run on a stand-in that reads stale
-	// values what Met would be if they cost as little as on the fine grid.
+	// Comparable is the time that Efficiency refers to: Met, corrected for the higher cost of stale values on a coarse
+	// grid.
 	Comparable nullable.Number `json:"comparable_seconds"`
 	Efficiency nullable.Number `json:"efficiency"`
 	Converged  bool            `json:"converged"`
@@ -52,23 +51,23 @@ type Simulated struct {
 	Failure    string          `json:"failure,omitempty"`
 	Residual   nullable.Number `json:"relative_residual"` // recomputed from the assembled answer
 	Setup      float64         `json:"setup_seconds"`
-	Steady     nullable.Number `json:"steady_sweep_seconds"` // a sweep, median over machines, in the second half
+	Steady     nullable.Number `json:"steady_sweep_seconds"` // of a sweep, median over machines, in the second half
 	Equivalent float64         `json:"sequential_equivalent_sweeps"`
-	Fewest     float64         `json:"fewest_sweeps"` // of one machine
+	Fewest     float64         `json:"fewest_sweeps"` // minimum over machines
 	Most       float64         `json:"most_sweeps"`
-	Relaxing   float64         `json:"relaxing_share"` // of the relaxing threads' time
+	Relaxing   float64         `json:"relaxing_share"` // of the time of the relaxing threads
 	Protocol   float64         `json:"protocol_share"`
 	Idle       float64         `json:"idle_share"`
 	Messages   uint64          `json:"messages"`
 	Segments   uint64          `json:"segments"`
 	Bytes      uint64          `json:"bytes"` // of frames
 	Lost       uint64          `json:"segments_lost"`
-	// Staleness counts the faces read by their age in sweeps.
+	// Staleness counts the faces that were read, by age in sweeps.
 	Staleness []uint64        `json:"staleness"`
 	MeanAge   nullable.Number `json:"staleness_mean"`
 }
 
-// Machine is one machine's part of a simulated run.
+// Machine holds the figures of one machine in a simulated run.
 type Machine struct {
 	Rank     int     `json:"rank"`
 	Class    string  `json:"class"`
@@ -84,7 +83,7 @@ type Machine struct {
 	Lost     uint64  `json:"segments_lost"`
 }
 
-// Effort is what a simulation took on this machine. It differs from run to run.
+// Effort is the real cost of a simulation. It differs from run to run.
 type Effort struct {
 	Events            uint64  `json:"events"`
 	Segments          uint64  `json:"segments"`
@@ -100,11 +99,12 @@ type Simulation struct {
 	Simulation Effort    `json:"simulation"`
 }
 
-// Figures are those of a run; failure is why it failed, nil if it did not.
+// Figures returns the figures of a run. failure is the reason if it failed, else nil.
 func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated {
 	s := Simulated{
 		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(), Reason: r.Reason.String(),
-		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: measured(r.Steady.Seconds()), Efficiency: nullable.NaN(), Fewest: math.Inf(1),
+		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: measured(r.Steady.Seconds()),
+		Efficiency: nullable.NaN(), Fewest: math.Inf(1),
 		Met: nullable.NaN(), MetSweeps: nullable.NaN(), Comparable: nullable.NaN(),
 	}
 	if r.Met.After > 0 {
@@ -112,27 +112,34 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 	}
 	parts := run.Solver.Partition.Parts()
 	s.Partition = slices.Clone(parts[:run.Solver.Problem.Dimension])
-	s.Converged = failure == nil && r.Reason == solver.Converged && r.Residual <= run.Solver.Tolerance
+	s.Converged = failure == nil && r.Reason == iterate.Converged && r.Residual <= run.Solver.Tolerance
 	if failure != nil {
 		s.Reason, s.Failure = "failed", failure.Error()
 	}
 	var relaxing, protocol, idle time.Duration
 	for rank := range r.Ranks {
 		k := &r.Ranks[rank]
-		share := float64(run.Solver.Partition.Box(solver.Rank(rank)).Points()) / float64(run.Solver.Problem.Points())
+		share := float64(run.Solver.Partition.Box(iterate.Rank(rank)).Points()) / float64(run.Solver.Problem.Points())
 		s.Equivalent += share * k.Sweeps
 		s.Fewest, s.Most = min(s.Fewest, k.Sweeps), max(s.Most, k.Sweeps)
-		relaxing, protocol, idle = relaxing+k.Relaxing, protocol+k.Protocol, idle+k.Idle
-		s.Messages, s.Segments, s.Bytes, s.Lost = s.Messages+k.Messages, s.Segments+k.Segments, s.Bytes+k.Bytes, s.Lost+k.Lost
+		relaxing += k.Relaxing
+		protocol += k.Protocol
+		idle += k.Idle
+		s.Messages += k.Messages
+		s.Segments += k.Segments
+		s.Bytes += k.Bytes
+		s.Lost += k.Lost
 	}
 	if all := (relaxing + protocol + idle).Seconds(); all > 0 {
-		s.Relaxing, s.Protocol, s.Idle = relaxing.Seconds()/all, protocol.Seconds()/all, idle.Seconds()/all
+		s.Relaxing = relaxing.Seconds() / all
+		s.Protocol = protocol.Seconds() / all
+		s.Idle = idle.Seconds() / all
 	}
 	s.ages(r.Staleness[:])
 	return s
 }
 
-// Refused are the figures of a run that was not possible: why.
+// Refused returns the figures of a run that was not started, with the reason.
 func Refused(scheme string, machines int, why error) Simulated {
 	nan := nullable.NaN()
 	return Simulated{
@@ -144,7 +151,7 @@ func Refused(scheme string, machines int, why error) Simulated {
 // ReasonRefused is the reason of a run that was not started.
 const ReasonRefused = "refused"
 
-// MarshalJSON leaves out, of a run that was not started, what is not known.
+// MarshalJSON omits the unknown fields of a run that was not started.
 func (r SimulatedRow) MarshalJSON() ([]byte, error) {
 	type row SimulatedRow
 	if r.Reason != ReasonRefused {
@@ -161,15 +168,15 @@ func (r SimulatedRow) MarshalJSON() ([]byte, error) {
 	}{r.Method, r.Scheme, r.Machines, nullable.NaN(), false, r.Reason, r.Failure})
 }
 
-// Alone is one machine's run until it met the tolerance.
+// Alone is the run of one machine until it met the tolerance.
 type Alone struct {
-	Seconds, Sweeps float64 // 0: not known
+	Seconds, Sweeps float64 // 0 if unknown
 }
 
-// Against fills in the efficiency, until the tolerance was met in both runs: the verdict of
-// one scheme may be quicker than that of another. A value that is d sweeps old holds up the
-// points beside a face, a part of the block that falls as 1/n, so what sweeps there are beyond those
-// of one machine are costing times too many on a grid costing times too coarse; 1: they are right.
+// Against sets the efficiency against the run of one machine. Both times end when the tolerance is met, since schemes differ
+// in the time to detect it. Stale values delay the points beside a face, a fraction of the block that is proportional to
+// 1/n. On a grid that is coarser by the factor costing, the sweeps beyond those of one machine are therefore divided by
+// costing.
 func (s *Simulated) Against(one Alone, costing int) {
 	if !s.Converged || !s.Met.Known() {
 		return
@@ -181,7 +188,7 @@ func (s *Simulated) Against(one Alone, costing int) {
 	s.Efficiency = Efficiency(one.Seconds, s.Machines, float64(s.Comparable))
 }
 
-// ages keeps the histogram up to its last entry, and its mean.
+// ages sets the histogram, without trailing zeros, and its mean.
 func (s *Simulated) ages(counts []uint64) {
 	s.Staleness, s.MeanAge = []uint64{}, nullable.NaN()
 	last := len(counts) - 1
@@ -198,7 +205,7 @@ func (s *Simulated) ages(counts []uint64) {
 	}
 }
 
-// Machines lists every machine's part.
+// Machines returns the figures of every machine.
 func Machines(r *simulate.Result, run *simulate.Config) []Machine {
 	out := []Machine{}
 	points := 1
@@ -208,7 +215,8 @@ func Machines(r *simulate.Result, run *simulate.Config) []Machine {
 	for rank := range r.Ranks {
 		k, h := &r.Ranks[rank], &run.Model.Hosts[rank]
 		out = append(out, Machine{
-			Rank: rank, Class: h.Name, Site: run.Model.Sites[h.Site], Points: points * run.Solver.Partition.Box(solver.Rank(rank)).Points(), Sweeps: k.Sweeps,
+			Rank: rank, Class: h.Name, Site: run.Model.Sites[h.Site],
+			Points: points * run.Solver.Partition.Box(iterate.Rank(rank)).Points(), Sweeps: k.Sweeps,
 			Relaxing: k.Relaxing.Seconds(), Protocol: k.Protocol.Seconds(), Idle: k.Idle.Seconds(),
 			Messages: k.Messages, Segments: k.Segments, Bytes: k.Bytes, Lost: k.Lost,
 		})

@@ -12,16 +12,17 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
-// Text writes the simulation for people.
+// Text writes the simulation as text.
 func (s *Simulation) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	defer t.Flush()
 	fmt.Fprintf(t, "problem\t%s, %s points%s\n", s.Problem, grid(s.N), s.standIn())
 	fmt.Fprintf(t, "model\t%s: %s, parts %s\n", s.Model, plural(s.Machines, "machine"), grid(s.Partition))
-	fmt.Fprintf(t, "method\t%s, scheme %s, order %s%s\n", s.Method, s.Scheme, s.Order, map[bool]string{true: ", faces sent late"}[s.Late])
+	fmt.Fprintf(t, "method\t%s, scheme %s, order %s%s\n", s.Method, s.Scheme, s.Order, map[bool]string{true: ", without overlap"}[s.Late])
 	fmt.Fprintf(t, "result\t%s after %.6g s of virtual time (set-up %.3g s)\n", s.Reason, s.Seconds, s.Setup)
 	if s.Met.Known() {
-		fmt.Fprintf(t, "tolerance\tmet by the whole after %.6g s and %.1f sweeps: the rest is finding out\n", float64(s.Met), float64(s.MetSweeps))
+		fmt.Fprintf(t, "tolerance\tmet after %.6g s and %.1f sweeps; the peers detected it at the end\n",
+			float64(s.Met), float64(s.MetSweeps))
 	}
 	fmt.Fprintf(t, "residual\t%s relative, recomputed (tolerance %g)\n", value(s.Residual), s.Tolerance)
 	fmt.Fprintf(t, "sweeps\t%.6g to %.6g, as many points as %.1f sequential sweeps", s.Fewest, s.Most, s.Equivalent)
@@ -30,15 +31,18 @@ func (s *Simulation) Text(w io.Writer) {
 	}
 	fmt.Fprintln(t)
 	if s.Efficiency.Known() {
-		fmt.Fprintf(t, "efficiency\t%.1f %%, of %.6g s; t(1) = %.6g s: %s\n", 100*float64(s.Efficiency), float64(s.Comparable), float64(s.Alone), s.Reference)
+		fmt.Fprintf(t, "efficiency\t%.1f %%, of %.6g s; t(1) = %.6g s: %s\n",
+			100*float64(s.Efficiency), float64(s.Comparable), float64(s.Alone), s.Reference)
 	}
 	fmt.Fprintf(t, "time\trelaxing %.1f %%, protocol %.1f %%, idle %.1f %%\n", 100*s.Relaxing, 100*s.Protocol, 100*s.Idle)
-	fmt.Fprintf(t, "traffic\t%d messages, %d segments, %.1f MB, %d segments lost\n", s.Messages, s.Segments, float64(s.Bytes)/1e6, s.Lost)
+	fmt.Fprintf(t, "traffic\t%d messages, %d segments, %.1f MB, %d segments lost\n",
+		s.Messages, s.Segments, float64(s.Bytes)/1e6, s.Lost)
 	if s.MeanAge.Known() {
 		fmt.Fprintf(t, "staleness\t%.2f sweeps; %s\n", float64(s.MeanAge), histogram(s.Staleness))
 	}
 	e := s.Simulation
-	fmt.Fprintf(t, "simulated\t%d events, %d segments in %.2f s here (%.3g segments/s); seed %d\n", e.Events, e.Segments, e.WallSeconds, e.SegmentsPerSecond, s.Seed)
+	fmt.Fprintf(t, "simulated\t%d events, %d segments in %.2f s here (%.3g segments/s); seed %d\n",
+		e.Events, e.Segments, e.WallSeconds, e.SegmentsPerSecond, s.Seed)
 	for _, source := range s.Sources {
 		fmt.Fprintf(t, "source\t%s\n", source)
 	}
@@ -52,10 +56,10 @@ func (s *Subject) standIn() string {
 	for a, n := range s.N {
 		coarse[a] = n / s.StandIn
 	}
-	return fmt.Sprintf("; %s are relaxed, and their number of sweeps stands for that of the fine grid", grid(coarse))
+	return fmt.Sprintf("; %s are relaxed, and the number of sweeps is theirs", grid(coarse))
 }
 
-// histogram writes the shares of the ages in percent; the last are summed.
+// histogram returns the shares of the ages in percent; the last ones are summed.
 func histogram(counts []uint64) string {
 	all := uint64(0)
 	for _, n := range counts {
@@ -79,28 +83,28 @@ func histogram(counts []uint64) string {
 
 // SimulatedComparison is the JSON of compare on a model. It is the same for the same seed.
 type SimulatedComparison struct {
-	Subject                   // of several methods without what t(1) is: References say that
-	References []Reference    `json:"references"` // one for each method
+	Subject                   // without t(1) if there are several methods: see References
+	References []Reference    `json:"references"` // one per method
 	Rows       []SimulatedRow `json:"rows"`
 	Outputs    []Output       `json:"outputs"`
 }
 
-// Reference is what t(1) of a method is.
+// Reference describes t(1) of a method.
 type Reference struct {
 	Method    string  `json:"method"`
 	Reference string  `json:"reference"`
 	Alone     seconds `json:"reference_seconds"` // until the tolerance was met
 	Costing   int     `json:"stale_sweeps_divided_by"`
-	About     string  `json:"method_about,omitempty"` // what else it is in some of the schemes
+	About     string  `json:"method_about,omitempty"` // the method that replaces it in some schemes
 }
 
-// SimulatedRow is a run with the method that was asked for.
+// SimulatedRow is a run with the requested method.
 type SimulatedRow struct {
 	Method string `json:"method"`
 	Simulated
 }
 
-// Refer adds what t(1) of one more method is; the rows are there by then.
+// Refer adds the reference of a method.
 func (c *SimulatedComparison) Refer(r Reference) {
 	c.References = append(c.References, r)
 	c.Costing = max(c.Costing, r.Costing)
@@ -109,7 +113,7 @@ func (c *SimulatedComparison) Refer(r Reference) {
 	}
 }
 
-// Name tells the lines of a figure apart: the scheme, with the method where there are several.
+// Name returns the name of a line in a figure: the scheme, with the method if there are several.
 func (c *SimulatedComparison) Name(r *SimulatedRow) string {
 	if len(c.References) > 1 {
 		return r.Method + ", " + r.Scheme
@@ -117,11 +121,13 @@ func (c *SimulatedComparison) Name(r *SimulatedRow) string {
 	return r.Scheme
 }
 
-// Text writes the comparison for people.
+// Text writes the comparison as text.
 func (c *SimulatedComparison) Text(w io.Writer) {
-	fmt.Fprintf(w, "%s, %s points%s\n%s, order %s, tolerance %g, on model %s, seed %d\n", c.Problem, grid(c.N), c.standIn(), c.Method, c.Order, c.Tolerance, c.Model, c.Seed)
+	fmt.Fprintf(w, "%s, %s points%s\n%s, order %s, tolerance %g, on model %s, seed %d\n",
+		c.Problem, grid(c.N), c.standIn(), c.Method, c.Order, c.Tolerance, c.Model, c.Seed)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "method\tscheme\tmachines\tseconds\tmet\tcomparable\tefficiency\tequivalent sweeps\tresidual\trelaxing\tprotocol\tidle\tmessages\tsegments\tMB\tlost\tage")
+	fmt.Fprintln(t, "method\tscheme\tmachines\tseconds\tmet\tcomparable\tefficiency\tequivalent sweeps\tresidual"+
+		"\trelaxing\tprotocol\tidle\tmessages\tsegments\tMB\tlost\tage")
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if r.Reason == ReasonRefused {
@@ -139,7 +145,8 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 		if r.MeanAge.Known() {
 			age = fmt.Sprintf("%.2f", float64(r.MeanAge))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.5g\t%s\t%s\t%s\t%.1f\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t%d\t%.1f\t%d\t%s\n", r.Method, r.Scheme, r.Machines, r.Seconds, met, comparable, efficiency, r.Equivalent, value(r.Residual),
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.5g\t%s\t%s\t%s\t%.1f\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t%d\t%.1f\t%d\t%s\n",
+			r.Method, r.Scheme, r.Machines, r.Seconds, met, comparable, efficiency, r.Equivalent, value(r.Residual),
 			100*r.Relaxing, 100*r.Protocol, 100*r.Idle, r.Messages, r.Segments, float64(r.Bytes)/1e6, r.Lost, age)
 	}
 	t.Flush()
@@ -154,26 +161,29 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 			fmt.Fprintf(w, "t(1) of %s = %s s: %s\n", r.Method, value(r.Alone), r.Reference)
 		}
 	} else {
-		fmt.Fprintf(w, "efficiency is t(1)/(m·t(m)), t(1) = %s s: %s; age is that of the faces read, in sweeps\n", value(c.Alone), c.Reference)
+		fmt.Fprintf(w, "efficiency is t(1)/(m·t(m)), t(1) = %s s: %s; age is that of the faces read, in sweeps\n",
+			value(c.Alone), c.Reference)
 	}
 	for _, r := range c.References {
 		if r.About != "" {
 			fmt.Fprintln(w, r.About)
 		}
 	}
-	fmt.Fprintln(w, "seconds are until the verdict, met: until the residual of the whole met the tolerance; comparable, which efficiency is of, is met"+c.cost())
+	fmt.Fprintln(w, "seconds: until the peers stopped; met: until the residual met the tolerance; "+
+		"comparable, the time of efficiency: met"+c.cost())
 	Lines(w, c.Outputs)
 }
 
-// cost says what is done about stale values on a stand-in.
+// cost describes the correction for stale values on a coarse grid.
 func (s *Subject) cost() string {
 	if s.Costing <= 1 {
 		return ""
 	}
-	return fmt.Sprintf(",\nout of lockstep with the sweeps beyond those of one machine divided by %d: stale values cost that much less on the fine grid", s.Costing)
+	return fmt.Sprintf(",\nout of lockstep with the sweeps beyond those of one machine divided by %d, "+
+		"since stale values cost that much less on the fine grid", s.Costing)
 }
 
-// CSV writes the rows as a table with a line of names.
+// CSV writes the rows as a table with a header.
 func (c *SimulatedComparison) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	number := func(v float64) string {
@@ -183,24 +193,31 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	lines := [][]string{{
-		"model", "problem", "n", "stand_in", "method", "scheme", "machines", "seconds", "met_seconds", "met_sweeps", "comparable_seconds", "efficiency", "converged", "reason", "relative_residual", "sequential_equivalent_sweeps",
-		"steady_sweep_seconds", "relaxing_share", "protocol_share", "idle_share", "messages", "segments", "bytes", "segments_lost", "staleness_mean", "staleness", "seed",
+		"model", "problem", "n", "stand_in", "method", "scheme", "machines", "seconds", "met_seconds", "met_sweeps",
+		"comparable_seconds", "efficiency", "converged", "reason", "relative_residual", "sequential_equivalent_sweeps",
+		"steady_sweep_seconds", "relaxing_share", "protocol_share", "idle_share", "messages", "segments", "bytes",
+		"segments_lost", "staleness_mean", "staleness", "seed",
 	}}
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if r.Reason == ReasonRefused {
 			line := make([]string, len(lines[0]))
-			line[0], line[1], line[4], line[5], line[6] = c.Model, c.Problem, r.Method, r.Scheme, strconv.Itoa(r.Machines)
-			line[12], line[13] = "false", r.Failure
+			for column, text := range map[int]string{
+				0: c.Model, 1: c.Problem, 4: r.Method, 5: r.Scheme, 6: strconv.Itoa(r.Machines), 12: "false", 13: r.Failure,
+			} {
+				line[column] = text
+			}
 			lines = append(lines, line)
 			continue
 		}
 		ages := strings.Trim(fmt.Sprint(r.Staleness), "[]")
 		lines = append(lines, []string{
-			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"), strconv.Itoa(c.StandIn), r.Method, r.Scheme, strconv.Itoa(r.Machines),
-			number(r.Seconds), number(float64(r.Met)), number(float64(r.MetSweeps)), number(float64(r.Comparable)), number(float64(r.Efficiency)), strconv.FormatBool(r.Converged), cmp.Or(r.Failure, r.Reason), number(float64(r.Residual)), number(r.Equivalent),
-			number(float64(r.Steady)), number(r.Relaxing), number(r.Protocol), number(r.Idle), fmt.Sprint(r.Messages), fmt.Sprint(r.Segments), fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost),
-			number(float64(r.MeanAge)), ages, fmt.Sprint(c.Seed),
+			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"), strconv.Itoa(c.StandIn),
+			r.Method, r.Scheme, strconv.Itoa(r.Machines), number(r.Seconds), number(float64(r.Met)), number(float64(r.MetSweeps)),
+			number(float64(r.Comparable)), number(float64(r.Efficiency)), strconv.FormatBool(r.Converged),
+			cmp.Or(r.Failure, r.Reason), number(float64(r.Residual)), number(r.Equivalent), number(float64(r.Steady)),
+			number(r.Relaxing), number(r.Protocol), number(r.Idle), fmt.Sprint(r.Messages), fmt.Sprint(r.Segments),
+			fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost), number(float64(r.MeanAge)), ages, fmt.Sprint(c.Seed),
 		})
 	}
 	return out.WriteAll(lines)

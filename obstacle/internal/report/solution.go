@@ -1,5 +1,4 @@
-// Package report is what the program says of a run, as JSON and as text. Units
-// are seconds and bytes; what is not known is null.
+// Package report describes runs as JSON and as text. Units are seconds and bytes. Unknown values are null.
 package report
 
 import (
@@ -12,7 +11,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Solution is the JSON of solve.
@@ -22,41 +23,41 @@ type Solution struct {
 	Points    int    `json:"points"`
 	Scheme    string `json:"scheme"`
 	Method    string `json:"method"`
-	About     string `json:"method_about,omitempty"` // what the method works with, of peer 0
-	Iterates  string `json:"iterates"`               // what the numbers in sweeps count: sweeps, cycles or exchanges
+	About     string `json:"method_about,omitempty"` // description of the method by peer 0
+	Iterates  string `json:"iterates"`               // unit of sweeps: sweeps, cycles or exchanges
 	Order     string `json:"order"`
 	Network   string `json:"network"`
 	Peers     int    `json:"peers"`
 	Threads   int    `json:"threads"`
-	Chosen    string `json:"chosen,omitempty"` // why so many peers and threads, when the user left it open
+	Chosen    string `json:"chosen,omitempty"` // why these numbers of peers and threads, if the program chose them
 	InProcess bool   `json:"in_process"`
 	Partition []int  `json:"partition"` // parts per axis
 
-	Balance     string `json:"balance"` // "on", "off", or "off: " and why it was not possible
+	Balance     string `json:"balance"` // "on", "off", or "off: " and the reason
 	PlanesMoved int    `json:"planes_moved"`
-	Planes      []int  `json:"planes,omitempty"` // of the peers at the end, when planes may move
+	Planes      []int  `json:"planes,omitempty"` // of each peer at the end, if planes may move
 
 	Converged                  bool             `json:"converged"`
 	Reason                     string           `json:"reason"`
 	Failure                    string           `json:"failure,omitempty"`
 	MissingBlocks              []int            `json:"missing_blocks,omitempty"` // ranks whose block was lost
-	FilledBlocks               []Filled         `json:"filled_blocks,omitempty"`  // what stands in their place; else starting values do
+	FilledBlocks               []Filled         `json:"filled_blocks,omitempty"`  // their replacement; other missing blocks hold starting values
 	Tolerance                  float64          `json:"tolerance"`
-	AtStart                    bool             `json:"at_start,omitempty"`  // the answer is the start, whose residual is smaller than the last iterate's
-	ReachableTolerance         nullable.Number  `json:"reachable_tolerance"` // that rounding allows, of a run that stagnated
+	AtStart                    bool             `json:"at_start,omitempty"`  // the answer is the starting iterate, whose residual is smaller
+	ReachableTolerance         nullable.Number  `json:"reachable_tolerance"` // despite rounding, of a run that stagnated
 	RelativeResidual           nullable.Number  `json:"relative_residual"`
 	ResidualInf                nullable.Number  `json:"residual_inf"`
 	ErrorBound                 nullable.Number  `json:"error_bound"`
-	ErrorBoundOf               string           `json:"error_bound_of"`            // what it bounds the distance from
-	ErrorBoundBy               string           `json:"error_bound_by,omitempty"`  // the w > 0 with A·w > 0 behind it
+	ErrorBoundOf               string           `json:"error_bound_of"`            // solution that the error refers to
+	ErrorBoundBy               string           `json:"error_bound_by,omitempty"`  // how w > 0 with A·w > 0 was found
 	ErrorBoundWhy              string           `json:"error_bound_why,omitempty"` // why there is none
-	ErrorBoundSweeps           float64          `json:"error_bound_sweeps"`        // what the search for that w cost
+	ErrorBoundSweeps           float64          `json:"error_bound_sweeps"`        // cost of the search for w
 	MMatrix                    bool             `json:"m_matrix"`
 	InverseNorm                nullable.Number  `json:"inverse_norm"` // bound of ‖A⁻¹‖∞
 	MaxError                   nullable.Number  `json:"max_error"`
 	ContactPoints              nullable.Count   `json:"contact_points"`
 	UpperContact               nullable.Count   `json:"upper_contact_points"`
-	ContactForce               nullable.Number  `json:"contact_force"` // A·u − f summed over the points on φ, times a cell's volume
+	ContactForce               nullable.Number  `json:"contact_force"` // sum of A·u − f over the points on φ, times the volume of a cell
 	UpperForce                 nullable.Number  `json:"upper_force"`   // the same on ψ
 	Sum                        nullable.Number  `json:"sum"`
 	Sweeps                     []nullable.Count `json:"sweeps"`
@@ -78,20 +79,20 @@ type Solution struct {
 	LauncherPeak    nullable.Count  `json:"launcher_peak_resident_bytes"`
 	Kernel          nullable.Text   `json:"kernel"`
 
-	HasUpper bool `json:"-"` // the problem has an upper obstacle, for the text
+	HasUpper bool `json:"-"` // the problem has an upper obstacle; for the text
 
-	// Refused counts what did not come from a peer of the run, or came twice, by
-	// reason (docs/security.md); none of it changed anything.
+	// Refused counts, by reason, what did not come from a peer of the run or came twice (docs/security.md). It had no
+	// effect.
 	Refused map[string]uint64 `json:"refused"`
 
-	Enclosure *Enclosure `json:"enclosure,omitempty"` // nil: not asked for
+	Enclosure *Enclosure `json:"enclosure,omitempty"` // nil if not requested
 
-	*Evolution // nil: the problem is stationary
+	*Evolution // nil for a stationary problem
 
-	Option *Option `json:"option,omitempty"` // nil: it is none
+	Option *Option `json:"option,omitempty"` // nil for other problems
 
 	Composition []string  `json:"composition"`
-	Sessions    []Session `json:"sessions"` // each as either end saw it
+	Sessions    []Session `json:"sessions"` // each as seen by both ends
 	PerPeer     []Peer    `json:"per_peer"`
 	Probes      []Probe   `json:"probes"`
 	Outputs     []Output  `json:"outputs"`
@@ -99,12 +100,12 @@ type Solution struct {
 	Version     string    `json:"version"`
 }
 
-// Peer is one peer's part in a run.
+// Peer describes one peer of a run.
 type Peer struct {
 	Rank       int             `json:"rank"`
 	Host       string          `json:"host"`
 	Pid        int             `json:"pid"`
-	Cluster    string          `json:"cluster,omitempty"`    // label that was declared
+	Cluster    string          `json:"cluster,omitempty"`    // declared label
 	Device     string          `json:"device,omitempty"`     // of its InfiniBand rail
 	Without    string          `json:"without_ib,omitempty"` // why it has none
 	Box        [3][2]int       `json:"box"`                  // interior points, half open, x first
@@ -115,8 +116,8 @@ type Peer struct {
 	Seconds    nullable.Number `json:"seconds"`
 	CPUSeconds nullable.Number `json:"cpu_seconds"`
 	Peak       nullable.Count  `json:"peak_resident_bytes"`
-	Idle       nullable.Count  `json:"idle_resident_bytes"` // before it had its block
-	Residual   nullable.Number `json:"agreed_residual"`     // what the peers believed, for comparison
+	Idle       nullable.Count  `json:"idle_resident_bytes"` // before its block was allocated
+	Residual   nullable.Number `json:"agreed_residual"`     // as the peers measured it, for comparison
 	Lost       bool            `json:"lost"`
 }
 
@@ -125,12 +126,11 @@ type Probe struct {
 	At []float64 `json:"at"`
 	U  float64   `json:"u"`
 
-	Between *[2]float64 `json:"between,omitempty"` // u of the discrete solution lies there
+	Between *[2]float64 `json:"between,omitempty"` // bounds of u of the discrete solution
 }
 
-// reachable is a tolerance that a run which stagnated would have met: the residual that it
-// had at the end, with a margin, in two digits. The residual of a time step that is not
-// complete is the one that the peers agreed on.
+// reachable returns a tolerance that a stagnated run would have met: its last residual with a margin, rounded to two digits.
+// For an incomplete time step it is the residual that the peers agreed on.
 func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
 	if o.Reason != launch.Stagnated {
 		return nullable.NaN()
@@ -154,25 +154,29 @@ func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
 
 const reachableMargin = 1.25
 
-// Add fills in what the run and the judgement of its result say.
-func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluation) {
-	s.Reason, s.Failure, s.MissingBlocks, s.FilledBlocks = o.Reason, o.Failure, o.Missing, filled(o, len(s.N))
+// Add sets the fields that follow from the run and the evaluation of its answer.
+func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evaluation) {
+	s.Reason, s.Failure = o.Reason, o.Failure
+	s.MissingBlocks, s.FilledBlocks = o.Missing, filled(o, len(s.N))
 	s.RelativeResidual, s.ResidualInf = nullable.Number(e.RelativeResidual), nullable.Number(e.ResidualInf)
 	s.ErrorBound, s.MaxError = nullable.Number(e.ErrorBound), nullable.Number(e.MaxError)
 	c := e.Certificate
-	s.MMatrix, s.InverseNorm, s.ErrorBoundBy, s.ErrorBoundWhy = c.MMatrix, nullable.Number(c.Inverse), c.By, c.Why
+	s.MMatrix, s.InverseNorm = c.MMatrix, nullable.Number(c.Inverse)
+	s.ErrorBoundBy, s.ErrorBoundWhy = c.By, c.Why
 	s.ErrorBoundSweeps, s.ErrorBoundOf = c.Work, "the discrete solution"
 	s.ContactForce, s.UpperForce = nullable.Number(e.Force[0]), nullable.Number(e.Force[1])
-	s.ContactPoints, s.UpperContact, s.Sum = nullable.Count(e.ContactPoints), nullable.Count(e.UpperPoints), nullable.Number(e.Sum)
+	s.ContactPoints, s.UpperContact = nullable.Count(e.ContactPoints), nullable.Count(e.UpperPoints)
+	s.Sum = nullable.Number(e.Sum)
 	s.ReachableTolerance, s.AtStart = s.reachable(o), o.AtStart
-	// An answer whose holes were filled is solved if it meets the tolerance as a whole.
+	// An answer with filled holes is solved if its residual meets the tolerance.
 	s.Converged = (o.Reason == launch.Converged || len(o.Filled) > 0) && e.RelativeResidual <= s.Tolerance
 	s.SetupSeconds, s.GatherSeconds = o.Setup.Seconds(), (o.Gather - o.Run).Seconds()
 	s.PlanesMoved, s.Planes = 0, nil
-	s.Sweeps, s.PerPeer, s.Composition = []nullable.Count{}, []Peer{}, []string{}
+	s.Sweeps, s.PerPeer = []nullable.Count{}, []Peer{}
+	s.Composition = []string{}
 	relaxed := 0.0
 	for r, p := range o.Peers {
-		box := cut.Box(solver.Rank(r))
+		box := cut.Box(iterate.Rank(r))
 		if len(o.Boxes) > 0 {
 			box = o.Boxes[r]
 		}
@@ -182,12 +186,12 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 		peer := Peer{
 			Rank: r, Host: o.Hosts[r].Host, Pid: o.Hosts[r].Pid, Cluster: o.Hosts[r].Cluster, Points: p.Points,
 			Sweeps: nullable.Count(p.Sweeps), Given: nullable.Count(p.Given), Taken: nullable.Count(p.Taken),
-			Seconds: nullable.Number(p.Seconds), CPUSeconds: nullable.Number(p.CPUSeconds), Peak: nullable.Measured(p.PeakBytes), Idle: nullable.Measured(p.IdleBytes),
+			Seconds: nullable.Number(p.Seconds), CPUSeconds: nullable.Number(p.CPUSeconds),
+			Peak: nullable.Measured(p.PeakBytes), Idle: nullable.Measured(p.IdleBytes),
 			Residual: p.Residual, Lost: slices.Contains(o.Missing, r), Device: p.Device, Without: p.Without,
 		}
-		if peer.Lost && p.Sweeps == 0 && p.Seconds == 0 { // it has told nothing
-			peer.Sweeps, peer.Given, peer.Taken = nullable.Unknown, nullable.Unknown, nullable.Unknown
-			peer.Seconds, peer.CPUSeconds, peer.Residual = nullable.NaN(), nullable.NaN(), nullable.NaN()
+		if peer.Lost && p.Sweeps == 0 && p.Seconds == 0 { // it sent no result
+			peer.unknown()
 		}
 		for a := range 3 {
 			peer.Box[a] = [2]int{box.Lo[a], box.Hi[a]}
@@ -217,19 +221,28 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.Network = network(s.Sessions)
 }
 
-// iterates is what a method's peers count.
+// unknown marks the figures of the peer as unknown.
+func (p *Peer) unknown() {
+	for _, c := range []*nullable.Count{&p.Sweeps, &p.Given, &p.Taken} {
+		*c = nullable.Unknown
+	}
+	for _, n := range []*nullable.Number{&p.Seconds, &p.CPUSeconds, &p.Residual} {
+		*n = nullable.NaN()
+	}
+}
+
+// iterates returns what the peers of a method count.
 func iterates(method string) string {
 	switch method {
-	case solver.Multigrid:
+	case problem.Multigrid:
 		return "cycles"
-	case solver.Schwarz:
+	case problem.Schwarz:
 		return "exchanges"
 	}
 	return "sweeps"
 }
 
-// network is that of all halo sessions, as they are at the end; "mixed" when they
-// differ. Without any there is nothing to be on: Ethernet.
+// network returns the network of all halo sessions at the end, "mixed" if they differ, and "ether" without sessions.
 func network(all []Session) string {
 	out := ""
 	for _, h := range all {
@@ -244,7 +257,7 @@ func network(all []Session) string {
 	return cmp.Or(out, "ether")
 }
 
-// refused adds up what the peers and the rendezvous sent away.
+// refused sums up what the peers and the rendezvous refused.
 func refused(o *launch.Outcome) map[string]uint64 {
 	out := map[string]uint64{}
 	for _, p := range o.Peers {
@@ -252,13 +265,13 @@ func refused(o *launch.Outcome) map[string]uint64 {
 			out[reason] += count
 		}
 	}
-	if o.Strangers > 0 {
-		out["rendezvous.stranger"] = uint64(o.Strangers)
+	if o.Refused > 0 {
+		out["rendezvous.stranger"] = uint64(o.Refused)
 	}
 	return out
 }
 
-// traffic adds up the halo sessions.
+// traffic sums up the halo sessions.
 func (s *Solution) traffic(o *launch.Outcome) {
 	var t Traffic
 	for _, p := range o.Peers {
@@ -269,12 +282,13 @@ func (s *Solution) traffic(o *launch.Outcome) {
 			}
 		}
 	}
-	s.Messages, s.Bytes, s.MessagesLost = t.Messages, t.Bytes, t.MessagesLost()
+	s.Messages, s.Bytes = t.Messages, t.Bytes
+	s.MessagesLost = t.MessagesLost()
 	s.SegmentsSent, s.SegmentsLost = t.Segments, t.SegmentsLost()
 	s.Retransmitted, s.ValuesReplaced = t.Retransmitted, t.Replaced
 }
 
-// Efficiency is t(1)/(P·t(P)), not a number when a time is missing.
+// Efficiency returns t(1)/(P·t(P)), unknown if a time is missing.
 func Efficiency(one float64, peers int, t float64) nullable.Number {
 	if !(one > 0) || !(t > 0) || peers < 1 {
 		return nullable.Number(math.NaN())

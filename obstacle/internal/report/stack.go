@@ -14,8 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Live is what a run is doing, as `solve --status` tells it. Of the JSON of a solve it
-// is a part.
+// Live is the current state of a run, as solve --status serves it. Its fields are among those of the JSON of solve.
 type Live struct {
 	Problem  string          `json:"problem"`
 	Scheme   string          `json:"scheme"`
@@ -27,7 +26,7 @@ type Live struct {
 	Version  string          `json:"version"`
 }
 
-// Fill takes over what is known now.
+// Fill copies the current values of a status.
 func (l *Live) Fill(s *launch.Status) {
 	p := s.Progress()
 	l.Seconds, l.Sweep, l.Residual = p.Elapsed.Seconds(), p.Sweep, nullable.Number(p.Residual)
@@ -42,10 +41,10 @@ func (l *Live) Fill(s *launch.Status) {
 	}
 }
 
-// Text writes the compositions beside each other, as Table I does, and which sessions
-// have them.
+// Text writes the compositions as columns, as Table I does, and the sessions that have them.
 func (l *Live) Text(w io.Writer) {
-	fmt.Fprintf(w, "%s, %s, %s: %s%.1f s, residual %s\n", l.Problem, l.Scheme, plural(l.Peers, "peer"), sweep(l.Sweep), l.Seconds, value(l.Residual))
+	fmt.Fprintf(w, "%s, %s, %s: %s%.1f s, residual %s\n",
+		l.Problem, l.Scheme, plural(l.Peers, "peer"), sweep(l.Sweep), l.Seconds, value(l.Residual))
 	columns := alike(l.Sessions)
 	if len(columns) == 0 {
 		fmt.Fprintln(w, "no session yet")
@@ -72,25 +71,25 @@ func (l *Live) Text(w io.Writer) {
 	for i, c := range columns {
 		fmt.Fprintf(w, "[%d] %s, %s%s\n", i+1, c[0].Column, place(c[0]), below(c[0].Protection))
 		for _, s := range c {
-			fmt.Fprintf(w, "    %s, at peer %d: %s%s; epoch %d, %s, %d messages out, %d in\n", s.Name, s.From, s.Why, rtt(s), s.Epoch, plural(int(s.Changes), "change"), s.MessagesSent, s.MessagesReceived)
+			fmt.Fprintf(w, "    %s, at peer %d: %s%s; epoch %d, %s, %d messages sent, %d received\n",
+				s.Name, s.From, s.Why, rtt(s), s.Epoch, plural(int(s.Changes), "change"), s.MessagesSent, s.MessagesReceived)
 		}
 	}
 }
 
-// place is where the other end is, with what has turned out while the session was at
-// work.
+// place returns the locality of a session and what the monitor has measured.
 func place(s Session) string {
 	text := s.Locality
 	if s.Distance != "" {
 		text += " (measured: " + s.Distance + ")"
 	}
 	if s.Lossy {
-		text += " (much is lost)"
+		text += " (high loss)"
 	}
 	return text
 }
 
-// below names the composite below that of the session.
+// below returns the composition that protects the frames of a session.
 func below(protection []string) string {
 	if len(protection) == 0 {
 		return ""
@@ -109,15 +108,16 @@ func rtt(s Session) string {
 	if !s.RTT.Known() {
 		return ""
 	}
-	return fmt.Sprintf(", %.3g ms away", 1e3*float64(s.RTT))
+	return fmt.Sprintf(", round trip %.3g ms", 1e3*float64(s.RTT))
 }
 
-// alike sorts sessions by what they are composed of and where their ends are.
+// alike groups sessions by column, place and composition.
 func alike(all []Session) [][]Session {
 	var out [][]Session
 	for _, s := range all {
 		i := slices.IndexFunc(out, func(c []Session) bool {
-			return c[0].Column == s.Column && place(c[0]) == place(s) && slices.Equal(c[0].Composition, s.Composition) && slices.Equal(c[0].Protection, s.Protection)
+			return c[0].Column == s.Column && place(c[0]) == place(s) &&
+				slices.Equal(c[0].Composition, s.Composition) && slices.Equal(c[0].Protection, s.Protection)
 		})
 		if i < 0 {
 			i, out = len(out), append(out, nil)
@@ -130,7 +130,7 @@ func alike(all []Session) [][]Session {
 	return out
 }
 
-// stackRows are the rows of Table I that are in use, and below them the others.
+// stackRows returns the rows of Table I that are in use, followed by the other micro-protocols in use.
 func stackRows(columns [][]Session) []string {
 	used := func(row string) bool {
 		return slices.ContainsFunc(columns, func(c []Session) bool { return slices.Contains(c[0].Composition, row) })

@@ -13,9 +13,17 @@ import (
 func TestLiveText(t *testing.T) {
 	sync := []string{"TransportDriver", "Synchronous", "ReliableFIFO"}
 	l := Live{Problem: "membrane", Scheme: "async", Peers: 2, Seconds: 1.5, Sweep: 12, Residual: 0.25, Sessions: []Session{
-		{From: 0, To: 1, RTT: 2e-4, Channel: rendezvous.Channel{Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync, MessagesSent: 3}},
-		{From: 0, To: 1, RTT: nullable.NaN(), Channel: rendezvous.Channel{Name: "halo/0-1", Column: "async intra ether", Locality: "same host", Why: "w", Composition: []string{"TransportDriver", "Asynchronous", "Parity"}, Protection: []string{"Seal"}, Epoch: 2, Changes: 1, Distance: "far", Lossy: true}},
-		{From: 1, To: 0, RTT: nullable.NaN(), Channel: rendezvous.Channel{Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync}},
+		{From: 0, To: 1, RTT: 2e-4, Channel: rendezvous.Channel{
+			Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync, MessagesSent: 3,
+		}},
+		{From: 0, To: 1, RTT: nullable.NaN(), Channel: rendezvous.Channel{
+			Name: "halo/0-1", Column: "async intra ether", Locality: "same host", Why: "w", Epoch: 2, Changes: 1,
+			Composition: []string{"TransportDriver", "Asynchronous", "Parity"}, Protection: []string{"Seal"},
+			Distance: "far", Lossy: true,
+		}},
+		{From: 1, To: 0, RTT: nullable.NaN(), Channel: rendezvous.Channel{
+			Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync,
+		}},
 	}}
 	var out bytes.Buffer
 	l.Text(&out)
@@ -27,10 +35,10 @@ Asynchronous          x
 ReliableFIFO     x    
 Parity                x
 [1] sync intra ether, same host
-    agree/0-1, at peer 0: w, 0.2 ms away; epoch 0, 0 changes, 3 messages out, 0 in
-    agree/0-1, at peer 1: w; epoch 0, 0 changes, 0 messages out, 0 in
-[2] async intra ether, same host (measured: far) (much is lost); over Seal
-    halo/0-1, at peer 0: w; epoch 2, 1 change, 0 messages out, 0 in
+    agree/0-1, at peer 0: w, round trip 0.2 ms; epoch 0, 0 changes, 3 messages sent, 0 received
+    agree/0-1, at peer 1: w; epoch 0, 0 changes, 0 messages sent, 0 received
+[2] async intra ether, same host (measured: far) (high loss); over Seal
+    halo/0-1, at peer 0: w; epoch 2, 1 change, 0 messages sent, 0 received
 `, out.String())
 
 	out.Reset()

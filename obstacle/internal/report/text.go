@@ -11,10 +11,10 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Text writes the solution for people.
+// Text writes the solution as text.
 func (s *Solution) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	defer t.Flush()
@@ -23,7 +23,8 @@ func (s *Solution) Text(w io.Writer) {
 	if s.About != "" {
 		fmt.Fprintf(t, "\t%s\n", s.About)
 	}
-	fmt.Fprintf(t, "peers\t%s of %s, parts %s%s\n", plural(s.Peers, "peer"), plural(s.Threads, "thread"), grid(s.Partition), s.where())
+	fmt.Fprintf(t, "peers\t%s of %s, parts %s%s\n",
+		plural(s.Peers, "peer"), plural(s.Threads, "thread"), grid(s.Partition), s.where())
 	if s.Chosen != "" {
 		fmt.Fprintf(t, "\tchosen: %s\n", s.Chosen)
 	}
@@ -34,14 +35,16 @@ func (s *Solution) Text(w io.Writer) {
 		fmt.Fprintf(t, "\t%s\n", hint)
 	}
 	s.holes(t)
-	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n", value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))
+	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n",
+		value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))
 	if s.ErrorBound.Known() {
-		fmt.Fprintf(t, "error\tat most %s against the discrete solution (‖A⁻¹‖ ≤ %.4g by %s)\n", value(s.ErrorBound), float64(s.InverseNorm), s.ErrorBoundBy)
+		fmt.Fprintf(t, "error\tat most %s against the discrete solution (‖A⁻¹‖ ≤ %.4g by %s)\n",
+			value(s.ErrorBound), float64(s.InverseNorm), s.ErrorBoundBy)
 	} else {
 		fmt.Fprintf(t, "error\tno bound: %s\n", s.ErrorBoundWhy)
 	}
 	if s.Option != nil && s.ErrorBound.Known() {
-		fmt.Fprintln(t, "\tthat is the solver's part alone; the larger one, of the discretisation, stands beside the price")
+		fmt.Fprintln(t, "\tthe error of the discretisation, given with the price, is larger")
 	}
 	s.Enclosure.text(t, s.HasUpper)
 	if s.MaxError.Known() {
@@ -56,14 +59,15 @@ func (s *Solution) Text(w io.Writer) {
 	}
 	if s.Seconds.Known() {
 		fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",
-			s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9, cmp.Or(s.Kernel, "not known"))
+			s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9, cmp.Or(s.Kernel, "unknown"))
 	} else {
-		fmt.Fprintln(t, "time\tnot known")
+		fmt.Fprintln(t, "time\tunknown")
 	}
 	if s.Messages > 0 {
-		fmt.Fprintf(t, "halos\t%d messages, %.1f MB; not received %d, retransmitted segments %d\n", s.Messages, float64(s.Bytes)/1e6, s.MessagesLost, s.Retransmitted)
+		fmt.Fprintf(t, "halos\t%d messages, %.1f MB; not received %d, retransmitted segments %d\n",
+			s.Messages, float64(s.Bytes)/1e6, s.MessagesLost, s.Retransmitted)
 	}
-	if r := strange(s.Refused); r != "" {
+	if r := unusual(s.Refused); r != "" {
 		fmt.Fprintf(t, "refused\t%s (docs/security.md)\n", r)
 	}
 	for _, p := range s.Probes {
@@ -78,10 +82,10 @@ func (s *Solution) Text(w io.Writer) {
 	}
 }
 
-// contact writes where the solution is on its obstacles, and the force there.
+// contact writes the number of contact points and the contact force.
 func (s *Solution) contact(w io.Writer) {
 	if s.ContactPoints < 0 {
-		fmt.Fprintln(w, "contact\tnot known")
+		fmt.Fprintln(w, "contact\tunknown")
 		return
 	}
 	share := func(n nullable.Count) float64 { return 100 * float64(n) / float64(s.Points) }
@@ -100,33 +104,32 @@ func (s *Solution) contact(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// method names the method and the scheme; Richardson has an order of sub-blocks, too.
+// method returns the method, the scheme and, for Richardson, the order of sub-blocks.
 func (s *Solution) method() string {
-	if s.Method == solver.Richardson {
+	if s.Method == problem.Richardson {
 		return fmt.Sprintf("projected %s, %s, %s", s.Method, s.Scheme, s.Order)
 	}
 	return fmt.Sprintf("projected %s, %s", s.Method, s.Scheme)
 }
 
-// manySweeps of the grid are worth a hint at a faster method.
+// manySweeps is the number of sweeps from which the output recommends a faster method.
 const manySweeps = 20000
 
-// hint names a faster method where a stationary run by Richardson's was long or was stopped.
+// hint recommends a faster method if a stationary run with Richardson was long or stopped early.
 func (s *Solution) hint() string {
 	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
-	if s.Method != solver.Richardson || s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
+	if s.Method != problem.Richardson || s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
 		return ""
 	}
-	faster := solver.Multigrid
+	faster := problem.Multigrid
 	if s.Scheme != "sync" {
-		faster = solver.Schwarz
+		faster = problem.Schwarz
 	}
-	return fmt.Sprintf("richardson is the slowest method; --method %s takes far fewer sweeps (docs/methods.md)", faster)
+	return fmt.Sprintf("richardson is the slowest method; --method %s needs far fewer sweeps (docs/methods.md)", faster)
 }
 
-// strange lists what no peer of a run does by itself; networks double frames and
-// deliver some late.
-func strange(refused map[string]uint64) string {
+// unusual lists the refusals that networks do not cause by duplicating or delaying frames.
+func unusual(refused map[string]uint64) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(refused)) {
 		switch name {
@@ -138,7 +141,7 @@ func strange(refused map[string]uint64) string {
 	return strings.Join(out, ", ")
 }
 
-// devices tells which adapters the peers have, where any of them has one.
+// devices writes the InfiniBand adapters of the peers, if any has one.
 func (s *Solution) devices(w io.Writer) {
 	has := map[string][]int{}
 	for _, p := range s.PerPeer {
@@ -150,17 +153,19 @@ func (s *Solution) devices(w io.Writer) {
 	heading := "InfiniBand"
 	for _, device := range slices.Sorted(maps.Keys(has)) {
 		name := cmp.Or(device, "no adapter")
-		fmt.Fprintf(w, "%s\t%s: %s %s\n", heading, name, noun(len(has[device]), "peer"), strings.Trim(fmt.Sprint(has[device]), "[]"))
+		ranks := strings.Trim(fmt.Sprint(has[device]), "[]")
+		fmt.Fprintf(w, "%s\t%s: %s %s\n", heading, name, noun(len(has[device]), "peer"), ranks)
 		heading = ""
 	}
 }
 
-// balance tells what has moved.
+// balance describes the moves of planes.
 func (s *Solution) balance() string {
 	if s.Balance != "on" {
 		return s.Balance
 	}
-	return fmt.Sprintf("%s moved; the peers end with %s", plural(s.PlanesMoved, "plane"), strings.Trim(fmt.Sprint(s.Planes), "[]"))
+	return fmt.Sprintf("%s moved; the peers end with %s",
+		plural(s.PlanesMoved, "plane"), strings.Trim(fmt.Sprint(s.Planes), "[]"))
 }
 
 func (s *Solution) where() string {
@@ -174,14 +179,14 @@ func (s *Solution) where() string {
 	if len(hosts) > 1 {
 		return fmt.Sprintf(", processes on %d hosts", len(hosts))
 	}
-	return ", a process each"
+	return ", one process each"
 }
 
 func (s *Solution) verdict() string {
 	switch s.Reason {
 	case launch.Converged:
 		if !s.Converged {
-			return "the peers agreed, but the residual of the assembled solution is above the tolerance"
+			return "the peers stopped, but the residual of the assembled solution is above the tolerance"
 		}
 		return "solved"
 	case launch.Sweeps:
@@ -191,7 +196,8 @@ func (s *Solution) verdict() string {
 	case launch.Interrupted:
 		return "interrupted: " + s.best()
 	case launch.Stagnated:
-		return fmt.Sprintf("stagnated: rounding keeps the residual above the tolerance; --tol %.2g can be met", float64(s.ReachableTolerance))
+		return fmt.Sprintf("stagnated: rounding keeps the residual above the tolerance; --tol %.2g can be met",
+			float64(s.ReachableTolerance))
 	}
 	if s.Converged {
 		return "solved, although the run failed: " + s.Failure
@@ -199,10 +205,10 @@ func (s *Solution) verdict() string {
 	return "failed: " + s.Failure
 }
 
-// best is what is delivered of a run that ended early.
+// best describes the answer of a run that ended early.
 func (s *Solution) best() string {
 	if s.AtStart {
-		return "the start, whose residual is smaller than the last iterate's"
+		return "starting iterate, whose residual is smaller than that of the last one"
 	}
 	return "best iterate"
 }
@@ -231,7 +237,7 @@ func value(n nullable.Number) string {
 	return fmt.Sprintf("%.3e", float64(n))
 }
 
-// span writes the numbers of sweeps of all peers in short.
+// span returns the range of the numbers of sweeps.
 func span(v []nullable.Count) string {
 	v = slices.DeleteFunc(slices.Clone(v), func(c nullable.Count) bool { return c < 0 }) // of lost peers
 	if len(v) == 0 {

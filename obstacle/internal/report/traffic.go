@@ -6,11 +6,11 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// Traffic is what went over the halo sessions of a run.
+// Traffic sums up the halo sessions of a run.
 type Traffic struct {
 	Messages, Bytes, Segments uint64 // sent
 	Retransmitted             uint64 // segments
-	Replaced                  uint64 // asynchronous messages, by newer ones before they were read
+	Replaced                  uint64 // asynchronous messages that newer ones replaced before they were read
 
 	segmentsIn   uint64
 	unreceived   int64 // synchronous messages
@@ -37,13 +37,11 @@ func (t *Traffic) Add(sessions []rendezvous.Session) {
 	}
 }
 
-// SegmentsLost returns how many segments one end has sent and the other has not received:
-// they are lost, or on their way.
+// SegmentsLost returns the number of segments that were sent and not received: they are lost or in transit.
 func (t *Traffic) SegmentsLost() uint64 { return t.Segments - min(t.segmentsIn, t.Segments) }
 
-// MessagesLost returns how many messages one end has sent and the other has not received:
-// they are lost, or on their way. A message of an asynchronous session is lost with any of
-// its segments; one that was replaced by a newer one before it was read is not lost.
+// MessagesLost returns the number of messages that were sent and not received: they are lost or in transit. A message of an
+// asynchronous session is lost with any of its segments. A message that a newer one replaced is not lost.
 func (t *Traffic) MessagesLost() uint64 {
 	if t.asynchronous {
 		return min(t.SegmentsLost(), t.Messages)

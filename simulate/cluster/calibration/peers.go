@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // sweep is the time of one sweep of a block.
@@ -19,7 +21,7 @@ type sweep struct {
 
 // relaxer is one of several peers without a network between them.
 type relaxer struct {
-	peer  solver.Peer
+	peer  problem.Peer
 	begin time.Time
 	faces map[slot][2][]byte // the newest and the one before: a slot may be read until the next face comes
 	next  []arrival
@@ -27,7 +29,7 @@ type relaxer struct {
 }
 
 type slot struct {
-	rank solver.Rank
+	rank iterate.Rank
 	tag  uint32
 }
 
@@ -49,8 +51,8 @@ func problem(n [3]int) *solver.Problem {
 			}
 			return v
 		},
-		Boundary: func(solver.Point) float64 { return 0 },
-		Source:   solver.Coefficient{Value: -1},
+		Boundary: func(problem.Point) float64 { return 0 },
+		Source:   problem.Coefficient{Value: -1},
 	}
 }
 
@@ -67,7 +69,7 @@ func newPeers(b Workload) ([]*relaxer, error) {
 			n[a], parts[a] = whole.Cuts[a][3], 3
 		}
 	}
-	partition, err := solver.GridOf(n, parts)
+	partition, err := problem.GridOf(n, parts)
 	if err != nil {
 		return nil, err
 	}
@@ -101,14 +103,14 @@ func begin(all []*relaxer) error {
 		for rank, r := range all {
 			for left[rank] > 0 {
 				op := r.peer.Next(time.Since(r.begin))
-				if op.Kind == solver.OpWait {
+				if op.Kind == iterate.OpWait {
 					break
 				}
 				idle = 0
-				if err := r.begins(op, solver.Rank(rank), all); err != nil {
+				if err := r.begins(op, iterate.Rank(rank), all); err != nil {
 					return err
 				}
-				if op.Kind == solver.OpRelax {
+				if op.Kind == iterate.OpRelax {
 					if left[rank] -= op.Points; left[rank] <= 0 {
 						going--
 					}
@@ -122,14 +124,14 @@ func begin(all []*relaxer) error {
 // begins carries out an operation among all peers.
 func (r *relaxer) begins(op solver.Op, rank solver.Rank, all []*relaxer) error {
 	switch op.Kind {
-	case solver.OpRelax:
+	case iterate.OpRelax:
 		r.peer.Relax(op)
-	case solver.OpSend:
+	case iterate.OpSend:
 		data := make([]byte, op.Bytes)
 		r.peer.Pack(op, data)
 		to := all[op.To]
 		return to.peer.Halo(time.Since(to.begin), rank, op.Tag, op.Label, data)
-	case solver.OpAgree:
+	case iterate.OpAgree:
 		to := all[op.To]
 		return to.peer.Agree(time.Since(to.begin), rank, op.Message)
 	default:
@@ -148,14 +150,14 @@ func (r *relaxer) relax() (sweep, error) {
 		}
 		op := r.peer.Next(time.Since(r.begin))
 		switch op.Kind {
-		case solver.OpRelax:
+		case iterate.OpRelax:
 			before := time.Now()
 			r.peer.Relax(op)
 			took := time.Since(before)
 			r.done.parts = append(r.done.parts, timedPart{op.Points, took})
 			r.done.relaxing += took
 			left -= op.Points
-		case solver.OpSend:
+		case iterate.OpSend:
 			r.send(op)
 		default:
 			return r.done, fmt.Errorf("the peer to be measured wants operation %d: %w", op.Kind, op.Err)
@@ -164,7 +166,7 @@ func (r *relaxer) relax() (sweep, error) {
 	return r.done, nil
 }
 
-func (r *relaxer) send(op solver.Op) {
+func (r *relaxer) send(op iterate.Op) {
 	from := slot{op.To, op.Tag}
 	f := r.faces[from]
 	f[0], f[1] = f[1], f[0]

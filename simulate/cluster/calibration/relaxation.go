@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Workload is the run for which the machine is measured: Peers peers on a grid of N points along
@@ -33,14 +33,13 @@ func (b Workload) orDefault() (Workload, error) {
 		return b, fmt.Errorf("messages by an MTU of %d bytes: it should be %d to %d", b.MTU, ether.MinMTU, ether.MaxMTU)
 	}
 	if b.N < 2 || b.N > 1024 || b.Peers < 1 || b.Peers > b.N {
-		return b, fmt.Errorf("a block of one of %d peers at n = %d: want 2 to 1024 points a side, and 1 to n peers",
-			b.Peers, b.N)
+		return b, fmt.Errorf("a block of one of %d peers at n = %d: there should be 2 to 1024 points a side, and 1 to n peers", b.Peers, b.N)
 	}
 	return b, nil
 }
 
-func (b Workload) partition() (solver.Partition, error) {
-	return solver.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
+func (b Workload) partition() (problem.Partition, error) {
+	return problem.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
 }
 
 // String returns the size of the block.
@@ -234,8 +233,7 @@ func straggle(of []sweep, jitter float64) cluster.Straggle {
 	if times == 0 {
 		return cluster.Straggle{}
 	}
-	return cluster.Straggle{PerSecond: min(mostPauses, float64(times)/relaxed*1e9),
-		For: time.Duration(paused / float64(times))}
+	return cluster.Straggle{PerSecond: min(mostPauses, float64(times)/relaxed*1e9), For: time.Duration(paused / float64(times))}
 }
 
 // normalQuartiles is the distance of a normal distribution's quartiles, in deviations.

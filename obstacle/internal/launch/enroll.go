@@ -1,0 +1,78 @@
+package launch
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+// enroll assigns a rank to a peer that joins, or refuses the peer.
+func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
+	rank := -1
+	for _, m := range r.members {
+		if m.conn == nil && (j.Rank == m.rank || j.Rank < 0) {
+			rank = m.rank
+			break
+		}
+	}
+	if rank < 0 {
+		why := fmt.Sprintf("all %d peers of the run have joined", len(r.members))
+		if j.Rank >= 0 {
+			why = fmt.Sprintf("rank %d is taken or invalid in a run of %d peers", j.Rank, len(r.members))
+		}
+		r.Log.Warn().Msg(conn.Refuse(why).Error())
+		conn.Close()
+		return
+	}
+	if mine := r.problemHash(); j.ProblemHash != "" && j.ProblemHash != mine {
+		why := fmt.Sprintf("different problems: the run solves %s (%.16s), this peer was started for %s (%.16s)",
+			r.Spec.Name(), mine, j.Problem, j.ProblemHash)
+		r.Log.Warn().Msg(conn.Refuse(why).Error())
+		conn.Close()
+		return
+	}
+	label, err := r.label(rank, conn, j)
+	if err != nil {
+		r.Log.Warn().Msg(conn.Refuse(err.Error()).Error())
+		conn.Close()
+		return
+	}
+	err = conn.Send(rendezvous.Welcome{
+		Rank: rank, Run: r.name, Key: r.key[:], MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed,
+		Cluster: label, Protect: r.Protect, Congestion: r.Congestion, Rows: r.Rows, Rails: r.RailsOf(rank),
+	})
+	if err != nil {
+		conn.Close()
+		return
+	}
+	m := r.members[rank]
+	m.conn = conn
+	m.join = j
+	m.label = label
+	m.quietTicks = 0
+	m.out = make(chan rendezvous.Message, outbox)
+	m.served = make(chan struct{})
+	m.written = make(chan struct{})
+	r.Log.Info().Int("rank", rank).Str("host", j.Host).Int("pid", j.Pid).Msg("peer joined")
+	go m.write()
+	go r.serve(m)
+}
+
+// problemHash returns the fingerprint of the problem in hexadecimal.
+func (r *run) problemHash() string { return fmt.Sprintf("%x", r.Spec.Fingerprint()) }
+
+// label returns the declared cluster of a peer that joins. The address from which it connected counts as one of its own.
+func (r *run) label(rank int, conn *rendezvous.Conn, j rendezvous.Join) (string, error) {
+	if r.Label == nil {
+		return "", nil
+	}
+	at := slices.Clone(j.Addresses)
+	if from, err := netip.ParseAddrPort(conn.Remote()); err == nil {
+		if ip := from.Addr().Unmap().WithZone(""); !ip.IsLoopback() && !slices.Contains(at, ip) {
+			at = append(at, ip)
+		}
+	}
+	return r.Label(rank, j.Host, at)
+}

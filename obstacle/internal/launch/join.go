@@ -1,0 +1,135 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+// await handles events before the start until missing returns 0. A failure ends the run. limit bounds the time; 0 leaves only
+// the peer timeout.
+func (r *run) await(what string, limit time.Duration, missing func() int) error {
+	tick := time.NewTicker(r.tick)
+	defer tick.Stop()
+	left := r.ticks(limit)
+	for missing() > 0 {
+		select {
+		case o := <-r.events:
+			if err := r.handleEarly(o); err != nil {
+				return err
+			}
+		case <-tick.C:
+			if err := r.checkSilenceEarly(); err != nil {
+				return err
+			}
+			if left--; limit > 0 && left <= 0 {
+				return r.timedOut(what, missing(), limit)
+			}
+		case <-r.Interrupt:
+			return ErrInterrupted
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
+		}
+	}
+	return nil
+}
+
+// timedOut returns the error of an await that reached its limit.
+func (r *run) timedOut(what string, missing int, limit time.Duration) error {
+	err := fmt.Errorf("%d of %d peers did not %s within %v (--join-timeout)", missing, len(r.members), what, limit)
+	if r.refusal != nil {
+		return fmt.Errorf("%w; the last one that failed: %w", err, r.refusal)
+	}
+	return err
+}
+
+// checkSilenceEarly dismisses peers that timed out before the start.
+func (r *run) checkSilenceEarly() error {
+	for _, m := range r.members {
+		if m.conn != nil && m.silentFor(false, r.ticks(r.PeerTimeout)) {
+			if err := r.dismiss(m, fmt.Errorf("%s before the start", m.silence(r.PeerTimeout))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dismiss removes a peer that cannot take part. While peers join, another one may replace a peer that was started by hand;
+// otherwise the run ends with why.
+func (r *run) dismiss(m *member, why error) error {
+	if !r.joining || m.child != nil {
+		return why
+	}
+	r.refusal = why
+	r.Log.Warn().Int("rank", m.rank).Msg(why.Error() + "; the run waits for a replacement")
+	m.conn.Close()
+	close(m.out)
+	r.members[m.rank] = &member{rank: m.rank, box: m.box, final: m.box}
+	return nil
+}
+
+// handleEarly handles an event before the start.
+func (r *run) handleEarly(o event) error {
+	if o.joined != nil {
+		r.enroll(o.joined, o.join)
+		return nil
+	}
+	m := o.of
+	if r.members[m.rank] != m {
+		return nil // it was dismissed
+	}
+	m.quietTicks = 0
+	switch {
+	case o.exited:
+		return r.rootCause(fmt.Errorf("%s ended before the start: %s", m, exitText(o.exit)), false)
+	case o.closed != nil:
+		if m.child != nil { // the exit status of its process follows
+			m.gone = true
+			return nil
+		}
+		return r.dismiss(m, fmt.Errorf("%s left before the start: %w", m, o.closed))
+	case o.sent != nil:
+		return fmt.Errorf("cannot send the work to %s: %w", m, o.sent)
+	}
+	switch msg := o.message.(type) {
+	case rendezvous.Listen:
+		m.control = msg.Control
+		r.Log.Info().Int("rank", m.rank).Str("control", m.control).Msg("peer listens")
+	case rendezvous.Ready:
+		m.ready = true
+	case rendezvous.Sessions:
+		r.Status.setSessions(m.rank, msg.Sessions)
+	case rendezvous.Result:
+		err := fmt.Errorf("%s cannot take part: %s", m, msg.Error)
+		if r.joining && m.child == nil {
+			return r.dismiss(m, err)
+		}
+		m.result = &msg
+		return r.rootCause(err, msg.Lost < 0)
+	}
+	return nil
+}
+
+// causeTime bounds the wait for the root cause of a failure that may be a consequence.
+const causeTime = 500 * time.Millisecond
+
+// rootCause returns err if it is sure to be the root cause, and otherwise the error of another peer that failed by itself, if
+// one arrives in time.
+func (r *run) rootCause(err error, sure bool) error {
+	timeout := time.NewTimer(causeTime)
+	defer timeout.Stop()
+	for !sure {
+		select {
+		case o := <-r.events:
+			if msg, is := o.message.(rendezvous.Result); is && msg.Lost < 0 {
+				return fmt.Errorf("%s cannot take part: %s", o.of, msg.Error)
+			}
+		case <-timeout.C:
+			return err
+		}
+	}
+	return err
+}

@@ -1,0 +1,55 @@
+package launch
+
+import (
+	"fmt"
+	"time"
+)
+
+// The launcher itself may be stopped, by its user or with its machine. Messages that arrive meanwhile are unread, so by the
+// clock all peers would seem silent. The launcher therefore measures timeouts in ticks, which do not elapse while it is
+// stopped, and it handles arrived messages between two ticks.
+
+// maxTick bounds the interval of ticks.
+const maxTick = 100 * time.Millisecond
+
+// tickEvery returns the interval of ticks for a peer timeout.
+func tickEvery(timeout time.Duration) time.Duration {
+	return min(max(timeout/20, 5*time.Millisecond), maxTick)
+}
+
+// ticks returns the number of ticks that take at least d.
+func (r *run) ticks(d time.Duration) int { return int(d/r.tick) + 2 }
+
+// silentFor counts a tick and reports whether more than most ticks have passed since the last message. A blocked peer cannot
+// send one.
+func (m *member) silentFor(blocked bool, most int) bool {
+	if m.quietTicks++; blocked {
+		m.quietTicks = 0
+	}
+	return m.quietTicks > most
+}
+
+// silence returns the error text of a peer that timed out.
+func (m *member) silence(timeout time.Duration) string {
+	return fmt.Sprintf("%s has been silent for more than %v (--peer-timeout)", m, timeout)
+}
+
+// closedWithin waits until done is closed, for at most the time d in which this process runs, and reports whether it was.
+func closedWithin(d time.Duration, done <-chan struct{}) bool {
+	tick := time.NewTicker(maxTick)
+	defer tick.Stop()
+	for left := int(d / maxTick); ; left-- {
+		select {
+		case <-done:
+			return true
+		default:
+		}
+		if left < 0 {
+			return false
+		}
+		select {
+		case <-done:
+		case <-tick.C:
+		}
+	}
+}

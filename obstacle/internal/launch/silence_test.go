@@ -1,0 +1,81 @@
+package launch
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+// watched returns a run in progress without connections.
+func watched(timeout time.Duration, peers int) *run {
+	r := &run{Plan: Plan{PeerTimeout: timeout, Log: zerolog.Nop()}, tick: tickEvery(timeout), events: make(chan event, 16)}
+	for rank := range peers {
+		r.members = append(r.members, &member{rank: rank, out: make(chan rendezvous.Message, outbox)})
+	}
+	return r
+}
+
+// A peer times out after as many ticks as the peer timeout takes. The time between two ticks, however long, counts as one.
+func TestSilenceIsCountedInTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, timeout := range []time.Duration{20 * time.Millisecond, time.Second, time.Hour} {
+			r := watched(timeout, 2)
+			most := r.ticks(timeout)
+			require.GreaterOrEqual(t, time.Duration(most)*r.tick, timeout, "not before the timeout")
+			for range most - 1 {
+				r.checkSilence()
+			}
+			<-time.After(10 * timeout) // the launcher stands still
+			r.checkSilence()
+			require.Nil(t, r.failure)
+			r.handle(event{of: r.members[0], bytes: 8}) // what came meanwhile
+			r.checkSilence()
+			require.Contains(t, r.failure.text, "peer 1 has been silent for more than")
+			require.False(t, r.members[0].gone)
+			require.True(t, r.members[1].gone)
+		}
+	})
+}
+
+// The messages of a process that has ended are read before it counts as lost, since its result may be among them. A blocked
+// peer sends nothing more.
+func TestEndOfAProcessWaitsForItsMessages(t *testing.T) {
+	killed := errors.New("signal: killed")
+	r := watched(time.Second, 3)
+	a, b, c := r.members[0], r.members[1], r.members[2]
+	r.handle(event{of: a, exited: true})
+	r.handle(event{of: a, message: rendezvous.Result{Reason: Converged, Lost: -1}})
+	r.handle(event{of: a, closed: errors.New("end of stream")})
+	require.Nil(t, r.failure)
+	require.NotNil(t, a.result)
+	r.handle(event{of: b, exited: true, exit: killed})
+	require.Nil(t, r.failure)
+	r.handle(event{of: b, closed: errors.New("end of stream")})
+	require.Equal(t, "peer 1 ended: signal: killed", r.failure.text)
+	r.failure = nil
+	r.handle(event{of: c, exited: true, exit: killed})
+	c.blocked.Store(true)
+	r.checkSilence()
+	require.Equal(t, "peer 2 ended: signal: killed", r.failure.text)
+}
+
+// A channel that is already closed counts, even after the time is over.
+func TestClosedWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		done := make(chan struct{})
+		begin := time.Now()
+		require.False(t, closedWithin(time.Second, done))
+		require.GreaterOrEqual(t, time.Since(begin), time.Second)
+		time.AfterFunc(500*time.Millisecond, func() { close(done) })
+		begin = time.Now()
+		require.True(t, closedWithin(time.Second, done))
+		require.Equal(t, 500*time.Millisecond, time.Since(begin))
+		require.True(t, closedWithin(0, done))
+	})
+}

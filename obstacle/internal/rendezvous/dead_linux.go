@@ -1,0 +1,72 @@
+package rendezvous
+
+import (
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of the interval between two polls of a connection.
+const (
+	minPoll = 10 * time.Millisecond
+	maxPoll = time.Second
+)
+
+// closeWhenDead closes a connection after the kernel of the other host has acknowledged nothing for the given time. A stopped
+// process there is no reason to close, since its kernel still answers. TCP_USER_TIMEOUT (RFC 5482) cannot be used: it also
+// ends a connection whose window stays closed.
+func closeWhenDead(c net.Conn, after time.Duration) error {
+	t, is := c.(*net.TCPConn)
+	if !is {
+		return nil
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if _, err := tcpInfo(raw); err != nil {
+		return err
+	}
+	go func() {
+		poll := time.NewTicker(min(max(after/10, minPoll), maxPoll))
+		defer poll.Stop()
+		for range poll.C {
+			i, err := tcpInfo(raw)
+			if err != nil {
+				return // the connection was closed
+			}
+			if isDead(i, after) {
+				_ = t.Close()
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+// Consecutive unanswered transmissions after which a connection may be dead: of data, and of probes of a closed window.
+const (
+	deadRetransmits = 2
+	deadProbes      = 4
+)
+
+// isDead reports whether the last data or probes are unanswered and nothing was received for the given time.
+func isDead(i *unix.TCPInfo, after time.Duration) bool {
+	if time.Duration(i.Last_ack_recv)*time.Millisecond < after {
+		return false
+	}
+	data := i.Unacked > 0 && i.Retransmits >= deadRetransmits && i.Last_ack_recv > i.Last_data_sent
+	return data || i.Probes >= deadProbes
+}
+
+func tcpInfo(raw syscall.RawConn) (info *unix.TCPInfo, err error) {
+	closed := raw.Control(func(fd uintptr) {
+		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	})
+	if closed != nil {
+		return nil, closed
+	}
+	return info, err
+}

@@ -1,0 +1,143 @@
+package rendezvous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// Identity holds what both ends must have in common.
+type Identity struct {
+	Program     string // version of the program, for messages
+	Fingerprint string // of the protocols between the peers
+	keys        *driver.Identity
+}
+
+// purpose makes the keys of the rendezvous differ from those of control channels.
+const purpose = "rendezvous"
+
+// NewIdentity returns the identity of a run whose secret comes from a file. The key is derived from it on first use, once
+// per process; see driver.NewSaltedIdentity.
+func NewIdentity(program, fingerprint string, secret []byte) (Identity, error) {
+	keys, err := driver.NewSaltedIdentity(secret, purpose)
+	return Identity{Program: program, Fingerprint: fingerprint, keys: keys}, err
+}
+
+// NewKeyIdentity returns the identity of a run whose key the launcher generated and gave to the peers that it started.
+func NewKeyIdentity(program, fingerprint string, key driver.Key) (Identity, error) {
+	keys, err := driver.NewKeyIdentity(key, purpose)
+	return Identity{Program: program, Fingerprint: fingerprint, keys: keys}, err
+}
+
+// Control returns the identity of the control channels between the peers of a run. Its key is random and does not depend on
+// the secret.
+func (w *Welcome) Control() (*driver.Identity, error) {
+	if len(w.Key) != len(driver.Key{}) {
+		return nil, fmt.Errorf("%w: Welcome has a key of %d bytes", ErrMalformed, len(w.Key))
+	}
+	return driver.NewKeyIdentity(driver.Key(w.Key), "control "+w.Run)
+}
+
+// HandshakeTime bounds each step of the handshake.
+const HandshakeTime = 10 * time.Second
+
+// Admit runs the launcher's half of the handshake up to Join. The caller answers with Welcome or Refuse. On an error the
+// other end was refused or is not a peer.
+func (c *Conn) Admit(id Identity) (Join, error) {
+	if err := c.secure(id.keys.Server); err != nil {
+		if errors.Is(err, driver.ErrUnauthenticated) {
+			return Join{}, fmt.Errorf("refused the peer at %s: it does not know the run's secret (--secret-file)", c.Remote())
+		}
+		return Join{}, fmt.Errorf("%s did not complete the handshake: %w", c.Remote(), driver.Explain(err))
+	}
+	ch := Challenge{Version: Version, Program: id.Program, Fingerprint: id.Fingerprint}
+	if err := c.Send(ch); err != nil {
+		return Join{}, err
+	}
+	m, err := c.ReceiveWithin(HandshakeTime, KindJoin)
+	if err != nil {
+		return Join{}, fmt.Errorf("%s did not complete the handshake: %w", c.Remote(), err)
+	}
+	j := m.(Join)
+	if why := mismatch("the launcher", ch, "the peer", j); why != "" {
+		return j, c.Refuse(why)
+	}
+	return j, nil
+}
+
+// Refuse sends the reason to the other end and returns it as an error.
+func (c *Conn) Refuse(why string) error {
+	refused := fmt.Errorf("refused the peer at %s: %s", c.Remote(), why)
+	if err := c.Send(Refuse{Reason: why}); err != nil {
+		return errors.Join(refused, err)
+	}
+	return refused
+}
+
+// ErrNoAnswer is wrapped by errors of Join if the connection ended or timed out before the launcher answered: another
+// attempt may succeed.
+var ErrNoAnswer = errors.New("no answer")
+
+// unanswered returns the error of a step of the handshake that failed with err.
+func (c *Conn) unanswered(err error) error {
+	for _, e := range []error{
+		io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, context.DeadlineExceeded, syscall.ECONNRESET, syscall.EPIPE,
+	} {
+		if errors.Is(err, e) {
+			return fmt.Errorf("%w from the rendezvous at %s: %w", ErrNoAnswer, c.Remote(), err)
+		}
+	}
+	return fmt.Errorf("%s is not a rendezvous of this program: %w", c.Remote(), driver.Explain(err))
+}
+
+// Join runs the peer's half of the handshake. wait bounds the time until the launcher answers. j needs Rank, Host and Pid.
+func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
+	if err := c.secure(id.keys.Client); err != nil {
+		if errors.Is(err, driver.ErrUnauthenticated) {
+			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)", c.Remote())
+		}
+		return Welcome{}, c.unanswered(err)
+	}
+	m, err := c.ReceiveWithin(HandshakeTime, KindChallenge)
+	if err != nil {
+		return Welcome{}, c.unanswered(err)
+	}
+	ch := m.(Challenge)
+	j.Version, j.Program, j.Fingerprint = Version, id.Program, id.Fingerprint
+	if err := c.Send(j); err != nil {
+		return Welcome{}, c.unanswered(err)
+	}
+	if why := mismatch("the launcher", ch, "this peer", j); why != "" {
+		return Welcome{}, errors.New(why)
+	}
+	m, err = c.ReceiveWithin(wait, KindWelcome, KindRefuse)
+	if err != nil {
+		return Welcome{}, c.unanswered(err)
+	}
+	switch m := m.(type) {
+	case Refuse:
+		return Welcome{}, fmt.Errorf("the launcher at %s refused this peer: %s", c.Remote(), m.Reason)
+	case Welcome:
+		return m, nil
+	}
+	return Welcome{}, ErrMalformed
+}
+
+// mismatch returns why the two ends cannot work together, "" if they can.
+func mismatch(launcher string, ch Challenge, peer string, j Join) string {
+	switch {
+	case ch.Version != j.Version:
+		return fmt.Sprintf("different versions: %s is obstacle %s (rendezvous protocol %d), %s is obstacle %s (rendezvous protocol %d); "+
+			"run the same program everywhere", launcher, ch.Program, ch.Version, peer, j.Program, j.Version)
+	case ch.Fingerprint != j.Fingerprint:
+		return fmt.Sprintf("different protocols: %s is obstacle %s (protocols %.12s), %s is obstacle %s (protocols %.12s); "+
+			"run the same program everywhere", launcher, ch.Program, ch.Fingerprint, peer, j.Program, j.Fingerprint)
+	}
+	return ""
+}

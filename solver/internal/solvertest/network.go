@@ -1,0 +1,42 @@
+package solvertest
+
+import (
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/iterate/iteratetest"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// Network is an iteratetest.Network of peers on a grid.
+type Network struct {
+	*iteratetest.Network
+	Peers []problem.Peer
+	// Stepped is called with the end of a time step on a peer's box; may be nil.
+	Stepped func(rank int, r iterate.StepResult, u []float64)
+}
+
+// NewNetwork builds the peers of a run by one method.
+func NewNetwork(seed uint64, build func(problem.Config) (problem.Peer, error), configs []problem.Config) (*Network, error) {
+	n := &Network{}
+	var all []iterate.Peer
+	for _, c := range configs {
+		p, err := build(c)
+		if err != nil {
+			return nil, err
+		}
+		n.Peers, all = append(n.Peers, p), append(all, p)
+	}
+	n.Network = iteratetest.NewNetwork(seed, configs[0].Scheme, all)
+	n.Network.Stepped = func(rank int, r iterate.StepResult) {
+		if n.Stepped != nil {
+			u := make([]float64, n.Peers[rank].Box().Points())
+			n.Peers[rank].Solution(u)
+			n.Stepped(rank, r, u)
+		}
+	}
+	return n, nil
+}
+
+// Assemble puts the answers of all boxes together.
+func (n *Network) Assemble(p *problem.Problem, _ problem.Partition) []float64 {
+	return Collected(p, n.Peers)
+}
