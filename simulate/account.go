@@ -31,8 +31,8 @@ func (m *machine) countStaleness() {
 // timeline records when the sweeps of a rank ended. It keeps those whose number is a multiple of a
 // stride, which doubles when there are too many.
 type timeline struct {
-	swept  solver.Iteration
-	stride solver.Iteration
+	swept  iterate.Iteration
+	stride iterate.Iteration
 	ends   []microproto.Instant // of sweeps stride, 2·stride and so on
 	last   microproto.Instant
 }
@@ -40,7 +40,7 @@ type timeline struct {
 const timelineMost = 64
 
 // add records the end of another sweep and returns the number of sweeps so far.
-func (t *timeline) add(now microproto.Instant) solver.Iteration {
+func (t *timeline) add(now microproto.Instant) iterate.Iteration {
 	t.swept++
 	t.last = now
 	if t.stride == 0 {
@@ -127,8 +127,8 @@ func (e *engine) result() (*Result, error) {
 	return r, nil
 }
 
-// settled returns the machine's solver.Peer once no relaxation of it is in progress.
-func (m *machine) settled() solver.Peer {
+// settled returns the machine's problem.Peer once no relaxation of it is in progress.
+func (m *machine) settled() problem.Peer {
 	m.peer.Outcome()
 	return m.solution
 }

@@ -12,7 +12,7 @@ import (
 
 // If every machine is lost, no peer notices. The run ends with an error.
 func TestAllMachinesLost(t *testing.T) {
-	for _, s := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		for _, peers := range []int{1, 3} {
 			m := gigabit(peers)
 			for rank := range peers {
@@ -51,7 +51,7 @@ func TestSlowTimesOverlap(t *testing.T) {
 func TestSetupWithoutEnd(t *testing.T) {
 	m := gigabit(4)
 	m.Networks[0].Latency = 5 * time.Second
-	run := runOf(t, m, membrane(7), solver.Synchronous(), 4)
+	run := runOf(t, m, membrane(7), iterate.Synchronous(), 4)
 	run.Until = time.Second // of the run, which does not begin
 	r, err := Run(context.Background(), run)
 	require.ErrorContains(t, err, "no rank has relaxed after a set-up of 1h0m0s")

@@ -68,7 +68,8 @@ func TestDrawnModels(t *testing.T) {
 	require.NoError(t, err)
 	rapid.Check(t, func(r *rapid.T) {
 		peers := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(r, "peers")
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1)}).Draw(r,
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(),
+			iterate.BoundedDelay(1)}).Draw(r,
 			"scheme")
 		run := runOf(t, drawModel(r, peers), p, s, peers)
 		run.Solver.Tolerance, run.Seed = 1e-3, rapid.Uint64().Draw(r, "seed")
@@ -114,7 +115,7 @@ func TestTimeOfARankIsWithinTheRun(t *testing.T) {
 		}
 		m.Hosts[i].Slow = slow
 	}
-	run := runOf(t, m, membrane(5), solver.Asynchronous(), 8)
+	run := runOf(t, m, membrane(5), iterate.Asynchronous(), 8)
 	run.Solver.Tolerance = 1e-3
 	run.Seed = 0
 	run.NoOverlap = true

@@ -44,7 +44,7 @@ type engine struct {
 	now        microproto.Instant // the end of the run
 	done       atomic.Int32       // ranks that have a verdict
 	swept      atomic.Int32       // ranks that have done Config.Sweeps
-	ended      solver.Reason      // why the engine ended the run
+	ended      iterate.Reason     // why the engine ended the run
 	stopped    bool
 	fault      error
 	evaluation evaluation

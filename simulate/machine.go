@@ -149,7 +149,7 @@ func (m *machine) Relax(h *virtual.Host, op iterate.Op) time.Duration {
 }
 
 // relax lets the peer relax a part; first reports that a sweep begins with it.
-func (m *machine) relax(op solver.Op, first bool) {
+func (m *machine) relax(op iterate.Op, first bool) {
 	switch p := m.peer.(type) {
 	case *deferredPeer:
 		p.relax(op, first)

@@ -21,7 +21,7 @@ func TestLentMemory(t *testing.T) {
 		for _, late := range []bool{false, true} {
 			m := gigabit(8)
 			m.Networks[0].Loss = 0.1
-			run := runOf(t, m, p, solver.Synchronous(), 8)
+			run := runOf(t, m, p, iterate.Synchronous(), 8)
 			run.Scale = standing
 			run.NoOverlap = late
 			run.Solver.Tolerance = 1e-12

@@ -334,7 +334,7 @@ func TestLastFacesArrive(t *testing.T) {
 	for seed := range uint64(40) {
 		m := gigabit(8)
 		m.Networks[0].Loss = 0.15
-		run := runOf(t, m, membrane(5), solver.Synchronous(), 8)
+		run := runOf(t, m, membrane(5), iterate.Synchronous(), 8)
 		run.Solver.Tolerance = 1e-3
 		run.Seed = seed
 		run.Until = 5 * time.Minute

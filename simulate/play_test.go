@@ -19,11 +19,11 @@ import (
 )
 
 // membrane returns a membrane over an obstacle, with n points along each axis.
-func membrane(n int) *solver.Problem {
-	return &solver.Problem{
-		Name: "membrane", Dimension: 3, N: [3]int{n, n, n}, Hi: solver.Point{1, 1, 1},
-		Diffusion: solver.Coefficient{Value: 1},
-		Obstacle: func(p solver.Point) float64 {
+func membrane(n int) *problem.Problem {
+	return &problem.Problem{
+		Name: "membrane", Dimension: 3, N: [3]int{n, n, n}, Hi: problem.Point{1, 1, 1},
+		Diffusion: problem.Coefficient{Value: 1},
+		Obstacle: func(p problem.Point) float64 {
 			v := 0.5
 			for _, x := range p {
 				v -= 4 * (x - 0.5) * (x - 0.5)

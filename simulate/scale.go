@@ -11,9 +11,9 @@ import (
 // axis. Its faces are padded to the length of the fine grid's, and its points count for more.
 // Agreement messages keep their lengths, since they are few.
 type scaledPeer struct {
-	solver.Peer
+	problem.Peer
 	face, volume int // points of the fine grid for each point of a face, and of the block
-	links        []solver.Link
+	links        []iterate.Link
 	part         int // points of the relaxation asked for
 	received     map[iterate.Rank]*received
 	sending      paddedBuffers // of faces
@@ -47,8 +47,8 @@ func (o *paddedBuffers) Take(i, n int) []byte {
 func (*paddedBuffers) Give(int, []byte) {}
 
 // scalePeer returns a peer each of whose grid points represents side points along each axis.
-func scalePeer(p solver.Peer, side, dimension int) *scaledPeer {
-	s := &scaledPeer{Peer: p, face: 1, volume: side, received: map[solver.Rank]*received{}}
+func scalePeer(p problem.Peer, side, dimension int) *scaledPeer {
+	s := &scaledPeer{Peer: p, face: 1, volume: side, received: map[iterate.Rank]*received{}}
 	for range dimension - 1 {
 		s.face, s.volume = s.face*side, s.volume*side
 	}
@@ -73,10 +73,10 @@ func (s *scaledPeer) longer(lengths []int) []int {
 }
 
 // Links implements Peer.
-func (s *scaledPeer) Links() []solver.Link { return s.links }
+func (s *scaledPeer) Links() []iterate.Link { return s.links }
 
 // Next implements Peer.
-func (s *scaledPeer) Next(now time.Duration) solver.Op {
+func (s *scaledPeer) Next(now time.Duration) iterate.Op {
 	op := s.Peer.Next(now)
 	s.part = op.Points
 	op.Points, op.Bytes = op.Points*s.volume, op.Bytes*s.face
@@ -84,7 +84,7 @@ func (s *scaledPeer) Next(now time.Duration) solver.Op {
 }
 
 // Relax implements Peer.
-func (s *scaledPeer) Relax(op solver.Op) {
+func (s *scaledPeer) Relax(op iterate.Op) {
 	op.Points = s.part
 	s.Peer.Relax(op)
 }
@@ -96,14 +96,14 @@ func (s *scaledPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
 }
 
 // Pack implements Peer. The padding holds whatever dst held.
-func (s *scaledPeer) Pack(op solver.Op, dst []byte) {
+func (s *scaledPeer) Pack(op iterate.Op, dst []byte) {
 	op.Bytes /= s.face
 	s.Peer.Pack(op, dst[:op.Bytes])
 }
 
 // Halo implements Peer. It copies the beginning of data, since the exchange uses the memory for the
 // next face.
-func (s *scaledPeer) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
+func (s *scaledPeer) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	r := s.received[q]
 	kept := append(r.faces[tag][:0], data[:len(data)/s.face]...)
 	r.faces[tag], r.next = kept, (tag+1)%uint32(len(r.faces))

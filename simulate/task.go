@@ -45,7 +45,7 @@ func (r *task) do() bool {
 
 // sweepRelaxer is a peer that can relax a whole sweep when its first part is due. Many windows lie
 // between the parts of a sweep, in which the blocks of other hosts replace the peer's in the caches.
-type sweepRelaxer interface{ RelaxAhead(op solver.Op) }
+type sweepRelaxer interface{ RelaxAhead(op iterate.Op) }
 
 func relaxSweep(p Peer, op iterate.Op) {
 	if f, ok := p.(sweepRelaxer); ok {
@@ -88,7 +88,7 @@ func (d *deferredPeer) settled() Peer {
 }
 
 // relax starts a relaxation; first reports that a sweep begins with it.
-func (d *deferredPeer) relax(op solver.Op, first bool) {
+func (d *deferredPeer) relax(op iterate.Op, first bool) {
 	p := d.settled()
 	points := op.Points
 	switch {
@@ -107,10 +107,10 @@ func (d *deferredPeer) relax(op solver.Op, first bool) {
 }
 
 // Relax implements Peer.
-func (d *deferredPeer) Relax(op solver.Op) { d.relax(op, false) }
+func (d *deferredPeer) Relax(op iterate.Op) { d.relax(op, false) }
 
 // Next implements Peer.
-func (d *deferredPeer) Next(now time.Duration) solver.Op { return d.settled().Next(now) }
+func (d *deferredPeer) Next(now time.Duration) iterate.Op { return d.settled().Next(now) }
 
 // Expects implements exchange.Expecter.
 func (d *deferredPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
@@ -121,23 +121,23 @@ func (d *deferredPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
 }
 
 // Pack implements Peer.
-func (d *deferredPeer) Pack(op solver.Op, dst []byte) { d.settled().Pack(op, dst) }
+func (d *deferredPeer) Pack(op iterate.Op, dst []byte) { d.settled().Pack(op, dst) }
 
 // Halo implements Peer.
-func (d *deferredPeer) Halo(now time.Duration, q solver.Rank, tag uint32, label uint64, data []byte) error {
+func (d *deferredPeer) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	return d.settled().Halo(now, q, tag, label, data)
 }
 
 // Agree implements Peer.
-func (d *deferredPeer) Agree(now time.Duration, q solver.Rank, msg []byte) error {
+func (d *deferredPeer) Agree(now time.Duration, q iterate.Rank, msg []byte) error {
 	return d.settled().Agree(now, q, msg)
 }
 
 // Outcome implements Peer.
-func (d *deferredPeer) Outcome() solver.Outcome { return d.settled().Outcome() }
+func (d *deferredPeer) Outcome() iterate.Outcome { return d.settled().Outcome() }
 
 // Progress implements Peer.
-func (d *deferredPeer) Progress() solver.Progress { return d.settled().Progress() }
+func (d *deferredPeer) Progress() iterate.Progress { return d.settled().Progress() }
 
 // Links implements Peer.
-func (d *deferredPeer) Links() []solver.Link { return d.settled().Links() }
+func (d *deferredPeer) Links() []iterate.Link { return d.settled().Links() }

@@ -28,7 +28,10 @@ func TestDeferredRelaxations(t *testing.T) {
 		}},
 		"multigrid": {iterate.Synchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = problem.Multigrid }},
 		"schwarz":   {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = problem.Schwarz }},
-		"cut short": {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Sweeps, r.Until = 0, 3*time.Millisecond }},
+		"cut short": {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) {
+			r.Sweeps, r.Until = 0,
+				3*time.Millisecond
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play := func(threads int) *Result {
@@ -82,4 +85,4 @@ func (c *counted) Relax(iterate.Op)         { c.relaxed++ }
 func (c *counted) Outcome() iterate.Outcome { return iterate.Outcome{} }
 
 // ownPeer makes a peer for Config.New.
-func ownPeer(solver.Rank) (p Peer, points int, err error) { return &counted{}, 1, nil }
+func ownPeer(iterate.Rank) (p Peer, points int, err error) { return &counted{}, 1, nil }

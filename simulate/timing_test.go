@@ -15,7 +15,7 @@ import (
 )
 
 // steadily simulates so many sweeps without residuals.
-func steadily(t testing.TB, m *cluster.Model, p *solver.Problem, s solver.Scheme, peers int,
+func steadily(t testing.TB, m *cluster.Model, p *problem.Problem, s iterate.Scheme, peers int,
 	change func(r *Config)) *Result {
 	t.Helper()
 	run := runOf(t, m, p, s, peers)
@@ -110,7 +110,7 @@ func TestJitterAndStraggle(t *testing.T) {
 	require.InDelta(t, float64(mean), float64(one.Ranks[0].Relaxing)/4000, 0.02*float64(mean))
 
 	m.Hosts[0].Jitter, m.Hosts[0].Straggle = 0, cluster.Straggle{PerSecond: 1000, For: 5 * time.Millisecond}
-	one = steadily(t, m, membrane(12), solver.Synchronous(), 1, func(r *Config) { r.Sweeps = 40000 })
+	one = steadily(t, m, membrane(12), iterate.Synchronous(), 1, func(r *Config) { r.Sweeps = 40000 })
 	mean *= 6 // five seconds of pauses for each second of relaxing
 	require.InDelta(t, float64(mean), float64(one.Ranks[0].Relaxing)/40000, 0.15*float64(mean))
 
@@ -131,7 +131,7 @@ func TestLostMachine(t *testing.T) {
 		run.Solver.Tolerance = 1e-13
 		if s.Asynchronous() {
 			run.Solver.Problem = membrane(63) // ten seconds take long to simulate for the other seven
-			run.Solver.Partition, _ = solver.Boxes(run.Solver.Problem.N, 8)
+			run.Solver.Partition, _ = problem.Boxes(run.Solver.Problem.N, 8)
 			m.Hosts[0].Relaxation = 1e4
 			run.Model = slowed(m)
 		}

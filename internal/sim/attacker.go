@@ -29,7 +29,7 @@ func newAttacker(c *Cluster) *attacker {
 }
 
 // watch observes a frame or a train in transit.
-func (a *attacker) watch(from, to solver.Rank, f microproto.Frame) {
+func (a *attacker) watch(from, to iterate.Rank, f microproto.Frame) {
 	f.Retain().Pieces(func(p microproto.Frame) {
 		if a.rand.Float64() < a.c.Scenario.Attack {
 			a.seen[a.number%attackerMemory] = bytes.Clone(p.Data)
@@ -41,7 +41,7 @@ func (a *attacker) watch(from, to solver.Rank, f microproto.Frame) {
 }
 
 // strike injects a frame to one of the two ends soon.
-func (a *attacker) strike(from, to solver.Rank) {
+func (a *attacker) strike(from, to iterate.Rank) {
 	frame := bytes.Clone(a.seen[a.rand.IntN(min(a.number, attackerMemory))])
 	if a.rand.IntN(2) == 0 {
 		from, to = to, from

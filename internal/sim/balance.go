@@ -19,7 +19,7 @@ func drawBalance(r *rand.Rand, s *Scenario) {
 	s.Balance, s.Window = true, time.Nanosecond
 	if chance(r, 0.5) {
 		s.SpeedChanges = append(s.SpeedChanges, SpeedChange{
-			At: time.Duration(r.Int64N(int64(s.FaultsEnd) + 1)), Rank: solver.Rank(r.IntN(s.Peers())), Slow: pick(r, 1.0, 3, 10,
+			At: time.Duration(r.Int64N(int64(s.FaultsEnd) + 1)), Rank: iterate.Rank(r.IntN(s.Peers())), Slow: pick(r, 1.0, 3, 10,
 				30),
 		})
 	}

@@ -179,7 +179,7 @@ func (c *Cluster) checkBits(r *Result) error {
 }
 
 // reference returns the sequential run: to its own end, or as far as an interrupted run came.
-func (s *Scenario) reference(o *solver.Outcome) (solver.Sequence, error) {
+func (s *Scenario) reference(o *iterate.Outcome) (richardson.Sequence, error) {
 	if s.ofGrid() {
 		return s.alone(o)
 	}

@@ -18,7 +18,7 @@ type Cluster struct {
 	Scenario *Scenario
 	// Filter is called with every data frame that is sent. If it returns false, the frame is lost.
 	// nil: no filter.
-	Filter func(now microproto.Instant, from, to solver.Rank, session string, frame []byte) bool
+	Filter func(now microproto.Instant, from, to iterate.Rank, session string, frame []byte) bool
 	// Watch is called before every event; nil: never. It must not change anything.
 	Watch func(now microproto.Instant)
 	// Tracer traces every composite; nil: none.
@@ -39,8 +39,8 @@ type Cluster struct {
 	events      uint64
 	ended       microproto.Instant // when the last session was closed
 
-	ends     [][]float64         // by time step, assembled
-	reported []solver.StepResult // by rank 0
+	ends     [][]float64          // by time step, assembled
+	reported []iterate.StepResult // by rank 0
 	fault    error
 }
 
@@ -87,7 +87,7 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 }
 
 // link returns the link of two ranks; the lower one is its end 0.
-func (c *Cluster) link(a, b solver.Rank) *mptest.Link {
+func (c *Cluster) link(a, b iterate.Rank) *mptest.Link {
 	lo, hi := min(a, b), max(a, b)
 	return c.links[int(hi)*(int(hi)-1)/2+int(lo)]
 }
@@ -101,7 +101,7 @@ func (c *Cluster) plan() {
 		c.clock.At(microproto.Instant(cut.To), func() { c.partition(cut.Split, false) })
 	}
 	c.clock.At(microproto.Instant(s.FaultsEnd), func() {
-		for hi := range solver.Rank(len(c.peers)) {
+		for hi := range iterate.Rank(len(c.peers)) {
 			for lo := range hi {
 				l := c.link(lo, hi)
 				l.SetFaults(s.at(s.After, lo, hi))
@@ -117,7 +117,7 @@ func (c *Cluster) plan() {
 }
 
 // at returns the faults of the link between two ranks.
-func (s *Scenario) at(f mptest.Faults, a, b solver.Rank) mptest.Faults {
+func (s *Scenario) at(f mptest.Faults, a, b iterate.Rank) mptest.Faults {
 	f.Delay += s.distance(a, b)
 	return f
 }
@@ -134,7 +134,7 @@ func (c *Cluster) partition(split iterate.Rank, cut bool) {
 }
 
 // healed returns when two ranks can reach each other; now if they can.
-func (c *Cluster) reachable(a, b solver.Rank) microproto.Instant {
+func (c *Cluster) reachable(a, b iterate.Rank) microproto.Instant {
 	t := c.clock.Now()
 	for _, cut := range c.Scenario.Cuts {
 		lo, hi := min(a, b), max(a, b)
@@ -205,7 +205,7 @@ func (c *Cluster) state() string {
 }
 
 // arrive passes a frame from a link to its receiver.
-func (c *Cluster) arrive(to, from solver.Rank, f microproto.Frame) {
+func (c *Cluster) arrive(to, from iterate.Rank, f microproto.Frame) {
 	f.Peer = addrOf(from)
 	p := c.peers[to]
 	p.node.Input(c.clock.Now(), 0, f)
@@ -213,7 +213,7 @@ func (c *Cluster) arrive(to, from solver.Rank, f microproto.Frame) {
 }
 
 // addrOf returns a rank's address at the links.
-func addrOf(r solver.Rank) microproto.LinkAddr { return microproto.LinkAddr(r + 1) }
+func addrOf(r iterate.Rank) microproto.LinkAddr { return microproto.LinkAddr(r + 1) }
 
 // trainBytes bounds a train of a UDP link.
 const trainBytes = 65507

@@ -10,7 +10,7 @@ import (
 
 // wireEnd is one end of a control connection.
 type connectionEnd struct {
-	rank solver.Rank
+	rank iterate.Rank
 	id   p2psap.ConnID
 }
 

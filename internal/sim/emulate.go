@@ -13,8 +13,8 @@ import (
 // emulate runs the partition in one process without a transport. Messages arrive at once and in
 // order, and the workers take turns. In the order in-turn it is the reference of synchronous runs,
 // since there the answer depends on the partition.
-func (s *Scenario) emulate() (solver.Sequence, error) {
-	workers := make([]solver.Peer, s.Peers())
+func (s *Scenario) emulate() (richardson.Sequence, error) {
+	workers := make([]problem.Peer, s.Peers())
 	for r := range workers {
 		c := s.config(iterate.Rank(r), nil)
 		c.Scheme = iterate.Synchronous()
@@ -54,7 +54,7 @@ func (s *Scenario) emulate() (solver.Sequence, error) {
 }
 
 // turn runs one worker until it waits or has ended.
-func turn(workers []solver.Peer, r solver.Rank, w solver.Peer) (ended, moved bool, err error) {
+func turn(workers []problem.Peer, r iterate.Rank, w problem.Peer) (ended, moved bool, err error) {
 	for {
 		op := w.Next(0)
 		switch op.Kind {

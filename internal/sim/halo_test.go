@@ -26,9 +26,9 @@ func plain(t *testing.T, n [3]int, peers int, scheme iterate.Scheme) *Scenario {
 		After: mptest.Faults{Delay: 100 * time.Microsecond, Jitter: 20 * time.Microsecond},
 	}
 	s.Faults = s.After
-	s.Problem = &solver.Problem{
-		Name: "membrane", Dimension: 3, N: n, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
-		Obstacle: func(q solver.Point) float64 {
+	s.Problem = &problem.Problem{
+		Name: "membrane", Dimension: 3, N: n, Hi: problem.Point{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1},
+		Obstacle: func(q problem.Point) float64 {
 			x := q[0] - 0.5
 			y := q[1] - 0.5
 			z := q[2] - 0.5
@@ -77,7 +77,7 @@ func TestLastHaloLost(t *testing.T) {
 					k := 0
 					lost := 0
 					until := microproto.Never
-					r := play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(now microproto.Instant, from, to solver.Rank,
+					r := play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(now microproto.Instant, from, to iterate.Rank,
 						session string, _ []byte) bool {
 						if !halo(from, to, session) {
 							return true

@@ -30,7 +30,7 @@ func (s *Scenario) ofGrid() bool {
 }
 
 // alone returns the run of one peer, as far as an interrupted run came.
-func (s *Scenario) alone(o *solver.Outcome) (solver.Sequence, error) {
+func (s *Scenario) alone(o *iterate.Outcome) (richardson.Sequence, error) {
 	t := *s
 	t.Partition = problem.Partition{}
 	for a, n := range s.Problem.N {

@@ -20,7 +20,7 @@ type peer struct {
 	c       *Cluster
 	rank    iterate.Rank
 	node    *p2psap.Node
-	worker  solver.Peer
+	worker  problem.Peer
 	adapter *adapter // nil: the peer has none
 	cost    Cost
 	points  uint64
@@ -65,7 +65,7 @@ func newPeer(c *Cluster, rank iterate.Rank, catalog *microproto.Catalog, policy 
 }
 
 // entropy returns the source of a peer's keys; nil without protection.
-func (s *Scenario) entropy(rank solver.Rank) p2psap.Entropy {
+func (s *Scenario) entropy(rank iterate.Rank) p2psap.Entropy {
 	if s.Protect == p2psap.ProtectDefault {
 		return nil
 	}
@@ -87,8 +87,8 @@ func (t tracer) Trace(now microproto.Instant, r microproto.TraceRecord) {
 }
 
 // config returns the solver's configuration of one rank.
-func (s *Scenario) config(rank solver.Rank, e solver.Executor) solver.Config {
-	return solver.Config{
+func (s *Scenario) config(rank iterate.Rank, e problem.Executor) problem.Config {
+	return problem.Config{
 		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Method: s.Method,
 		Executor:  e,
 		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat,

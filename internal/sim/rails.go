@@ -19,9 +19,9 @@ import (
 // Failure is a failure of an adapter, or of its connection with one peer.
 type Failure struct {
 	At, Up time.Duration // Up 0: it does not recover
-	Rank   solver.Rank
-	Peer   solver.Rank // -1: the adapter
-	Cut    bool        // of an adapter: frames in transit are lost; otherwise they may still arrive
+	Rank   iterate.Rank
+	Peer   iterate.Rank // -1: the adapter
+	Cut    bool         // of an adapter: frames in transit are lost; otherwise they may still arrive
 }
 
 // drawRails gives some scenarios adapters that fail. It draws after the rest, so that the other
@@ -36,7 +36,7 @@ func drawRails(r *rand.Rand, s *Scenario) {
 	}
 	for range pick(r, 0, 1, 2, 4, 8) {
 		at := time.Duration(r.Int64N(int64(s.FaultsEnd) + 1))
-		f := Failure{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: solver.Rank(r.IntN(s.Peers())), Peer: -1,
+		f := Failure{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: iterate.Rank(r.IntN(s.Peers())), Peer: -1,
 			Cut: chance(r, 0.5)}
 		if chance(r, 0.3) {
 			f.Peer = iterate.Rank(r.IntN(s.Peers()))
@@ -45,7 +45,7 @@ func drawRails(r *rand.Rand, s *Scenario) {
 		}
 		s.Failures = append(s.Failures, f)
 		if chance(r, 0.3) { // the other end fails at the same time
-			f.Rank = solver.Rank(r.IntN(s.Peers()))
+			f.Rank = iterate.Rank(r.IntN(s.Peers()))
 			s.Failures = append(s.Failures, f)
 		}
 	}
@@ -54,7 +54,7 @@ func drawRails(r *rand.Rand, s *Scenario) {
 // adapter is the adapter of one peer.
 type adapter struct {
 	c       *Cluster
-	rank    solver.Rank
+	rank    iterate.Rank
 	downs   int // failures that it has not recovered from
 	ends    []adapterEnd
 	serials uint32

@@ -15,16 +15,16 @@ import (
 // Scenario describes a run; Draw draws one from a seed.
 type Scenario struct {
 	Seed      uint64
-	Problem   *solver.Problem
+	Problem   *problem.Problem
 	What      string // describes the problem
-	Partition solver.Partition
-	Scheme    solver.Scheme
-	Order     solver.Order
-	Method    solver.MethodConfig
+	Partition problem.Partition
+	Scheme    iterate.Scheme
+	Order     problem.Order
+	Method    problem.MethodConfig
 	Tolerance float64
-	Every     solver.Iteration // solver.Config.CheckEvery
-	Lag       solver.Iteration
-	MaxSweeps solver.Iteration
+	Every     iterate.Iteration // problem.Config.CheckEvery
+	Lag       iterate.Iteration
+	MaxSweeps iterate.Iteration
 	Repeat    time.Duration
 
 	Reconfigure bool          // at boundaries of time steps
@@ -70,7 +70,7 @@ type SpeedChange struct {
 }
 
 // costAt returns the cost of a rank's operations at a time.
-func (s *Scenario) costAt(r solver.Rank, now time.Duration) Cost {
+func (s *Scenario) costAt(r iterate.Rank, now time.Duration) Cost {
 	c, since := s.Costs[r], time.Duration(-1)
 	for _, h := range s.SpeedChanges {
 		if h.Rank == r && h.At <= now && h.At > since {
@@ -87,7 +87,7 @@ func (c Cost) Relax(n int) time.Duration {
 
 // RemotePeer adds Delay to everything that a peer sends and receives, data and control.
 type RemotePeer struct {
-	Rank  solver.Rank
+	Rank  iterate.Rank
 	Delay time.Duration
 }
 
@@ -109,8 +109,8 @@ type ControlFaults struct {
 // Stop is a request for an early end.
 type Stop struct {
 	At   time.Duration // since the peer's first operation; 0: there is no request
-	Rank solver.Rank
-	Why  solver.Reason
+	Rank iterate.Rank
+	Why  iterate.Reason
 }
 
 // Peers returns the number of peers.
@@ -123,7 +123,7 @@ type Sites struct {
 }
 
 // distance returns the additional delay between two ranks.
-func (s *Scenario) distance(a, b solver.Rank) time.Duration {
+func (s *Scenario) distance(a, b iterate.Rank) time.Duration {
 	var d time.Duration
 	if s.Sites != nil && s.Sites.Of[a] != s.Sites.Of[b] {
 		d = s.Sites.Apart
@@ -182,7 +182,7 @@ func drawClusters(r *rand.Rand, s *Scenario) {
 }
 
 // label returns the declared cluster of a rank; "" if none is declared.
-func (s *Scenario) label(r solver.Rank) string {
+func (s *Scenario) label(r iterate.Rank) string {
 	if s.Clusters == nil {
 		return ""
 	}
@@ -195,7 +195,7 @@ func chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
 
 // drawProblem draws a small obstacle problem of any dimension with contact, most of them with a
 // known bound on ‖A⁻¹‖.
-func drawProblem(r *rand.Rand) (*solver.Problem, string) {
+func drawProblem(r *rand.Rand) (*problem.Problem, string) {
 	dim := pick(r, 1, 2, 3, 3)
 	p := &problem.Problem{Name: "drawn", Dimension: dim, N: [3]int{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1}}
 	most := [...]int{0, 24, 12, 8}[dim]
@@ -258,7 +258,7 @@ func drawPartition(r *rand.Rand, p *problem.Problem) (problem.Partition, error) 
 		return problem.Slabs(p.N, min(peers, p.N[slow]), nil)
 	}
 	// The tensor product of uneven cuts.
-	var part solver.Partition
+	var part problem.Partition
 	left := peers
 	for a := range 3 {
 		k := 1
@@ -336,7 +336,7 @@ func drawFaults(r *rand.Rand, s *Scenario) {
 		from := time.Duration(r.Int64N(int64(s.FaultsEnd) + 1))
 		s.Cuts = append(s.Cuts, Cut{
 			From: from, To: min(from+time.Duration(r.IntN(150))*time.Millisecond, s.FaultsEnd),
-			Split: solver.Rank(r.IntN(s.Peers() + 1)),
+			Split: iterate.Rank(r.IntN(s.Peers() + 1)),
 		})
 	}
 }

@@ -24,7 +24,7 @@ func drawSchwarz(r *rand.Rand, s *Scenario) {
 	if s.Scheme.Name() == iterate.Asynchronous().Name() {
 		s.Method.Flexible = chance(r, 0.4)
 	}
-	s.Order, s.Balance = solver.Jacobi, false
+	s.Order, s.Balance = problem.Jacobi, false
 	// A relaxation is many sweeps of a region larger than the box. With the drawn costs, virtual
 	// time would pass with few events.
 	for i := range s.Costs {

@@ -162,7 +162,7 @@ func forget(all ...*Result) {
 
 func TestDrawnScenariosAreSound(t *testing.T) {
 	dims := map[int]int{}
-	orders := map[solver.Order]int{}
+	orders := map[problem.Order]int{}
 	peers := map[int]int{}
 	for seed := range uint64(500) {
 		s, err := Draw(seed)

@@ -87,7 +87,7 @@ func (s *Stale) Run() (Staleness, error) {
 
 // turn lets a worker read and relax once, or measure once. It stops before the worker would read
 // again.
-func (r *staleRun) turn(rank solver.Rank) (ended bool, err error) {
+func (r *staleRun) turn(rank iterate.Rank) (ended bool, err error) {
 	w := r.workers[rank]
 	for _, l := range w.Links() {
 		if err := r.deliver(l.Rank, rank); err != nil {
@@ -118,8 +118,8 @@ func (r *staleRun) turn(rank solver.Rank) (ended bool, err error) {
 }
 
 // keep stores a face that a worker sends.
-func (r *staleRun) keep(from solver.Rank, op solver.Op) {
-	key := [2]solver.Rank{from, op.To}
+func (r *staleRun) keep(from iterate.Rank, op iterate.Op) {
+	key := [2]iterate.Rank{from, op.To}
 	p := r.faces[key]
 	if p == nil {
 		p = &pastFaces{data: make([][]byte, r.of.Most+1)}
@@ -139,8 +139,8 @@ func (r *staleRun) keep(from solver.Rank, op solver.Op) {
 }
 
 // deliver passes a face of a random age to a worker.
-func (r *staleRun) deliver(from, to solver.Rank) error {
-	p := r.faces[[2]solver.Rank{from, to}]
+func (r *staleRun) deliver(from, to iterate.Rank) error {
+	p := r.faces[[2]iterate.Rank{from, to}]
 	if p == nil {
 		return nil // the face of the start is used
 	}

@@ -33,7 +33,7 @@ func drawSteps(r *rand.Rand, s *Scenario) {
 }
 
 // step stores the block at the end of a time step.
-func (p *peer) step(r solver.StepResult) {
+func (p *peer) step(r iterate.StepResult) {
 	c, n := p.c, p.c.Scenario.Problem.Points()
 	for len(c.ends) <= r.Step {
 		c.ends = append(c.ends, make([]float64, n))

@@ -45,7 +45,7 @@ func trap(seed uint64) (*Scenario, bool, error) {
 	if s.Scheme.Name() == "hybrid" {
 		s.Clusters = problem.Clusters(s.Partition, s.Peers())
 	}
-	s.Order = solver.Jacobi
+	s.Order = problem.Jacobi
 	s.MaxSweeps = 0
 	s.Stop = Stop{}
 	s.Tolerance = pick(r, 1e-2, 1e-3, 1e-4)
@@ -54,7 +54,7 @@ func trap(seed uint64) (*Scenario, bool, error) {
 	if r.IntN(4) == 0 {
 		return s, false, nil // nothing but random delays, slow peers and loss
 	}
-	corner := solver.Rank(pick(r, 0, s.Peers()-1))
+	corner := iterate.Rank(pick(r, 0, s.Peers()-1))
 	s.Remote = []RemotePeer{{Rank: corner, Delay: time.Second}}
 	s.Cuts, s.Patience = nil, 10*time.Minute
 	s.Faults.Capacity, s.After.Capacity = 0, 0

@@ -19,7 +19,7 @@ func BenchmarkSweep(b *testing.B) {
 			pl := plan{problem: p, peers: bench.peers, scheme: bench.scheme,
 				change: func(_ int, c *runner.Config) {
 					c.Solver.Tolerance = 0
-					c.Solver.MaxSweeps = solver.Iteration(max(b.N, 1))
+					c.Solver.MaxSweeps = iterate.Iteration(max(b.N, 1))
 					c.Solver.CheckEvery = 1000
 				}}
 			if bench.peers > 1 {

@@ -80,7 +80,8 @@ func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 }
 
 var steppers = []iterate.Scheme{
-	iterate.Synchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2), iterate.Asynchronous(), iterate.Hybrid([]int{0, 0,
+	iterate.Synchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2), iterate.Asynchronous(),
+	iterate.Hybrid([]int{0, 0,
 		1, 1}),
 }
 

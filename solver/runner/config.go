@@ -22,7 +22,7 @@ var ErrNoVerdict = errors.New("runner: the peers did not agree on the end in tim
 // Config describes a peer and its network. Solver, Node and Names are required; a peer without
 // neighbours needs no Node.
 type Config struct {
-	Solver solver.Config // Executor nil: one of Threads threads
+	Solver problem.Config // Executor nil: one of Threads threads
 	// Threads is the number of threads that relax the peer's box; 0: 1. It is not used if
 	// Solver.Executor is set.
 	Threads int
@@ -53,7 +53,7 @@ type Config struct {
 	ProgressEvery time.Duration
 	// Step is called on Run's goroutine at the end of a time step. solution writes the values of the
 	// peer's box, as Solution does. An error ends the run.
-	Step func(s solver.StepResult, box solver.Box, solution func(dst []float64)) error
+	Step func(s iterate.StepResult, box problem.Box, solution func(dst []float64)) error
 	Log  zerolog.Logger // its zero value logs nothing
 }
 
@@ -61,8 +61,8 @@ type Config struct {
 type Progress struct {
 	Elapsed  time.Duration // since the first relaxation
 	Step     int           // time step in progress; 0: the problem is stationary
-	Sweep    solver.Iteration
-	Residual float64 // relative, as in solver.Progress; NaN: not known yet
+	Sweep    iterate.Iteration
+	Residual float64 // relative, as in iterate.Progress; NaN: not known yet
 }
 
 const (

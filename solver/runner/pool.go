@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Pool is a solver.Executor of several threads: the caller's goroutine, and helpers that live until
+// Pool is a problem.Executor of several threads: the caller's goroutine, and helpers that live until
 // Close. For allocates nothing. One caller may use it at a time.
 type Pool struct {
 	helpers []*helper

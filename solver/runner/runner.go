@@ -272,11 +272,11 @@ func (r *Runner) Discard() { r.peer, r.exchange = nil, nil }
 // Steps returns the number of time steps of the run; 0 if the problem is stationary.
 func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 
-// Method describes the peer's method: see solver.Describe.
-func (r *Runner) Method() string { return solver.Describe(r.peer) }
+// Method describes the peer's method.
+func (r *Runner) Method() string { return r.peer.Describe() }
 
 // Box returns the peer's box.
-func (r *Runner) Box() solver.Box { return r.peer.Box() }
+func (r *Runner) Box() problem.Box { return r.peer.Box() }
 
 // Close closes the sessions and ends the threads. It waits until the last messages are accepted, but
 // no longer than the node's Linger.

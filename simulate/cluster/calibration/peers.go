@@ -39,12 +39,12 @@ type arrival struct {
 	data  []byte
 }
 
-// problem returns a problem like the reference problem. Its obstacle differs from point to point, so
+// testProblem returns a problem like the reference problem. Its obstacle differs from point to point, so
 // that it is read from memory.
-func problem(n [3]int) *solver.Problem {
-	return &solver.Problem{
-		Name: "calibration", Dimension: 3, N: n, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
-		Obstacle: func(p solver.Point) float64 {
+func testProblem(n [3]int) *problem.Problem {
+	return &problem.Problem{
+		Name: "calibration", Dimension: 3, N: n, Hi: problem.Point{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1},
+		Obstacle: func(p problem.Point) float64 {
 			v := 0.5
 			for _, x := range p {
 				v -= 4 * (x - 0.5) * (x - 0.5)
@@ -75,10 +75,11 @@ func newPeers(b Workload) ([]*relaxer, error) {
 	}
 	var all []*relaxer
 	for rank := range partition.Peers() {
-		peer, err := solver.New(solver.Config{
-			Problem: problem(n), Partition: partition, Rank: solver.Rank(rank), Scheme: solver.Synchronous(), Tolerance: 1e-12,
+		peer, err := solver.New(problem.Config{
+			Problem: testProblem(n), Partition: partition, Rank: iterate.Rank(rank), Scheme: iterate.Synchronous(),
+			Tolerance:  1e-12,
 			CheckEvery: 1 << 30,
-			Method:     solver.MethodConfig{Together: 1}, // as for a peer among others
+			Method:     problem.MethodConfig{Together: 1}, // as for a peer among others
 		})
 		if err != nil {
 			return nil, err
@@ -122,7 +123,7 @@ func begin(all []*relaxer) error {
 }
 
 // begins carries out an operation among all peers.
-func (r *relaxer) begins(op solver.Op, rank solver.Rank, all []*relaxer) error {
+func (r *relaxer) begins(op iterate.Op, rank iterate.Rank, all []*relaxer) error {
 	switch op.Kind {
 	case iterate.OpRelax:
 		r.peer.Relax(op)

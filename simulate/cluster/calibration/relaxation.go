@@ -233,7 +233,8 @@ func straggle(of []sweep, jitter float64) cluster.Straggle {
 	if times == 0 {
 		return cluster.Straggle{}
 	}
-	return cluster.Straggle{PerSecond: min(mostPauses, float64(times)/relaxed*1e9), For: time.Duration(paused / float64(times))}
+	return cluster.Straggle{PerSecond: min(mostPauses, float64(times)/relaxed*1e9),
+		For: time.Duration(paused / float64(times))}
 }
 
 // normalQuartiles is the distance of a normal distribution's quartiles, in deviations.
