@@ -71,7 +71,7 @@ func table() []row {
 		{pkg: "problems/option", core: true, may: []string{"solver/iterate", "solver/multilevel", "solver/problem", gonum}},
 		{pkg: "problems/file", may: []string{"problems", "problems/option", "solver/problem", "internal/kernel", gonum, expr, goyaml, npyio, "internal/npy", "internal/yamldoc", "internal/spelling"}},
 		{pkg: "simulate", may: []string{"internal/virtual", "simulate/cluster", "microproto", "microproto/ctp", "p2psap", "solver", "solver/..."}},
-		{pkg: "internal/sim", may: []string{"internal/virtual", "microproto/...", "p2psap", "solver", "solver/...", "problems", "internal/kernel", rapid}},
+		{pkg: "internal/sim", may: []string{"solver/iterate/iteratetest", "internal/virtual", "microproto/...", "p2psap", "solver", "solver/...", "problems", "internal/kernel", rapid}},
 		{pkg: "simulate/cluster", core: true, may: []string{gonum}},
 		{pkg: "simulate/cluster/calibration", may: []string{"simulate/cluster", "solver", "solver/...", "microproto", "microproto/ctp", "p2psap", "p2psap/driver", "ether", gonum}},
 		{pkg: "simulate/cluster/file", may: []string{"simulate/cluster", "internal/yamldoc", "internal/spelling", goyaml}},

@@ -33,7 +33,8 @@ func (b Workload) orDefault() (Workload, error) {
 		return b, fmt.Errorf("messages by an MTU of %d bytes: it should be %d to %d", b.MTU, ether.MinMTU, ether.MaxMTU)
 	}
 	if b.N < 2 || b.N > 1024 || b.Peers < 1 || b.Peers > b.N {
-		return b, fmt.Errorf("a block of one of %d peers at n = %d: there should be 2 to 1024 points a side, and 1 to n peers", b.Peers, b.N)
+		return b, fmt.Errorf("a block of one of %d peers at n = %d: want 2 to 1024 points a side, and 1 to n peers",
+			b.Peers, b.N)
 	}
 	return b, nil
 }
