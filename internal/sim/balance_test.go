@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// uneven is four peers of even slabs of a long box, relaxing a point in that time; the
-// speeds follow.
+// uneven returns four peers with equal slabs of a long box; a point takes 1 µs.
 func uneven(t *testing.T, scheme iterate.Scheme, balance bool) *Scenario {
 	s := plain(t, [3]int{8, 8, 40}, 4, scheme)
 	s.Balance = balance
@@ -21,9 +20,9 @@ func uneven(t *testing.T, scheme iterate.Scheme, balance bool) *Scenario {
 	return s
 }
 
-// TestBalance: one of four peers is five times slower, or becomes ten times slower in
-// mid-run, or faster again; planes move, the bits (in lockstep) or the residual stay what
-// they have to be, which play checks, and the run takes less virtual time.
+// One of four peers is five times slower, or becomes ten times slower during the run, or fast again.
+// Planes move, the bits (in lockstep) or the residual are right, which play checks, and the run
+// takes less virtual time.
 func TestBalance(t *testing.T) {
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous(),
 		iterate.Hybrid([]int{0, 0, 1, 1})} {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Planes move over real sockets, between peers of which one is slowed; the answer covers the
-// grid, and is the sequential one bit by bit where the scheme promises that.
+// Planes move over real sockets between peers of which one is slowed down. The answer covers the
+// grid, and has the bits of the sequential method if the scheme promises that.
 func TestPlanesMoveOverSockets(t *testing.T) {
 	p := membrane(t, 20)
 	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)

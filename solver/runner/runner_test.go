@@ -27,11 +27,11 @@ func names(peers int) []string {
 	return out
 }
 
-// plan is a run to be tried.
+// plan describes a run.
 type plan struct {
 	problem *problem.Problem
 	peers   int
-	boxes   bool // not slabs
+	boxes   bool // instead of slabs
 	scheme  iterate.Scheme
 	change  func(rank int, c *runner.Config)
 	node    func(rank int) runner.Node
@@ -59,7 +59,7 @@ func (p *plan) config(t testing.TB, rank int) runner.Config {
 	return c
 }
 
-// outcome is what a peer's run gave.
+// outcome is the outcome of a peer's run.
 type outcome struct {
 	result runner.Result
 	err    error
@@ -67,7 +67,7 @@ type outcome struct {
 	block  []float64
 }
 
-// run runs all peers, each on a goroutine of its own.
+// run runs all peers, each on its own goroutine.
 func (p *plan) run(t testing.TB) []outcome {
 	t.Helper()
 	ctx := await.Context(t)
@@ -95,7 +95,7 @@ func (p *plan) run(t testing.TB) []outcome {
 	return out
 }
 
-// assemble puts the blocks together.
+// assemble returns the assembled blocks.
 func assemble(p *problem.Problem, peers []outcome) []float64 {
 	u := make([]float64, p.Points())
 	for _, o := range peers {
@@ -188,7 +188,7 @@ func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 	}
 }
 
-// A slow peer is waited for in lockstep.
+// In lockstep the others wait for a slow peer.
 func TestSlowPeer(t *testing.T) {
 	m := newMesh(3)
 	pl := plan{problem: membrane(t, 15), peers: 2, scheme: iterate.Synchronous(),
@@ -204,13 +204,13 @@ func TestSlowPeer(t *testing.T) {
 	require.Equal(t, out[0].result.Sweeps, out[1].result.Sweeps)
 }
 
-// An asynchronous peer goes on while its neighbour stands still.
+// An asynchronous peer continues while its neighbour is stopped.
 func TestNeighbourThatStandsStill(t *testing.T) {
 	const ahead = 100
 	m := newMesh(3)
 	still, done := make(chan struct{}), make(chan struct{})
 	var far, stands sync.Once
-	var stood, from iterate.Iteration // sweeps when peer 1 stands still: its own, and those of peer 0
+	var stood, from iterate.Iteration // sweeps when peer 1 stops: its own, and those of peer 0
 	pl := plan{problem: membrane(t, 15), peers: 2, scheme: iterate.Asynchronous(),
 		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
 		change: func(rank int, c *runner.Config) {
@@ -240,8 +240,7 @@ func TestNeighbourThatStandsStill(t *testing.T) {
 	require.Positive(t, stood)
 }
 
-// A peer that does not relax for a while goes on repeating its newest faces, since
-// they may have been lost.
+// A peer that does not relax for a while repeats its newest faces, since they may have been lost.
 func TestSlowPeerRepeats(t *testing.T) {
 	p := membrane(t, 15)
 	m := newMesh(4)
@@ -273,7 +272,8 @@ func TestEarlyEnd(t *testing.T) {
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1)} {
 		for _, why := range []iterate.Reason{iterate.Interrupted, iterate.ReachedTime, iterate.ReachedSweeps} {
 			t.Run(fmt.Sprintf("%s/%v", scheme.Name(), why), func(t *testing.T) {
-				// A busy machine may give the peers no processor for so long: more time, then.
+				// A busy machine may give the peers no processor for so long; then the test allows
+				// more time.
 				for limit := 5 * time.Millisecond; !endsEarly(t, p, scheme, why, limit); limit *= 2 {
 				}
 			})
@@ -281,7 +281,7 @@ func TestEarlyEnd(t *testing.T) {
 	}
 }
 
-// endsEarly runs until an early end, and checks it; false: a peer had made less than ten
+// endsEarly checks a run with an early end. It returns false if a peer had made fewer than ten
 // sweeps by then.
 func endsEarly(t *testing.T, p *problem.Problem, scheme iterate.Scheme, why iterate.Reason, limit time.Duration) bool {
 	m := newMesh(5)
@@ -295,7 +295,7 @@ func endsEarly(t *testing.T, p *problem.Problem, scheme iterate.Scheme, why iter
 			c.Solver.Tolerance = 0
 			switch why {
 			case iterate.Interrupted:
-				if rank == 1 { // not the root: the wish has to travel
+				if rank == 1 { // not the root, so that the request has to travel
 					c.Stop = stop
 				}
 			case iterate.ReachedTime:
@@ -318,7 +318,7 @@ func endsEarly(t *testing.T, p *problem.Problem, scheme iterate.Scheme, why iter
 	return true
 }
 
-// A peer that is lost is named by those who needed it, whose blocks stay readable.
+// The error names a lost peer, and the blocks of the others stay readable.
 func TestLostPeerIsNamed(t *testing.T) {
 	p := membrane(t, 15)
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
@@ -345,7 +345,7 @@ func TestLostPeerIsNamed(t *testing.T) {
 				moved = moved || v != 0
 			}
 			require.True(t, moved)
-			// The other one, who is well, finds its neighbour gone.
+			// The lost peer itself finds that its neighbour has left.
 			require.ErrorAs(t, out[1].err, &e)
 			require.Equal(t, iterate.Rank(0), e.Rank)
 			require.ErrorContains(t, out[1].err, "left too early by rank 0")
@@ -353,7 +353,7 @@ func TestLostPeerIsNamed(t *testing.T) {
 	}
 }
 
-// An early end that the others never hear of ends in bounded time.
+// An early end that the others do not receive ends in bounded time.
 func TestNoVerdict(t *testing.T) {
 	p := membrane(t, 15)
 	m := newMesh(9)
