@@ -1,4 +1,4 @@
-// Package choice reads the words of flags that launcher and peers have in common.
+// Package choice parses the flag values that launcher and peers share.
 package choice
 
 import (
@@ -14,8 +14,8 @@ import (
 // maxDelay bounds K of delay:K.
 const maxDelay = 1 << 20
 
-// Scheme reads the word of --scheme. clusters are the labels of the peers, by rank,
-// which hybrid needs; a peer without a label is a cluster of its own.
+// Scheme parses --scheme. clusters are the labels of the peers, by rank, for hybrid; a peer without a label is its own
+// cluster.
 func Scheme(s string, clusters []string) (solver.Scheme, error) {
 	switch s {
 	case "sync":
@@ -35,7 +35,7 @@ func Scheme(s string, clusters []string) (solver.Scheme, error) {
 	return nil, fmt.Errorf("--scheme %q%s: want sync, async, delay:K or hybrid", s, spelling.Suggest(s, []string{"sync", "async", "hybrid", "delay:1"}))
 }
 
-// numbered gives equal labels equal numbers.
+// numbered replaces labels by numbers, equal ones by equal numbers.
 func numbered(labels []string) []int {
 	out := make([]int, len(labels))
 	for r, l := range labels {
@@ -47,7 +47,7 @@ func numbered(labels []string) []int {
 	return out
 }
 
-// Order reads the word of --order.
+// Order parses --order.
 func Order(s string) (solver.Order, error) {
 	for _, o := range []solver.Order{solver.Jacobi, solver.InTurn} {
 		if s == o.String() {

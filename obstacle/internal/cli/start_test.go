@@ -10,8 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// Of a run that ended early the start is delivered where the last iterate is worse, and
-// nothing is replaced otherwise.
+// The answer of a run that ended early is the starting iterate if its residual is smaller than that of the last one.
 func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 	b, err := problems.Lookup("membrane")
 	require.NoError(t, err)
@@ -38,7 +37,7 @@ func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 		o := &launch.Outcome{Reason: c.reason, U: c.u}
 		e, err := solver.Evaluate(p, c.u, nil)
 		require.NoError(t, err)
-		got, err := better(&work{problem: p, initial: c.initial}, o, e, nil)
+		got, err := preferStart(&work{problem: p, initial: c.initial}, o, e, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.want, o.U, c.name)
 		require.Equal(t, c.replaced, o.AtStart, c.name)
