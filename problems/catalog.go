@@ -51,7 +51,8 @@ func (c *Catalog) Lookup(name string) (Builtin, error) {
 	if i := slices.Index(names, name); i >= 0 {
 		return c.all[i], nil
 	}
-	return Builtin{}, fmt.Errorf("no built-in problem %q%s; there are %s", name, spelling.Suggest(name, names), strings.Join(names, ", "))
+	return Builtin{}, fmt.Errorf("no built-in problem %q%s; there are %s", name, spelling.Suggest(name, names),
+		strings.Join(names, ", "))
 }
 
 // Lookup returns the built-in problem of that name; see Catalog.Lookup.

@@ -1,5 +1,5 @@
-// Command own-obstacle is the program obstacle with a micro-protocol, a problem and a link of its own: every command and
-// flag of docs/cli.md works, and in addition
+// Command own-obstacle is the program obstacle with a micro-protocol, a problem and a link of its own: every command
+// and flag of docs/cli.md works, and in addition
 //
 //	own-obstacle solve dome --n 64 --peers 4 --rows Checksum --network unix
 package main

@@ -33,7 +33,8 @@ type Set struct {
 // New returns a Set of what this module provides.
 func New() *Set {
 	s := &Set{Protocols: ctp.Catalog(), Problems: problems.Builtins()}
-	intra, inter := p2psap.Column{Mode: microproto.ModeSynchronous, Intra: true}, p2psap.Column{Mode: microproto.ModeSynchronous}
+	inter := p2psap.Column{Mode: microproto.ModeSynchronous}
+	intra := p2psap.Column{Mode: microproto.ModeSynchronous, Intra: true}
 	s.Rows.entries = []entry[p2psap.OptionalRow]{{
 		"NegativeAck", "receivers name gaps at once, and the sender sends what they name again",
 		p2psap.OptionalRow{Protocol: "NegativeAck", Columns: []p2psap.Column{intra, inter}},

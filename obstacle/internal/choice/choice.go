@@ -32,7 +32,8 @@ func Scheme(s string, clusters []string) (solver.Scheme, error) {
 		}
 		return solver.BoundedDelay(k), nil
 	}
-	return nil, fmt.Errorf("--scheme %q%s: want sync, async, delay:K or hybrid", s, spelling.Suggest(s, []string{"sync", "async", "hybrid", "delay:1"}))
+	return nil, fmt.Errorf("--scheme %q%s: want sync, async, delay:K or hybrid", s,
+		spelling.Suggest(s, []string{"sync", "async", "hybrid", "delay:1"}))
 }
 
 // numbered replaces labels by numbers, equal ones by equal numbers.

@@ -6,8 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// balanceMode parses --balance. It returns whether planes move between peers, and the text for the answer. A run that cannot
-// be balanced is not refused, since compare also has rows of one peer.
+// balanceMode parses --balance. It returns whether planes move between peers, and the text for the answer. A run that
+// cannot be balanced is not refused, since compare also has rows of one peer.
 func (q *request) balanceMode(w *work) (bool, string, error) {
 	switch q.balance {
 	case "", "off":

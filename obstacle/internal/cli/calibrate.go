@@ -30,7 +30,8 @@ of --scheme: asynchronous ones are not acknowledged and cost less.`,
 				return usage("--n %d --peers %d: want 2 to 1024 points per axis and 1 to n peers", n, peers)
 			}
 			if mtu != 0 && (mtu < ether.MinMTU || mtu > ether.MaxMTU) {
-				return usage("--mtu %d: want %d to %d bytes, or 0 for that of loopback", mtu, ether.MinMTU, ether.MaxMTU)
+				return usage("--mtu %d: want %d to %d bytes, or 0 for that of loopback", mtu, ether.MinMTU,
+					ether.MaxMTU)
 			}
 			if scheme != "sync" && scheme != "async" {
 				return usage("--scheme %q: want sync or async", scheme)

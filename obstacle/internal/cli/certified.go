@@ -18,7 +18,8 @@ type enclosureFlags struct {
 }
 
 func (n *enclosureFlags) add(f *pflag.FlagSet) {
-	f.BoolVar(&n.enabled, "enclose", false, "bound the discrete solution and every probe from below and above, rounding errors included")
+	f.BoolVar(&n.enabled, "enclose", false,
+		"bound the discrete solution and every probe from below and above, rounding errors included")
 	f.IntVar(&n.sweeps, "enclose-sweeps", 24, "with --enclose: relaxations that tighten the bounds")
 }
 
@@ -28,7 +29,8 @@ func (n *enclosureFlags) check(p *solver.Problem) error {
 	case n.sweeps < 0:
 		return usage("--enclose-sweeps %d: want 0 or more", n.sweeps)
 	case n.enabled && p.Steps() > 0:
-		return usage("--enclose: the problem is nonstationary, and the errors of its steps add up; only stationary problems can be enclosed")
+		return usage("--enclose: the problem is nonstationary, and the errors of its steps add up; only " +
+			"stationary problems can be enclosed")
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// clusterLabels returns the function that declares the clusters of peers, by --clusters or --topology, or nil if they are to be
-// measured.
+// clusterLabels returns the function that declares the clusters of peers, by --clusters or --topology, or nil if they
+// are to be measured.
 func (q *request) clusterLabels(p solver.Partition) (launch.Label, error) {
 	peers := p.Peers()
 	switch {
@@ -62,8 +62,8 @@ func (q *request) clusterLabels(p solver.Partition) (launch.Label, error) {
 	return func(int, string, []netip.Addr) (string, error) { return here, nil }, nil
 }
 
-// possibleClusters returns as many labels as the run may have clusters. The hosts of peers that are started by hand are unknown,
-// so --topology allows as many as the file has.
+// possibleClusters returns as many labels as the run may have clusters. The hosts of peers that are started by hand
+// are unknown, so --topology allows as many as the file has.
 func (q *request) possibleClusters() ([]string, error) {
 	n := q.clusters
 	if q.topology != "" {
@@ -116,7 +116,8 @@ func (q *request) needInterCluster(flag string) error {
 		}
 	}
 	if missing != nil {
-		return usage("%s: sessions between clusters need %s, which the catalog lacks", flag, strings.Join(missing, ", "))
+		return usage("%s: sessions between clusters need %s, which the catalog lacks", flag,
+			strings.Join(missing, ", "))
 	}
 	return nil
 }

@@ -86,7 +86,8 @@ same for the same seed.`,
 	}
 	f := c.Flags()
 	q.flags(f)
-	f.StringSliceVar(&schemes, "scheme", nil, "schemes to compare: sync, async, delay:K, hybrid (default sync,async, and hybrid with clusters)")
+	f.StringSliceVar(&schemes, "scheme", nil,
+		"schemes to compare: sync, async, delay:K, hybrid (default sync,async, and hybrid with clusters)")
 	f.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "schemes" {
 			name = "scheme"
@@ -97,7 +98,8 @@ same for the same seed.`,
 	f.IntSliceVar(&peers, "peers", []int{2}, "numbers of peers, P1,P2,…")
 	f.IntVar(&rounds, "rounds", 3, "number of rounds, each of which runs every row once")
 	o.flags(f)
-	f.StringArrayVar(&out, "out", nil, "write a figure of the efficiency (.png, .svg, .pdf), with --model also a table (.csv); repeatable")
+	f.StringArrayVar(&out, "out", nil,
+		"write a figure of the efficiency (.png, .svg, .pdf), with --model also a table (.csv); repeatable")
 	return grouped(c)
 }
 

@@ -92,7 +92,8 @@ func (m *methodComparison) addRows(c *report.SimulatedComparison) {
 		}
 		r.figures.Against(alone, r.staleDivisor())
 		if name := r.work.method.Name; name != m.method {
-			of.About = fmt.Sprintf("out of lockstep, %s means %s with %s on the box of every machine", m.method, name, m.method)
+			of.About = fmt.Sprintf("out of lockstep, %s means %s with %s on the box of every machine", m.method, name,
+				m.method)
 		}
 		of.Costing = max(of.Costing, r.staleDivisor())
 		c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})

@@ -56,7 +56,8 @@ func (o *modelFlags) check(c *cobra.Command) error {
 	}
 	if name := changed(realFlags()); name != "" {
 		instead := map[string]string{
-			"peers": "; give --machines", "clusters": "; the model has sites", "slowdown": "; the model has slow machines",
+			"peers": "; give --machines", "clusters": "; the model has sites",
+			"slowdown": "; the model has slow machines",
 		}
 		return usage("--%s is for real runs, but --model simulates%s", name, instead[name])
 	}
@@ -145,8 +146,8 @@ func worst(rows []*virtualRun) error {
 	return out
 }
 
-// worseCode reports whether an exit code is more important than another: failures come before stopped runs, and those before
-// refused ones.
+// worseCode reports whether an exit code is more important than another: failures come before stopped runs, and those
+// before refused ones.
 func worseCode(code, than int) bool {
 	order := []int{ExitSolved, ExitUsage, ExitStopped, ExitFailed}
 	return slices.Index(order, code) > slices.Index(order, than)

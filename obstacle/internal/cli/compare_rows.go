@@ -11,8 +11,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// row is one scheme on a number of peers: medians over the rounds. Values are null if a run was refused or did not solve the
-// problem.
+// row is one scheme on a number of peers: medians over the rounds. Values are null if a run was refused or did not
+// solve the problem.
 type row struct {
 	Method     string          `json:"method"`
 	Scheme     string          `json:"scheme"`
@@ -104,7 +104,8 @@ func (c *comparison) text(w io.Writer) {
 	fmt.Fprintf(w, "%s, n = %v, tolerance %g, %d threads per peer, median of %d rounds\n",
 		c.Problem, c.N, c.Tolerance, c.Threads, c.Rounds)
 	table(w, func(w io.Writer) {
-		fmt.Fprintln(w, "method\tscheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")
+		fmt.Fprintln(w,
+			"method\tscheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")
 		for _, r := range c.Rows {
 			if r.Why != "" {
 				fmt.Fprintf(w, "%s\t%s\t%d\t–\t–\t–\t–\t–\t–\t–\t–\n", r.Method, r.Scheme, r.Peers)
@@ -115,7 +116,8 @@ func (c *comparison) text(w io.Writer) {
 				efficiency = fmt.Sprintf("%.0f %%", 100*float64(r.Efficiency))
 			}
 			fmt.Fprintf(w, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%s\t%.1f\t%.2e\t%d\t%.1f\n",
-				r.Method, r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest, efficiency, r.Equivalent, float64(r.Residual), *r.Messages, float64(*r.Bytes)/1e6)
+				r.Method, r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest, efficiency,
+				r.Equivalent, float64(r.Residual), *r.Messages, float64(*r.Bytes)/1e6)
 		}
 	})
 	for _, r := range c.Rows {
@@ -130,7 +132,8 @@ func (c *comparison) text(w io.Writer) {
 	report.Lines(w, c.Outputs)
 }
 
-// series returns the lines of a figure: one per scheme, and per method if there are several. Each starts at its reference.
+// series returns the lines of a figure: one per scheme, and per method if there are several. Each starts at its
+// reference.
 func series(rows []row, methods bool) []figure.Series {
 	var out []figure.Series
 	for at, r := range rows {

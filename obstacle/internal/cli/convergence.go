@@ -22,14 +22,14 @@ type convergence struct {
 	Method    string  `json:"method"`
 	Exact     bool    `json:"against_exact"` // else against the next finer grid
 	Grids     []level `json:"grids"`
-	// Order is the slope of a straight line through the logarithms of all errors. The order between two grids varies with
-	// the position of the free boundary relative to the grid points.
+	// Order is the slope of a straight line through the logarithms of all errors. The order between two grids varies
+	// with the position of the free boundary relative to the grid points.
 	Order   nullable.Number `json:"order"`
 	Version string          `json:"version"`
 }
 
-// level describes one grid. Error is the largest error at the grid points: against the exact solution, or against the next finer
-// grid at their common points. Order is the order between this grid and the previous one.
+// level describes one grid. Error is the largest error at the grid points: against the exact solution, or against the
+// next finer grid at their common points. Order is the order between this grid and the previous one.
 type level struct {
 	N          []int           `json:"n"`
 	Points     int             `json:"points"`
@@ -91,7 +91,7 @@ func (a *app) convergence(ctx context.Context, q *request, ref string, grids []i
 			continue
 		}
 		if n != 2*grids[i-1]+1 {
-			return usage("--grids %v: no exact solution is known, so every grid must contain the points of the previous one: "+
+			return usage("--grids %v: no exact solution is known, so each must contain the previous one: "+
 				"%d would follow %d", grids, 2*grids[i-1]+1, grids[i-1])
 		}
 		all[i-1].Error = nullable.Number(maxDifference(all[i-1], l))
@@ -152,9 +152,10 @@ func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interru
 	c.Problem, c.Method = s.Problem, s.Method
 	c.Exact = w.problem.AtStep(o.Steps).Exact != nil
 	return &level{
-		N: s.N, Points: s.Points, Error: s.MaxError, Order: nullable.NaN(), ErrorBound: s.ErrorBound, Residual: s.RelativeResidual,
+		N: s.N, Points: s.Points, Seconds: s.Seconds, Sweeps: s.SequentialEquivalentSweeps,
+		Error: s.MaxError, Order: nullable.NaN(), ErrorBound: s.ErrorBound, Residual: s.RelativeResidual,
 		Contact: float64(s.ContactPoints) / float64(s.Points), Upper: float64(s.UpperContact) / float64(s.Points),
-		Sweeps: s.SequentialEquivalentSweeps, Seconds: s.Seconds, hasUpper: s.HasUpper, u: o.U, problem: w.problem,
+		hasUpper: s.HasUpper, u: o.U, problem: w.problem,
 	}, nil
 }
 

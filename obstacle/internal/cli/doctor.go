@@ -121,7 +121,8 @@ func (d *diagnosis) choose() []decision {
 	peers, threads, why := defaultWorkers(solver.Richardson, true, 64*64*64, d.CPUs)
 	offload := decision{"frames", "one per datagram", "no segmentation offload"}
 	if d.UDP.GSO && d.UDP.GRO {
-		offload = decision{"frames", "many per datagram", "the kernel splits and joins datagrams (GSO, GRO), as tested over loopback"}
+		offload = decision{"frames", "many per datagram",
+			"the kernel splits and joins datagrams (GSO, GRO), as tested over loopback"}
 	}
 	return []decision{
 		network, offload,

@@ -46,13 +46,14 @@ type timeSeries struct {
 	err  error
 }
 
-// maxStepPoints is the total number of points of all time steps up to which every step is evaluated, which takes some tenths of
-// a second.
+// maxStepPoints is the total number of points of all time steps up to which every step is evaluated, which takes some
+// tenths of a second.
 const maxStepPoints = 1 << 22
 
 // newRecorder returns the recorder of a run and creates its time series, which need a nonstationary problem.
 func newRecorder(w *work, out []string, every int) (*recorder, error) {
-	r := &recorder{problem: w.problem, every: every, worst: math.NaN(), unboundedBecause: "there are too many steps to evaluate each"}
+	r := &recorder{problem: w.problem, every: every, worst: math.NaN(),
+		unboundedBecause: "there are too many steps to evaluate each"}
 	if n := w.problem.Steps(); n > 0 && w.problem.Points() <= maxStepPoints/n {
 		r.bounds = solver.NewStepBounds(w.problem)
 	}
@@ -111,8 +112,8 @@ func (r *recorder) closeSeries(name string) error {
 	return cmp.Or(s.err, s.Close())
 }
 
-// evaluate computes the residual and the error bound of the assembled answer. For a nonstationary problem it evaluates the end
-// of the last complete step, with the residual of the worst step.
+// evaluate computes the residual and the error bound of the assembled answer. For a nonstationary problem it
+// evaluates the end of the last complete step, with the residual of the worst step.
 func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string) (
 	solver.Evaluation, *report.Evolution, error,
 ) {
@@ -142,7 +143,8 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 			return last, out, err
 		}
 	}
-	out.LastResidual, out.WorstResidual = nullable.Number(last.RelativeResidual), nullable.Number(worst.RelativeResidual)
+	out.LastResidual = nullable.Number(last.RelativeResidual)
+	out.WorstResidual = nullable.Number(worst.RelativeResidual)
 	out.MaxErrorSteps, out.MaxErrorStep = nullable.Number(r.worst), nullable.Measured(int64(r.worstStep))
 	if worst.RelativeResidual < last.RelativeResidual {
 		out.WorstResidual, out.WorstStep = out.LastResidual, nullable.Count(o.Last.Step)
@@ -152,8 +154,8 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 	return last, out, nil
 }
 
-// preferStart replaces the iterate at an early end by the starting iterate if that has a smaller residual, and evaluates it. The
-// start max(φ, 0) has the relative residual 1.
+// preferStart replaces the iterate at an early end by the starting iterate if that has a smaller residual, and
+// evaluates it. The start max(φ, 0) has the relative residual 1.
 func preferStart(w *work, o *launch.Outcome, e solver.Evaluation, x solver.Executor) (solver.Evaluation, error) {
 	early := o.Reason == launch.Sweeps || o.Reason == launch.Time || o.Reason == launch.Interrupted
 	if !early || e.RelativeResidual <= 1 && w.initial == nil && w.problem.Initial == nil {

@@ -34,8 +34,8 @@ func commands(t *testing.T) []*cobra.Command {
 	return all
 }
 
-// --help shows the help of a command in every position: after a flag that expects a value, after all flags, after arguments
-// and after errors. Its example is valid.
+// --help shows the help of a command in every position: after a flag that expects a value, after all flags, after
+// arguments and after errors. Its example is valid.
 func TestHelpAfterAnything(t *testing.T) {
 	for _, c := range commands(t) {
 		t.Run(c.CommandPath(), func(t *testing.T) {

@@ -57,7 +57,8 @@ func (v *infiniband) text(w io.Writer, ports []ib.Port) {
 		fmt.Fprintf(w, "\tno device\n")
 	}
 	for _, p := range ports {
-		fmt.Fprintf(w, "\t%s port %d: %s, %s, %s%s\n", p.Device, p.Number, p.State, p.Layer, p.Rate, listed(", with ", p.Netdevs))
+		fmt.Fprintf(w, "\t%s port %d: %s, %s, %s%s\n", p.Device, p.Number, p.State, p.Layer, p.Rate,
+			listed(", with ", p.Netdevs))
 		for _, g := range p.Identifiers {
 			fmt.Fprintf(w, "\t  GID %d: %s, %s%s\n", g.Index, g.Address, g.Kind, listed(", of ", nonempty(g.Netdev)))
 		}

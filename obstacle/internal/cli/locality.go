@@ -98,8 +98,8 @@ const (
 	connectTime = 3 * time.Second
 )
 
-// distanceTo measures round trips to an address by opening TCP connections; a refused one serves as well. In a run both ends
-// measure, here one does.
+// distanceTo measures round trips to an address by opening TCP connections; a refused one serves as well. In a run
+// both ends measure, here one does.
 func distanceTo(ctx context.Context, peer string) (*distance, error) {
 	if _, _, err := net.SplitHostPort(peer); err != nil {
 		return nil, usage("--peer %q: want HOST:PORT", peer)
@@ -141,8 +141,8 @@ func connectOnce(ctx context.Context, peer string) (netip.Addr, time.Duration, e
 	return netip.Addr{}, 0, err
 }
 
-// evidenceOf returns what this end knows about a peer at an address. Its network is assumed to be that of the interface over
-// which it is reached.
+// evidenceOf returns what this end knows about a peer at an address. Its network is assumed to be that of the
+// interface over which it is reached.
 func evidenceOf(mine []host.Interface, peer netip.Addr, rtt time.Duration) p2psap.Evidence {
 	e := p2psap.Evidence{
 		Mine: p2psap.Place{Host: "this", Process: 1}, Theirs: p2psap.Place{Host: "other", Process: 2}, RTT: rtt,

@@ -26,12 +26,13 @@ type methodFlags struct {
 
 func (m *methodFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&m.name, "method", solver.Richardson, "richardson, sor, multigrid or schwarz")
-	f.StringVar(&m.local, "local", solver.Multigrid, "schwarz: method of a peer on its own box: richardson, sor or multigrid")
+	f.StringVar(&m.local, "local", solver.Multigrid,
+		"schwarz: method of a peer on its own box: richardson, sor or multigrid")
 	f.IntVar(&m.overlap, "overlap", defaultOverlap, "schwarz: layers by which boxes overlap, 0 to 8")
 	f.StringVar(&m.innerCycles, "inner-cycles", "auto",
 		"schwarz: cycles of the local method between two exchanges, or auto (measured)")
 	f.StringVar(&m.coarse, "coarse", "auto",
-		"schwarz: maximum number of points of the coarse grid, auto (1/64 of the points, and 8 per peer unless the scheme is sync) or none")
+		"schwarz: maximum number of points of the coarse grid, none or auto (1/64, and unless sync 8 per peer)")
 	f.BoolVar(&m.flexible, "flexible", false, "schwarz: send values before the local solve has finished")
 	f.Float64Var(&m.omega, "omega", 0, "sor: relaxation factor, above 0 and below 2 (0: from the observed rate)")
 	f.Float64Var(&m.step, "step", 1, "richardson: step in units of 1/max a_ii, above 0 and at most 1")
@@ -51,7 +52,8 @@ func methods() []string {
 func (m *methodFlags) config(s solver.Scheme) (solver.MethodConfig, error) {
 	c := solver.MethodConfig{Name: m.name}
 	if !slices.Contains(methods(), m.name) {
-		return c, usage("--method %q%s: want richardson, sor, multigrid or schwarz", m.name, spelling.Suggest(m.name, methods()))
+		return c, usage("--method %q%s: want richardson, sor, multigrid or schwarz", m.name,
+			spelling.Suggest(m.name, methods()))
 	}
 	if locals := methods()[:3]; !slices.Contains(locals, m.local) {
 		return c, usage("--local %q%s: want richardson, sor or multigrid", m.local, spelling.Suggest(m.local, locals))
@@ -64,7 +66,7 @@ func (m *methodFlags) config(s solver.Scheme) (solver.MethodConfig, error) {
 	}
 	c.Omega, c.Together = m.omega, m.sweepsPerPass
 	if !(m.step > 0 && m.step <= 1) {
-		return c, usage("--step %v: want a number above 0 and at most 1, in units of 1/max a_ii, where the iteration is a contraction",
+		return c, usage("--step %v: want a number above 0 and at most 1, in units of 1/max a_ii, to have a contraction",
 			m.step)
 	}
 	if m.step != 1 {

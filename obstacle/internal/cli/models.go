@@ -29,8 +29,8 @@ func (a *app) openModel(ref string, b calibration.Block) (*clusterfile.File, err
 	return f, badInput(err)
 }
 
-// calibrationBlock returns the block on which this-machine is measured for a run: that of a cube with the longest side of --n,
-// divided among the largest number of peers. Other checks report invalid values.
+// calibrationBlock returns the block on which this-machine is measured for a run: that of a cube with the longest
+// side of --n, divided among the largest number of peers. Other checks report invalid values.
 func (q *request) calibrationBlock(machines ...int) calibration.Block {
 	n, err := numbers("n", q.n)
 	b := calibration.Block{}

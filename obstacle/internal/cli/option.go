@@ -54,8 +54,8 @@ func (r *optionRecord) step(m int, t float64, at *solver.Problem, u []float64) {
 // fewPoints is the number of points up to which one thread is used.
 const fewPoints = 1 << 14
 
-// quote returns the price and its sensitivities, with an estimate of the error if the run was complete. For a perpetual option
-// it also sets the boundary that write writes.
+// quote returns the price and its sensitivities, with an estimate of the error if the run was complete. For a
+// perpetual option it also sets the boundary that write writes.
 func (r *optionRecord) quote(end *solver.Problem, u []float64, solved bool) (*report.Option, error) {
 	if r == nil || len(u) != end.Points() {
 		return nil, nil

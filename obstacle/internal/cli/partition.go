@@ -21,7 +21,7 @@ func partitionOf(s string, p *solver.Problem, peers int, weights []float64) (sol
 	}
 	parts, err := numbers("partition", s)
 	if err != nil {
-		return solver.Partition{}, fmt.Errorf("--partition %q: want auto, slabs, boxes, or parts per axis such as 1,2,2", s)
+		return solver.Partition{}, fmt.Errorf("--partition %q: want auto, slabs, boxes, or parts such as 1,2,2", s)
 	}
 	if len(parts) != p.Dimension {
 		return solver.Partition{}, fmt.Errorf("--partition %q: %d numbers of parts for a %d-D problem",
@@ -38,7 +38,7 @@ func defaultWorkers(method string, onePass bool, points, cpus int) (peers, threa
 	onePeer := fmt.Sprintf("one peer with a thread for each of %d processors: ", cpus)
 	switch {
 	case method == solver.Schwarz:
-		return max(cpus, 2), 1, fmt.Sprintf("one peer of one thread, with a box of its own, for each of %d processors, at least two", cpus)
+		return max(cpus, 2), 1, fmt.Sprintf("one peer of one thread for each of %d processors, at least two", cpus)
 	case cpus < 2:
 		return 1, 1, "there is one processor"
 	case method == solver.SOR || method == solver.Multigrid:

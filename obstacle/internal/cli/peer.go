@@ -60,7 +60,8 @@ are encrypted and authenticated (docs/security.md).`,
 	fl.StringVar(&f.ports, "port-range", "", "A-B: ports to listen on (default: any)")
 	fl.StringVar(&f.secretFile, "secret-file", "", "file with the run's secret; - for standard input (required)")
 	fl.StringVar(&f.protect, "protect", "", "take part only if the run has this --protect: auto, always or never")
-	fl.StringVar(&f.rail.Network, "network", "", "take part only over this network; ether: UDP only; auto: as the run requires (default)")
+	fl.StringVar(&f.rail.Network, "network", "",
+		"take part only over this network; ether: UDP only; auto: as the run requires (default)")
 	f.rail.Add(fl)
 	fl.IntVar(&f.rank, "seat", -1, "request this rank (-1: any)")
 	fl.StringVar(&f.problem, "problem", "", "take part only if the run solves this problem")
@@ -130,7 +131,8 @@ func (f *peerFlags) checkRail(links []string) error {
 		return badInput(err)
 	}
 	if _, software, _ := rail.SoftwareRanks(f.rail.Device, 0); software {
-		return usage("--ib-device %s: software adapters connect peers of one process only: obstacle solve --in-process", f.rail.Device)
+		return usage("--ib-device %s: software adapters connect peers of one process only: obstacle solve "+
+			"--in-process", f.rail.Device)
 	}
 	if f.rail.Network != rail.IB {
 		return nil

@@ -27,7 +27,8 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
 		Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
 		Scheme: w.scheme.Name(), Method: w.method, Order: w.order.String(),
-		Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime, Balance: w.balance, Reconfigure: q.stepMode != "never",
+		Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
+		Balance: w.balance, Reconfigure: q.stepMode != "never",
 		Threads: w.threads, Slowdown: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect,
 		Congestion: q.rows.congestion, Rows: q.rows.names, Seed: q.seed, PeerTimeout: q.peerTimeout,
 		Rails: rendezvous.Rails{
@@ -88,8 +89,8 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 // starter starts the peer of a rank, which joins at the address rendezvous.
 type starter = func(ctx context.Context, rank int, rendezvous string) (launch.Child, error)
 
-// processes returns a starter of processes of this program, nil if its executable is unknown. shared is the memory of the
-// answer, nil if there is none.
+// processes returns a starter of processes of this program, nil if its executable is unknown. shared is the memory of
+// the answer, nil if there is none.
 func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 	exe, err := os.Executable()
 	if err != nil {

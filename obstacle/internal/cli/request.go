@@ -91,11 +91,13 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&q.slowdown, "slowdown", nil, "R:F: peer R relaxes F times slower; repeatable")
 	f.DurationVar(&q.peerTimeout, "peer-timeout", defaultPeerTimeout, "a peer that is silent for longer is lost")
 	f.StringVar(&q.initial, "initial", "", "starting iterate, a .npy array")
-	f.StringVar(&q.protect, "protect", defaultProtect, "encrypt and authenticate messages between peers: auto (between hosts), always or never")
+	f.StringVar(&q.protect, "protect", defaultProtect,
+		"encrypt and authenticate messages between peers: auto (between hosts), always or never")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
 	f.StringVar(&q.stepMode, "step-mode", "step",
 		"asynchronous sessions at the start of a time step: synchronous (step), or unchanged (never)")
-	f.StringVar(&q.balance, "balance", "off", "on: move planes from slow peers to fast ones during the run (slabs, richardson)")
+	f.StringVar(&q.balance, "balance", "off",
+		"on: move planes from slow peers to fast ones during the run (slabs, richardson)")
 }
 
 // numericFlags adds the flags that simulated runs have, too.
@@ -186,8 +188,8 @@ func (q *request) resolve(ref string) (*work, error) {
 
 var errNoClusters = usage("--scheme hybrid needs declared clusters: give --clusters C or --topology FILE")
 
-// numeric is the part of resolve for simulated runs, too. It validates the scheme, the method and the problem, whose grid is
-// coarser than --n by the factor side. clusters are the labels of the peers, by rank, for hybrid.
+// numeric is the part of resolve for simulated runs, too. It validates the scheme, the method and the problem, whose
+// grid is coarser than --n by the factor side. clusters are the labels of the peers, by rank, for hybrid.
 func (q *request) numeric(ref string, clusters []string, side int) (*work, error) {
 	w := &work{}
 	var err error
@@ -204,7 +206,8 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 		return nil, badInput(err)
 	}
 	if w.order != solver.Jacobi && w.method.Name != solver.Richardson {
-		return nil, usage("--order %v with --method %s: only %s has an order of planes", w.order, w.method.Name, solver.Richardson)
+		return nil, usage("--order %v with --method %s: only %s has an order of planes", w.order, w.method.Name,
+			solver.Richardson)
 	}
 	if w.spec, err = file.Open(q.catalog.Problems, ref, q.params); err != nil {
 		return nil, badInput(err)
@@ -236,8 +239,8 @@ func (q *request) checkNetworks() error {
 	return badInput(q.host.Check(q.catalog.Links.Names()))
 }
 
-// leastTolerance is about the relative residual that rounding errors leave on a grid of a few points. On large grids it is
-// higher, 10⁻¹² at 256³.
+// leastTolerance is about the relative residual that rounding errors leave on a grid of a few points. On large grids
+// it is higher, 10⁻¹² at 256³.
 const leastTolerance = 1e-13
 
 // checkBounds validates single values.
@@ -246,7 +249,8 @@ func (q *request) checkBounds() error {
 	case !(q.tol > 0) || math.IsInf(q.tol, 0) || q.tol >= 1:
 		return usage("--tol %v: want a number above 0 and below 1", q.tol)
 	case q.tol < leastTolerance:
-		return usage("--tol %v: rounding errors prevent a residual below %g; give a larger tolerance", q.tol, leastTolerance)
+		return usage("--tol %v: rounding errors prevent a residual below %g; give a larger tolerance", q.tol,
+			leastTolerance)
 	case q.threads < 0 || q.threads > 4096:
 		return usage("--threads %d: want 1 to 4096, or 0 to have it chosen", q.threads)
 	case q.maxTime < 0:
@@ -261,8 +265,8 @@ func (q *request) checkBounds() error {
 	return nil
 }
 
-// sweepsInOnePass reports whether a single peer would do several sweeps in one pass over memory and no flag implies several
-// peers.
+// sweepsInOnePass reports whether a single peer would do several sweeps in one pass over memory and no flag implies
+// several peers.
 func (q *request) sweepsInOnePass(w *work) bool {
 	m := &w.method
 	return m.Name == solver.Richardson && m.Together != 1 && w.scheme.Name() == solver.Synchronous().Name() &&

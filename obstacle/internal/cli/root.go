@@ -1,4 +1,5 @@
-// Package cli implements the command line of obstacle: commands, flags, defaults and exit codes. Other packages do the work.
+// Package cli implements the command line of obstacle: commands, flags, defaults and exit codes. Other packages do
+// the work.
 package cli
 
 import (
@@ -62,7 +63,8 @@ processes that exchange halos directly over P2PSAP.`,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.start() },
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("no command %q%s; obstacle --help lists the commands", args[0], spelling.Suggest(args[0], commandNames(c)))
+				return usage("no command %q%s; obstacle --help lists the commands", args[0],
+					spelling.Suggest(args[0], commandNames(c)))
 			}
 			return nil
 		},
@@ -123,7 +125,8 @@ func noArguments(c *cobra.Command, args []string) error {
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usage("%s takes one %s, not %d arguments; see %s --help", c.CommandPath(), what, len(args), c.CommandPath())
+			return usage("%s takes one %s, not %d arguments; see %s --help", c.CommandPath(), what, len(args),
+				c.CommandPath())
 		}
 		return nil
 	}

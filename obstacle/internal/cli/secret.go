@@ -117,8 +117,8 @@ func (a *app) secret(name string) ([]byte, error) {
 // keyLine returns the line that a launcher writes to the standard input of a peer that it starts.
 func keyLine(key driver.Key) []byte { return append(hex.AppendEncode(nil, key[:]), '\n') }
 
-// inheritedIdentity reads the run's key from standard input, whose other end the launcher keeps open. The returned context
-// ends with the launcher.
+// inheritedIdentity reads the run's key from standard input, whose other end the launcher keeps open. The returned
+// context ends with the launcher.
 func (a *app) inheritedIdentity(ctx context.Context) (rendezvous.Identity, context.Context, error) {
 	in := bufio.NewReader(a.in)
 	line := make([]byte, hex.EncodedLen(len(driver.Key{}))+1)

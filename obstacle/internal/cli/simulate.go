@@ -34,7 +34,8 @@ Exit codes are those of solve. --max-time is virtual time.`,
 	f.Lookup("n").DefValue = "256"
 	s.flags(f)
 	f.IntVar(&machines, "machines", 4, "number of machines, with one peer each")
-	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K or hybrid (synchronous within a site)")
+	f.StringVar(&q.scheme, "scheme", "sync",
+		"scheme of iteration: sync, async, delay:K or hybrid (synchronous within a site)")
 	return grouped(c)
 }
 
@@ -70,7 +71,8 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	}
 	alone, about := reference(one, r)
 	r.figures.Against(alone, r.staleDivisor())
-	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures, PerMachine: report.Machines(r.result, &r.Run)}
+	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures,
+		PerMachine: report.Machines(r.result, &r.Run)}
 	out.Reference, out.Alone = about, known(alone.Seconds)
 	out.Costing = r.staleDivisor()
 	out.Simulation = report.Effort{

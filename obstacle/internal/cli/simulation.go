@@ -31,15 +31,16 @@ type simulation struct {
 
 func (s *simulation) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.model, "model", "", "cluster to simulate: a name (obstacle clusters lists them) or a file")
-	f.IntVar(&s.standIn, "stand-in", 1, "C: relax a grid C times coarser, and scale times and bytes to the full grid (without --n: 8, of 256)")
+	f.IntVar(&s.standIn, "stand-in", 1,
+		"C: relax a grid C times coarser, and scale times and bytes to the full grid (without --n: 8, of 256)")
 	f.BoolVar(&s.noOverlap, "no-overlap", false,
 		"send faces after the whole block has been relaxed, so that no transfer overlaps relaxation")
 }
 
 const maxStandIn = 64
 
-// size sets the default grid: that of the published measurements, represented by a coarse one. Small grids on many machines would
-// measure the network only.
+// size sets the default grid: that of the published measurements, represented by a coarse one. Small grids on many
+// machines would measure the network only.
 func (s *simulation) size(q *request, f *pflag.FlagSet) {
 	if f.Changed("n") {
 		return
@@ -104,7 +105,8 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	case w.problem.Steps() > 0:
 		return nil, usage("problem %s is nonstationary: only stationary problems are simulated", w.spec.Name())
 	case s.noOverlap && w.method.Name != solver.Richardson:
-		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name, solver.Richardson)
+		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name,
+			solver.Richardson)
 	}
 	if w.partition, err = partitionOf(q.partition, w.problem, machines, q.weights); err != nil {
 		return nil, badInput(err)
@@ -152,8 +154,8 @@ func (r *virtualRun) points() int {
 	return points
 }
 
-// reference returns t(1), the time until the tolerance was met, and its description. one is the run of one machine. If it is nil,
-// t(1) follows from like, a run that does the same sweeps. t(1) is 0 if it is unknown.
+// reference returns t(1), the time until the tolerance was met, and its description. one is the run of one machine.
+// If it is nil, t(1) follows from like, a run that does the same sweeps. t(1) is 0 if it is unknown.
 func reference(one, like *virtualRun) (alone report.Alone, about string) {
 	if one != nil {
 		if !one.figures.Converged {
@@ -168,7 +170,8 @@ func reference(one, like *virtualRun) (alone report.Alone, about string) {
 	h := &like.Model.Hosts[0]
 	alone.Sweeps = float64(like.figures.MetSweeps)
 	alone.Seconds = aloneSeconds(h, alone.Sweeps, like.points())
-	return alone, fmt.Sprintf("sync on one machine (%s), %.4g sweeps of %d points, computed", h.Name, alone.Sweeps, like.points())
+	return alone, fmt.Sprintf("sync on one machine (%s), %.4g sweeps of %d points, computed", h.Name, alone.Sweeps,
+		like.points())
 }
 
 // staleDivisor returns the divisor of the extra sweeps that stale values cost; see report.Simulated.Against.
@@ -199,8 +202,9 @@ func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject 
 	}
 }
 
-// simulateAll simulates the runs, one per processor at a time. The result of a run does not depend on the others. Runs that cannot
-// be simulated are refused; if all are, the error is returned. Runs that fail or are interrupted have an err.
+// simulateAll simulates the runs, one per processor at a time. The result of a run does not depend on the others.
+// Runs that cannot be simulated are refused; if all are, the error is returned. Runs that fail or are interrupted
+// have an err.
 func (a *app) simulateAll(ctx context.Context, runs []*virtualRun) error {
 	if err := checkMemory(runs, runtime.GOMAXPROCS(0), host.Memory()); err != nil {
 		return err
@@ -242,8 +246,8 @@ func (a *app) simulateAll(ctx context.Context, runs []*virtualRun) error {
 // bytesPerPoint is the minimum memory that a simulation needs per relaxed point.
 const bytesPerPoint = 48
 
-// checkMemory returns an error if the runs, at so many at a time, do not fit into memory (0 if unknown), since the system would
-// kill the program without a message.
+// checkMemory returns an error if the runs, at so many at a time, do not fit into memory (0 if unknown), since the
+// system would kill the program without a message.
 func checkMemory(runs []*virtualRun, at int, memory uint64) error {
 	points := 0
 	for _, r := range runs {

@@ -72,7 +72,8 @@ func TestSequentialRuns(t *testing.T) {
 	require.False(t, prepared(t, pc, "sync", 2, func(q *request, _ *simulation) { q.method.name = "sor" }).sequential())
 }
 
-// A run with --stand-in 2 does the sweeps of the coarse grid and takes about the time of that many sweeps of the fine grid.
+// A run with --stand-in 2 does the sweeps of the coarse grid and takes about the time of that many sweeps of the fine
+// grid.
 func TestStandIn(t *testing.T) {
 	pc := "{relaxation: 4 Mpoint/s}"
 	fine := prepared(t, pc, "sync", 2, func(q *request, _ *simulation) { q.n = "32" })

@@ -51,7 +51,8 @@ secret generates the file.`,
 	q.flags(f)
 	f.IntVar(&q.peers, "peers", 0, "number of peers, each a process (0: chosen, see the output)")
 	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K or hybrid")
-	f.StringArrayVar(&out, "out", nil, "write the solution (.vti, .npy, .png, .csv), the free boundary (.vtp) or a time series (.pvd); repeatable")
+	f.StringArrayVar(&out, "out", nil,
+		"write the solution (.vti, .npy, .png, .csv), the free boundary (.vtp) or a time series (.pvd); repeatable")
 	f.IntVar(&every, "out-every", 1, "with --out FILE.pvd: write every K-th time step and the last")
 	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
 	q.enclosing.add(f)
@@ -113,9 +114,11 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	return a.answer(q, w, o, steps, out, places)
 }
 
-// answer evaluates, writes and prints the result of a run. After an error it still writes and prints everything else, and the
-// exit code is 1.
-func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []solver.Point) error {
+// answer evaluates, writes and prints the result of a run. After an error it still writes and prints everything else,
+// and the exit code is 1.
+func (a *app) answer(
+	q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []solver.Point,
+) error {
 	s := a.describe(q, w)
 	e, evolution, wrong := a.evaluate(w, o, steps, q.stepMode)
 	if wrong != nil {
@@ -218,7 +221,8 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 	return o, nil
 }
 
-// interrupts closes the channel at the first signal, which requests an early end, and cancels the context at the second.
+// interrupts closes the channel at the first signal, which requests an early end, and cancels the context at the
+// second.
 func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	polite, signals := make(chan struct{}), make(chan os.Signal, 2)
@@ -240,8 +244,8 @@ func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) 
 	return ctx, polite, func() { signal.Stop(signals); cancel() }
 }
 
-// stopSignals returns the signals that request an early end. SIGHUP is one of them unless it was ignored from the start, as by
-// nohup.
+// stopSignals returns the signals that request an early end. SIGHUP is one of them unless it was ignored from the
+// start, as by nohup.
 func stopSignals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -250,8 +254,8 @@ func stopSignals() []os.Signal {
 	return all
 }
 
-// ignoreWriteSignals makes a failed write, to a closed pipe or beyond the limit on the size of files, return an error instead of
-// ending the program.
+// ignoreWriteSignals makes a failed write, to a closed pipe or beyond the limit on the size of files, return an error
+// instead of ending the program.
 func ignoreWriteSignals() { signal.Ignore(writeSignals()...) }
 
 // describe returns the part of the answer that is known before the run.
@@ -290,7 +294,8 @@ func verdict(s *report.Solution) error {
 
 // wrongVerdict returns the error of a run whose peers stopped above the tolerance.
 func wrongVerdict(tolerance, residual float64) error {
-	return fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: this is a bug of the program",
+	return fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: "+
+		"this is a bug of the program",
 		tolerance, residual)
 }
 
@@ -306,7 +311,8 @@ func probePoints(flags []string, p *solver.Problem) ([]solver.Point, error) {
 		copy(q[:], v)
 		for a := range p.Dimension {
 			if !(q[a] >= p.Lo[a] && q[a] <= p.Hi[a]) {
-				return nil, fmt.Errorf("--probe %q: coordinate %d is outside the domain, %g to %g", s, a, p.Lo[a], p.Hi[a])
+				return nil, fmt.Errorf("--probe %q: coordinate %d is outside the domain, %g to %g", s, a, p.Lo[a],
+					p.Hi[a])
 			}
 		}
 		out = append(out, q)

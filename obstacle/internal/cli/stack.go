@@ -44,7 +44,8 @@ With --live it prints the current compositions of a running solve (obstacle solv
 		RunE: func(c *cobra.Command, _ []string) error {
 			if live != "" || of != "" {
 				if scheme != "" || locality != "" || network != "" || live != "" && of != "" {
-					return usage("--live and --of show the sessions of a run: give one of them, without --scheme, --locality and --network")
+					return usage("--live and --of show the sessions of a run: give one of them, without --scheme, " +
+						"--locality and --network")
 				}
 				run, err := a.liveRun(c.Context(), live, of)
 				if err != nil {
@@ -144,7 +145,8 @@ func (a *app) column(scheme, locality, network string, policy p2psap.Policy) (co
 	}
 	composed, err := policy.Compose(c)
 	col := column{
-		Scheme: scheme, Locality: locality, Network: network, Composition: composed.Protocols, Options: composed.Options,
+		Scheme: scheme, Locality: locality, Network: network,
+		Composition: composed.Protocols, Options: composed.Options,
 		Optional: append([]string{}, composed.Optional...), Missing: []string{}, Protection: []string{},
 	}
 	for _, name := range composed.Protocols {
@@ -202,7 +204,8 @@ func (a *app) writeTable(w io.Writer, columns []column) {
 		}
 	})
 	if slices.ContainsFunc(columns, func(c column) bool { return len(c.Missing) > 0 }) {
-		fmt.Fprintln(w, "x: available; o: part of the column, missing in this program: sessions that need it are refused")
+		fmt.Fprintln(w,
+			"x: available; o: part of the column, missing in this program: sessions that need it are refused")
 	}
 	if len(columns) > 0 {
 		writeProtection(w, columns[0])

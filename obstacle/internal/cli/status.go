@@ -67,7 +67,8 @@ func (a *app) liveRun(ctx context.Context, address, file string) (*report.Live, 
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := client.Do(q)
 	if err != nil {
-		return nil, failed(fmt.Errorf("no run answers at %s: %w (is obstacle solve --status running there?)", address, err))
+		return nil, failed(fmt.Errorf("no run answers at %s: %w (is obstacle solve --status running there?)", address,
+			err))
 	}
 	defer r.Body.Close()
 	if r.StatusCode != http.StatusOK {

@@ -40,7 +40,8 @@ func Check(name string) error {
 
 // colours returns colours that people with red-green blindness can distinguish.
 func colours() []color.RGBA {
-	return []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}}
+	return []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
+		{86, 180, 233, 255}}
 }
 
 // Write draws the series in the format of the extension of name.
@@ -75,7 +76,8 @@ func Write(w io.Writer, name, title string, all []Series) error {
 	} else {
 		p.X.Min, p.X.Max = p.X.Min-0.2, p.X.Max+0.2
 	}
-	to, err := p.WriterTo(14*vg.Centimeter, 10*vg.Centimeter, strings.ToLower(strings.TrimPrefix(filepath.Ext(name), ".")))
+	to, err := p.WriterTo(14*vg.Centimeter, 10*vg.Centimeter,
+		strings.ToLower(strings.TrimPrefix(filepath.Ext(name), ".")))
 	if err != nil {
 		return fmt.Errorf("figure: %w", err)
 	}

@@ -2,7 +2,8 @@ package launch
 
 import "github.com/p2pdc/p2pdc/solver"
 
-// Start returns the starting iterate of a stationary problem, [z][y][x]: initial, or that of the problem if initial is nil.
+// Start returns the starting iterate of a stationary problem, [z][y][x]: initial, or that of the problem if initial
+// is nil.
 func Start(p *solver.Problem, initial []float64) []float64 {
 	u := make([]float64, p.Points())
 	startingValues(p, initial, solver.Box{Hi: p.N}, u)

@@ -276,8 +276,8 @@ func TestJoinTimeout(t *testing.T) {
 	require.ErrorContains(t, r.err, "2 of 2 peers did not join within 50ms")
 }
 
-// Another peer can replace one that was started by hand and fails before the start. Without a replacement the error names
-// the failed one.
+// Another peer can replace one that was started by hand and fails before the start. Without a replacement the error
+// names the failed one.
 func TestReplacementOfAFailedPeer(t *testing.T) {
 	for name, c := range map[string]struct {
 		leave func(c *rendezvous.Conn)

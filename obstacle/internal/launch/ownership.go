@@ -8,8 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 )
 
-// ownership holds the boxes of the blocks that peers send. They are those of the partition unless planes move. Then each peer
-// declares its box before it sends the values, and boxes must be disjoint.
+// ownership holds the boxes of the blocks that peers send. They are those of the partition unless planes move. Then
+// each peer declares its box before it sends the values, and boxes must be disjoint.
 type ownership struct {
 	config solver.Config // Problem, Partition, Method, Balance
 	axis   int           // along which planes move

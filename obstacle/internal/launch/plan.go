@@ -44,19 +44,20 @@ type Plan struct {
 	PeerTimeout time.Duration // a peer that is silent for longer is lost
 
 	Identity rendezvous.Identity
-	// Address is the rendezvous of peers that are started by hand. If it is empty, the launcher starts them on this host.
+	// Address is the rendezvous of peers that are started by hand. If it is empty, the launcher starts them on this
+	// host.
 	Address  string
 	JoinTime time.Duration // bounds the time until every peer has joined
 
 	// Spawn starts a peer on this host, which joins at the address rendezvous. It is nil if Address is set.
 	Spawn func(ctx context.Context, rank int, rendezvous string) (Child, error)
 
-	// Answer is memory for the whole iterate. Peers that Spawn started write their blocks into it. If it is nil, they send
-	// them.
+	// Answer is memory for the whole iterate. Peers that Spawn started write their blocks into it. If it is nil, they
+	// send them.
 	Answer []float64
 
-	// Steps is called with u(0) and the end of every time step, one call at a time, from goroutines of the run. u is valid
-	// during the call. It may be nil.
+	// Steps is called with u(0) and the end of every time step, one call at a time, from goroutines of the run. u is
+	// valid during the call. It may be nil.
 	Steps func(m int, t float64, u []float64)
 
 	Interrupt <-chan struct{} // closed to end with the best iterate
@@ -92,8 +93,8 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	return out
 }
 
-// Label returns the label of the cluster of a peer that joins, from its rank and the name and addresses of its host. An error
-// refuses the peer.
+// Label returns the label of the cluster of a peer that joins, from its rank and the name and addresses of its host.
+// An error refuses the peer.
 type Label func(rank int, host string, addresses []netip.Addr) (string, error)
 
 // Child is a peer that the launcher started.
@@ -126,8 +127,8 @@ const (
 
 // Outcome is the result of a run.
 type Outcome struct {
-	// U is the assembled iterate [z][y][x]. The box of a peer in Missing was filled as Filled describes, or holds starting
-	// values.
+	// U is the assembled iterate [z][y][x]. The box of a peer in Missing was filled as Filled describes, or holds
+	// starting values.
 	U       []float64
 	Missing []int
 	Filled  []Filled
@@ -151,8 +152,8 @@ type Outcome struct {
 	Refused int64 // connections that were refused
 }
 
-// Filled is a hole that lost peers left in the answer. The launcher has filled it with the solution of the problem on the
-// hole, with the values of the other peers as boundary data.
+// Filled is a hole that lost peers left in the answer. The launcher has filled it with the solution of the problem on
+// the hole, with the values of the other peers as boundary data.
 type Filled struct {
 	Box      solver.Box // smallest box that contains the hole
 	Points   int        // of the hole

@@ -47,7 +47,9 @@ func (p *peer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := &commands{start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{})}
+	o := &commands{
+		start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{}),
+	}
 	go func() {
 		if p.receiveCommands(o); !o.ended {
 			_ = p.node.Abort() // without a launcher there is no need to wait for other peers
@@ -78,8 +80,9 @@ func (p *peer) run(ctx context.Context) error {
 	return p.iterate(ctx, o, r, idle)
 }
 
-// awaitStart waits for Start. It returns an error if the run was lost or ended before Start. If Start came first, the run has
-// started, even if it was lost before this goroutine runs again: the launcher then waits for this peer's block.
+// awaitStart waits for Start. It returns an error if the run was lost or ended before Start. If Start came first, the
+// run has started, even if it was lost before this goroutine runs again: the launcher then waits for this peer's
+// block.
 func (o *commands) awaitStart() error {
 	err := errLauncherLeft
 	select {
@@ -96,7 +99,8 @@ func (o *commands) awaitStart() error {
 	}
 }
 
-// preferLeft returns errLauncherLeft instead of err if the connection to the launcher has ended, which may have caused err.
+// preferLeft returns errLauncherLeft instead of err if the connection to the launcher has ended, which may have
+// caused err.
 func (p *peer) preferLeft(o *commands, err error) error {
 	select {
 	case <-o.bye:
@@ -254,9 +258,9 @@ func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)
 }
 
 // prepare connects to the neighbours, opens the sessions and builds the block.
-func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem, state *atomic.Pointer[runner.Progress]) (
-	*runner.Runner, error,
-) {
+func (p *peer) prepare(
+	ctx context.Context, o *commands, problem *solver.Problem, state *atomic.Pointer[runner.Progress],
+) (*runner.Runner, error) {
 	a := &p.assign
 	labels := make([]string, len(a.Members))
 	for i, m := range a.Members {
@@ -272,7 +276,8 @@ func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem
 	}
 	cut, rank := p.partition(), solver.Rank(p.welcome.Rank)
 	config := solver.Config{
-		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: solver.MethodConfig(a.Method),
+		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order,
+		Method:    solver.MethodConfig(a.Method),
 		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial,
 		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
@@ -291,7 +296,8 @@ func (p *peer) prepare(ctx context.Context, o *commands, problem *solver.Problem
 	}
 	r, err := runner.New(ctx, runner.Config{
 		Solver:  config,
-		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slowdown,
+		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(),
+		Slow:    a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopRequested(ctx, o), Grace: p.timeout(),
 		Step:          p.stepper(problem),
@@ -323,8 +329,9 @@ func (p *peer) stopRequested(ctx context.Context, o *commands) <-chan struct{} {
 	return stop
 }
 
-// connect opens control associations with all neighbours at once. That takes up to six round trips, including those of TCP
-// and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost meanwhile.
+// connect opens control associations with all neighbours at once. That takes up to six round trips, including those
+// of TCP and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost
+// meanwhile.
 func (p *peer) connect(ctx context.Context, to []solver.Link) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.timeout())
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package rail holds the settings of the networks between peers and opens the InfiniBand rail that a peer has in addition
-// to Ethernet.
+// Package rail holds the settings of the networks between peers and opens the InfiniBand rail that a peer has in
+// addition to Ethernet.
 package rail
 
 import (
@@ -74,7 +74,8 @@ func (r *Run) Add(fl *pflag.FlagSet, links []string) {
 	fl.StringVar(&r.Network, "network", Auto,
 		"network between peers: auto (the best one that both ends have), "+catalog.Words(links))
 	fl.StringVar(&r.Mode, "ib-mode", Segments,
-		"InfiniBand: segments (one per block), messages (one work request each) or one-sided (asynchronous values written in place)")
+		"InfiniBand: segments (one per block), messages (one work request each) or one-sided (asynchronous values "+
+			"written in place)")
 	fl.IntVar(&r.BlockBytes, "ib-block-bytes", defaultBlockBytes, "with --ib-mode segments: size of a block")
 }
 
@@ -134,8 +135,8 @@ func (f *Flags) Args() []string {
 	return out
 }
 
-// SoftwareRanks parses --ib-device software and software:R,R,…. It returns, by rank, which peers have a software adapter, and
-// false for the name of another device.
+// SoftwareRanks parses --ib-device software and software:R,R,…. It returns, by rank, which peers have a software
+// adapter, and false for the name of another device.
 func SoftwareRanks(device string, peers int) (has []bool, is bool, err error) {
 	list, found := strings.CutPrefix(device, Software)
 	if !found || list != "" && !strings.HasPrefix(list, ":") {

@@ -97,8 +97,8 @@ func (h *Host) open(name string, run rendezvous.Rails, log func(line string)) (*
 // SoftwareAdapter is the name of a software adapter in outputs.
 const SoftwareAdapter = "software adapter"
 
-// Available returns the device that links in one process of this host would use, or an error that names all that is missing.
-// It opens nothing.
+// Available returns the device that links in one process of this host would use, or an error that names all that is
+// missing. It opens nothing.
 func (h *Host) Available(run rendezvous.Rails, links int) (ib.Choice, error) {
 	return h.choose(h.Config("available", run), links)
 }
@@ -122,8 +122,8 @@ func Registers(c ib.Config) (int64, error) {
 	return blocks + int64(max(c.Peers, 1))*window, err
 }
 
-// spareValues is the number of slots of a window in addition to those of the halos, for values that wait while a session
-// changes its composition.
+// spareValues is the number of slots of a window in addition to those of the halos, for values that wait while a
+// session changes its composition.
 const spareValues = 2
 
 // Config returns the settings of a link.

@@ -113,8 +113,8 @@ func TestEfficiency(t *testing.T) {
 	require.False(t, Efficiency(3, 2, 0).Known())
 }
 
-// The names of a session's fields are stable: scripts rely on those of the answer, peers of other hosts on those sent to the
-// launcher.
+// The names of a session's fields are stable: scripts rely on those of the answer, peers of other hosts on those sent
+// to the launcher.
 func TestFieldsOfASession(t *testing.T) {
 	keys := func(v any) []string {
 		b, err := json.Marshal(v)
@@ -132,7 +132,8 @@ func TestFieldsOfASession(t *testing.T) {
 	require.ElementsMatch(t, append([]string{"peer", "dropped", "overwritten"}, common...), keys(rendezvous.Session{Channel: s.Channel}))
 }
 
-// A stagnated run reports the tolerance that can be met, in text and JSON; for a time step by the residual of the peers.
+// A stagnated run reports the tolerance that can be met, in text and JSON; for a time step by the residual of the
+// peers.
 func TestStagnated(t *testing.T) {
 	cut, err := solver.Slabs([3]int{4, 4, 4}, 1, nil)
 	require.NoError(t, err)
